@@ -1,0 +1,41 @@
+# Everything runs in .venv, which the first target that needs it creates.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA := $(wildcard ../shared/data)
+ifdef DATA
+export STRUCTLEARN_DATA ?= $(abspath $(DATA))
+endif
+
+.PHONY: demo test lint bench docs clean
+
+$(VENV)/.core: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e ".[plot,networkx]"
+	touch $@
+
+$(VENV)/.%: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -e ".[$*]"
+	touch $@
+
+demo: $(VENV)/.core  ## a first tour; pictures land in out/demo
+	$(BIN)/structlearn demo --output out/demo
+
+test: $(VENV)/.test  ## the test suite, on all cores
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+lint: $(VENV)/.lint  ## style, types, layer order
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench  ## side-by-side timings; PGMax gets an environment of its own
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.docs  ## HTML in docs/_build
+	$(BIN)/python -m sphinx -W -q -b html docs docs/_build
+
+clean:
+	rm -rf $(VENV) out build dist docs/_build

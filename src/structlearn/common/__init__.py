@@ -1,0 +1,1 @@
+"""Errors, argument checks and random streams: nothing of ours lies below this."""

@@ -1,0 +1,69 @@
+"""Argument checks shared by all public functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn.common.errors import ArgumentError, PotentialError, choose_one_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def one_of(argument: str, given: str, allowed: tuple[str, ...]) -> str:
+    """Return `given` if it is in the closed list `allowed`."""
+    if given not in allowed:
+        raise ArgumentError(choose_one_of(argument, given, allowed))
+    return given
+
+
+def number(
+    argument: str,
+    given: Any,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """Return `given` as a float inside the range from `low` to `high`."""
+    if isinstance(given, bool) or not isinstance(given, (int, float, np.integer, np.floating)):
+        raise ArgumentError(f"{argument}={given!r} is not a number")
+    too_low = given <= low if open_low else given < low
+    too_high = given >= high if open_high else given > high
+    if np.isnan(given) or too_low or too_high:
+        left, right = "(" if open_low else "[", ")" if open_high else "]"
+        raise ArgumentError(f"{argument}={given!r} must lie in {left}{low:g}, {high:g}{right}")
+    return float(given)
+
+
+def whole(argument: str, given: Any, *, low: int = 0) -> int:
+    """Return `given` as an int of at least `low`."""
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < low:
+        raise ArgumentError(f"{argument}={given!r} must be a whole number of at least {low}")
+    return int(given)
+
+
+def potentials(values: Any, what: str) -> Floats:
+    """Return `values` as float64; minus infinity is a hard constraint, NaN and +inf are errors."""
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise PotentialError(f"{what} is not an array of numbers") from None
+    worst = array.max(initial=-np.inf)  # NaN wins every comparison in max, +inf every other
+    if np.isnan(worst):
+        where = tuple(int(i) for i in np.argwhere(np.isnan(array))[0])
+        raise PotentialError(
+            f"{what} is NaN at {where}; log potentials must be numbers, or -inf for "
+            f"combinations that must not happen"
+        )
+    if worst == np.inf:
+        where = tuple(int(i) for i in np.argwhere(array == np.inf)[0])
+        raise PotentialError(
+            f"{what} is +inf at {where}; to force a combination give all others -inf instead"
+        )
+    return array

@@ -1,0 +1,78 @@
+"""Every exception and warning of the library.
+
+A message says what was given, what is needed and what to do. All errors derive from
+`StructlearnError`; those about arguments are also `ValueError`.
+"""
+
+from __future__ import annotations
+
+
+class StructlearnError(Exception):
+    """Base class of everything the library raises on purpose."""
+
+
+class ArgumentError(StructlearnError, ValueError):
+    """An option has a value outside its range."""
+
+
+class GraphError(StructlearnError, ValueError):
+    """Variables or factors do not fit together."""
+
+
+class PotentialError(StructlearnError, ValueError):
+    """A potential is NaN or plus infinity, or a table has the wrong shape."""
+
+
+class EvidenceError(StructlearnError, ValueError):
+    """Evidence names an unknown variable or a state that does not exist."""
+
+
+class ImpossibleEvidenceError(EvidenceError):
+    """No assignment that agrees with the evidence and the hard constraints exists."""
+
+
+class QueryError(StructlearnError, ValueError):
+    """The question cannot be put to this graph or this method."""
+
+
+class TooWideError(StructlearnError, MemoryError):
+    """Exact inference would need tables larger than allowed."""
+
+
+class FormatError(StructlearnError, ValueError):
+    """A file does not follow its format."""
+
+
+class DataNotFoundError(StructlearnError, FileNotFoundError):
+    """A data set is neither on this machine nor downloadable."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An iterative method stopped before it met its tolerance."""
+
+
+class CacheWarning(UserWarning):
+    """Compiled code cannot be kept on disk, so every process compiles anew."""
+
+
+def choose_one_of(argument: str, given: object, allowed: tuple[str, ...]) -> str:
+    """Word a message for an option outside a closed list."""
+    return f"{argument}={given!r} is not known; choose one of {', '.join(map(repr, allowed))}"
+
+
+def too_wide(width: int, entries: float, size: float, limit: int) -> str:
+    """Word the refusal of exact inference, naming width and bytes."""
+    return (
+        f"exact inference needs a table over {width + 1} variables at once (induced width {width}): "
+        f"{entries:.3g} entries in the largest, {_bytes(size)} in all, but max_table allows "
+        f"{limit:.3g} entries; raise max_table if you have the memory, or use an approximate "
+        f"method such as method='bp'"
+    )
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} PiB"

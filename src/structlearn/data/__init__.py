@@ -1,0 +1,1 @@
+"""What comes in: files and data sets."""

@@ -1,0 +1,1 @@
+"""Who interacts with whom: variables, factors, builders and the frozen wiring."""

@@ -1,0 +1,69 @@
+"""Fix some variables and get the smaller graph over the rest."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn.common.checks import Floats, Ints
+from structlearn.graph.wiring import Wiring, compile_wiring, offsets
+from structlearn.kernels import wire
+
+
+class Conditioned(NamedTuple):
+    """A smaller wiring, its potentials, and the way back."""
+
+    wiring: Wiring
+    potentials: Floats
+    constant: Floats  #: log potential of the factors that are wholly fixed, per graph
+    variables: Ints  #: index of every kept variable in the original
+    factors: Ints  #: index of every kept factor in the original
+
+
+def condition(wiring: Wiring, potentials: Floats, fixed: Ints) -> Conditioned:
+    """Slice every table at the states in `fixed` (-1: the variable stays free)."""
+    if (fixed < 0).all():
+        everything = np.arange(wiring.n_variables), np.arange(wiring.n_factors)
+        return Conditioned(wiring, potentials, np.zeros(wiring.n_graphs), *everything)
+    arity = np.empty(wiring.n_factors, np.int64)
+    size = np.empty(wiring.n_factors, np.int64)
+    wire.kept_sizes(wiring.cards, wiring.scope_offsets, wiring.scopes, fixed, arity, size)
+    starts = offsets(size)
+    sliced = np.empty(starts[-1])
+    wire.slice_tables(
+        wiring.cards,
+        wiring.scope_offsets,
+        wiring.scopes,
+        wiring.strides,
+        wiring.table_offsets,
+        potentials,
+        fixed,
+        starts,
+        sliced,
+    )
+    kept = arity > 0
+    factor_graph = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
+    constant = np.zeros(wiring.n_graphs)
+    np.add.at(constant, factor_graph[~kept], sliced[starts[:-1][~kept]])
+    free = fixed < 0
+    renumbered = np.cumsum(free) - 1
+    smaller = compile_wiring(
+        wiring.cards[free],
+        wiring.roles[free],
+        offsets(arity[kept]),
+        renumbered[wiring.scopes[free[wiring.scopes]]],
+        _kept_offsets(free, wiring.graph_variables),
+        _kept_offsets(kept, wiring.graph_factors),
+    )
+    return Conditioned(
+        smaller,
+        sliced[np.repeat(kept, size)],
+        constant,
+        np.flatnonzero(free),
+        np.flatnonzero(kept),
+    )
+
+
+def _kept_offsets(keep: np.ndarray, borders: Ints) -> Ints:
+    return offsets(keep)[borders]

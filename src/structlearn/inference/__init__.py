@@ -1,0 +1,1 @@
+"""Potentials to answers: exact and approximate inference behind one front door."""

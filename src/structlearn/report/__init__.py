@@ -1,0 +1,1 @@
+"""What came out: pictures and tables."""

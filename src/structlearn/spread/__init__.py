@@ -1,0 +1,1 @@
+"""Who computes it: the same work on one thread or many."""
