@@ -63,7 +63,7 @@ def choose_one_of(argument: str, given: object, allowed: tuple[str, ...]) -> str
 def too_wide(width: int, entries: float, size: float, limit: int) -> str:
     """Word the refusal of exact inference, naming width and bytes."""
     return (
-        f"exact inference needs a table over {width + 1} variables at once (induced width {width}): "
+        f"exact inference needs a table over {width + 1} variables (induced width {width}): "
         f"{entries:.3g} entries in the largest, {_bytes(size)} in all, but max_table allows "
         f"{limit:.3g} entries; raise max_table if you have the memory, or use an approximate "
         f"method such as method='bp'"

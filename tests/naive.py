@@ -1,0 +1,122 @@
+"""Slow, obvious versions of everything: the oracles of the test suite."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def soft_max(values, eps):
+    """eps * log sum exp(values / eps); the plain maximum at eps = 0."""
+    values = np.asarray(values, float)
+    top = values.max()
+    if eps == 0 or top == -np.inf:
+        return float(top)
+    return float(top + eps * np.log(np.exp((values - top) / eps).sum()))
+
+
+def assignments(cards):
+    return itertools.product(*(range(c) for c in cards))
+
+
+def score(graph, labels):
+    """Sum of log potentials at a full assignment, straight from the tables."""
+    return sum(
+        graph.table(f)[tuple(labels[v] for v in graph.scope(f))] for f in range(graph.n_factors)
+    )
+
+
+def joint(graph):
+    """Log potentials of all assignments, one axis per variable."""
+    table = np.zeros(tuple(graph.cards) or ())
+    for f in range(graph.n_factors):
+        scope = list(graph.scope(f))
+        order = np.argsort(scope)
+        shape = [graph.cards[v] if v in scope else 1 for v in range(graph.n_variables)]
+        table = table + graph.table(f).transpose(order).reshape(shape)
+    return table
+
+
+def value_and_distribution(graph, eps_output=1.0, eps_hidden=1.0):
+    """Soft-maximum value at two temperatures and the distribution that is its gradient.
+
+    At temperature 0 the distribution puts all its mass on the first maximiser.
+    """
+    table = joint(graph)
+    hidden = [v for v in range(graph.n_variables) if graph.roles[v] == 1]
+    outputs = [v for v in range(graph.n_variables) if graph.roles[v] != 1]
+    flat = table.transpose(outputs + hidden).reshape(
+        int(np.prod([graph.cards[v] for v in outputs])), -1
+    )
+    inner = np.array([soft_max(row, eps_hidden) for row in flat])
+    value = soft_max(inner, eps_output)
+    weights = _gradient(inner, value, eps_output)[:, None] * np.stack(
+        [_gradient(row, v, eps_hidden) for row, v in zip(flat, inner, strict=True)]
+    )
+    shape = [graph.cards[v] for v in outputs + hidden]
+    return value, weights.reshape(shape).transpose(np.argsort(outputs + hidden))
+
+
+def _gradient(values, value, eps):
+    if value == -np.inf:
+        return np.zeros(len(values))
+    if eps == 0:
+        out = np.zeros(len(values))
+        out[np.argmax(values)] = 1.0
+        return out
+    return np.exp((values - value) / eps)
+
+
+def marginal(distribution, scope):
+    """Marginal over the variables of `scope`, axes in the order of `scope`."""
+    drop = tuple(v for v in range(distribution.ndim) if v not in scope)
+    out = distribution.sum(axis=drop)
+    kept = [v for v in range(distribution.ndim) if v in scope]
+    return out.transpose([kept.index(v) for v in scope])
+
+
+def random_graph(rng, n_variables=6, max_card=3, max_arity=3, kind="loopy", zeros=0.0, hidden=0.0):
+    """A random graph of a kind: "tree", "loopy", "chain" or "forest".
+
+    A fraction `zeros` of the entries is -inf, but one random assignment stays possible.
+    """
+    from structlearn import FactorGraph
+
+    graph = FactorGraph()
+    cards = rng.integers(1 if kind == "loopy" else 2, max_card + 1, n_variables)
+    roles = np.where(rng.random(n_variables) < hidden, "hidden", "output")
+    for card, role in zip(cards, roles, strict=True):
+        graph.add_variable(None, int(card), str(role))
+    safe = [int(rng.integers(c)) for c in cards]
+
+    def add(scope):
+        table = rng.normal(0, 1.5, tuple(cards[list(scope)]))
+        table[rng.random(table.shape) < zeros] = -np.inf
+        table[tuple(safe[v] for v in scope)] = rng.normal()
+        graph.add_factor([int(v) for v in scope], table)
+
+    for v in range(n_variables):
+        if rng.random() < 0.7:
+            add((v,))
+    if kind == "chain":
+        order = rng.permutation(n_variables)
+        for a, b in itertools.pairwise(order):
+            add((a, b) if rng.random() < 0.5 else (b, a))
+    elif kind in ("tree", "forest"):
+        joined = [0]
+        v = 1
+        while v < n_variables:
+            more = min(int(rng.integers(1, max_arity)), n_variables - v)
+            scope = list(range(v, v + more))
+            if kind == "tree" or rng.random() < 0.7:
+                scope.append(int(rng.choice(joined)))
+            if len(scope) > 1:
+                add(rng.permutation(scope))
+            joined += range(v, v + more)
+            v += more
+    else:
+        for _ in range(int(rng.integers(n_variables // 2, 2 * n_variables))):
+            arity = int(rng.integers(2, max_arity + 1))
+            add(rng.choice(n_variables, min(arity, n_variables), replace=False))
+    return graph
