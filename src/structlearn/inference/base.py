@@ -1,4 +1,4 @@
-"""What every inferer takes and gives: Problem, Query, Options, Result; and what users get: Answer."""
+"""What an inferer takes (Problem, Options) and gives (Result), and what users get (Answer)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Options:
 
 @dataclass(eq=False)
 class Result:
-    """What an inferer found, as arrays over the whole wiring; one entry per graph in `value` etc."""
+    """What an inferer found; `value`, bounds and the like have one entry per graph."""
 
     value: Floats
     exact: bool
