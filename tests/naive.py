@@ -120,3 +120,58 @@ def random_graph(rng, n_variables=6, max_card=3, max_arity=3, kind="loopy", zero
             arity = int(rng.integers(2, max_arity + 1))
             add(rng.choice(n_variables, min(arity, n_variables), replace=False))
     return graph
+
+
+def energy(graph, labels):
+    """Number of forbidden entries in use, and minus the sum of the others: less is better."""
+    entries = [
+        graph.table(f)[tuple(labels[v] for v in graph.scope(f))] for f in range(graph.n_factors)
+    ]
+    finite = [e for e in entries if e > -np.inf]
+    return len(entries) - len(finite), -float(sum(finite))
+
+
+def lower(new, old, tol=1e-9):
+    """Whether energy `new` is below `old` by more than rounding."""
+    return new[0] < old[0] or (new[0] == old[0] and new[1] < old[1] - tol)
+
+
+def flips(graph, labels):
+    """All assignments that differ from `labels` in one variable, variables in order."""
+    for v in range(graph.n_variables):
+        for k in range(graph.cards[v]):
+            if k != labels[v]:
+                yield [*labels[:v], k, *labels[v + 1 :]]
+
+
+def steepest_flip(graph, labels):
+    """The best single change, the first of them if several are; None if none helps."""
+    best, best_energy = None, energy(graph, labels)
+    for other in flips(graph, list(labels)):
+        new = energy(graph, other)
+        if lower(new, best_energy):
+            best, best_energy = other, new
+    return best
+
+
+def icm_sweep(graph, labels):
+    """Every variable in order takes its best state, or keeps its own if none is better."""
+    labels = list(labels)
+    for v in range(graph.n_variables):
+        for k in range(graph.cards[v]):
+            other = [*labels[:v], k, *labels[v + 1 :]]
+            if lower(energy(graph, other), energy(graph, labels)):
+                labels = other
+    return labels
+
+
+def trap():
+    """Only (1, 1) is allowed, but at (0, 0) every single change breaks more than it mends."""
+    from structlearn import FactorGraph
+
+    graph = FactorGraph()
+    graph.add_variables(2, 2)
+    graph.add_factors([[0], [1]], [5.0, 0.0])
+    graph.add_factors([[0, 1]] * 3, np.where(np.eye(2), 0.0, -np.inf))
+    graph.add_factor([0, 1], [[-np.inf, 0.0], [0.0, 0.0]])
+    return graph

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from structlearn.graph.shapes import chain, grid, hidden_chain, hidden_grid, pairwise, tree
     from structlearn.graph.uai import read_uai, write_uai
     from structlearn.inference.base import Answer
-    from structlearn.inference.front import infer
+    from structlearn.inference.front import infer, infer_many
 
 _HOME = {
     "Answer": "structlearn.inference.base",
@@ -25,6 +25,7 @@ _HOME = {
     "hidden_chain": "structlearn.graph.shapes",
     "hidden_grid": "structlearn.graph.shapes",
     "infer": "structlearn.inference.front",
+    "infer_many": "structlearn.inference.front",
     "pairwise": "structlearn.graph.shapes",
     "read_uai": "structlearn.graph.uai",
     "tree": "structlearn.graph.shapes",
@@ -40,6 +41,7 @@ __all__ = [
     "hidden_chain",
     "hidden_grid",
     "infer",
+    "infer_many",
     "pairwise",
     "read_uai",
     "tree",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn.common.checks import Floats, Ints
+from structlearn.common.checks import Bools, Floats, Ints
 from structlearn.graph.wiring import Wiring, compile_wiring, offsets
 from structlearn.kernels import wire
 
@@ -26,22 +26,8 @@ def condition(wiring: Wiring, potentials: Floats, fixed: Ints) -> Conditioned:
     if (fixed < 0).all():
         everything = np.arange(wiring.n_variables), np.arange(wiring.n_factors)
         return Conditioned(wiring, potentials, np.zeros(wiring.n_graphs), *everything)
-    arity = np.empty(wiring.n_factors, np.int64)
-    size = np.empty(wiring.n_factors, np.int64)
-    wire.kept_sizes(wiring.cards, wiring.scope_offsets, wiring.scopes, fixed, arity, size)
+    arity, size, sliced = _sliced(wiring, potentials, fixed)
     starts = offsets(size)
-    sliced = np.empty(starts[-1])
-    wire.slice_tables(
-        wiring.cards,
-        wiring.scope_offsets,
-        wiring.scopes,
-        wiring.strides,
-        wiring.table_offsets,
-        potentials,
-        fixed,
-        starts,
-        sliced,
-    )
     kept = arity > 0
     factor_graph = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
     constant = np.zeros(wiring.n_graphs)
@@ -65,5 +51,36 @@ def condition(wiring: Wiring, potentials: Floats, fixed: Ints) -> Conditioned:
     )
 
 
-def _kept_offsets(keep: np.ndarray, borders: Ints) -> Ints:
-    return offsets(keep)[borders]
+def places(wiring: Wiring, fixed: Ints) -> tuple[Ints, Bools]:
+    """Where the entries that agree with `fixed` lie in the full potentials.
+
+    Also tells which of them belong to factors that keep a free variable.
+    """
+    everything = np.arange(wiring.table_offsets[-1], dtype=np.float64)
+    arity, size, sliced = _sliced(wiring, everything, fixed)
+    return sliced.astype(np.int64), np.repeat(arity > 0, size)
+
+
+def _sliced(wiring: Wiring, values: Floats, fixed: Ints) -> tuple[Ints, Ints, Floats]:
+    """Arity and size of every factor without the fixed variables, and its values."""
+    arity = np.empty(wiring.n_factors, np.int64)
+    size = np.empty(wiring.n_factors, np.int64)
+    wire.kept_sizes(wiring.cards, wiring.scope_offsets, wiring.scopes, fixed, arity, size)
+    starts = offsets(size)
+    sliced = np.empty(starts[-1])
+    wire.slice_tables(
+        wiring.cards,
+        wiring.scope_offsets,
+        wiring.scopes,
+        wiring.strides,
+        wiring.table_offsets,
+        values,
+        fixed,
+        starts,
+        sliced,
+    )
+    return arity, size, sliced
+
+
+def _kept_offsets(keep: Bools, borders: Ints) -> Ints:
+    return offsets(keep.astype(np.int64))[borders]

@@ -102,9 +102,10 @@ def hidden_grid(
             f"outputs and hidden have shapes {outputs.shape} and {hidden.shape}; "
             f"need (rows, columns, states) with the same rows and columns"
         )
-    edges = grid_edges(*hidden.shape[:2], neighbours)
-    flat = [a.reshape(-1, a.shape[2]) for a in (outputs, hidden)]
-    return _layered(*flat, edges, tables, emissions)
+    rows, columns, states = hidden.shape
+    edges = grid_edges(rows, columns, neighbours)
+    flat = outputs.reshape(-1, outputs.shape[2])
+    return _layered(flat, hidden.reshape(-1, states), edges, tables, emissions)
 
 
 def chain_edges(n: int) -> Ints:

@@ -126,3 +126,40 @@ def score(scope_offsets, scopes, steps, table_offsets, graph_factors, potentials
                 position += steps[s] * labels[scopes[s]]
             total += potentials[position]
         out[g] = total
+
+
+@kernel
+def span(scope_offsets, scopes, n_variables, order, taken):
+    """Take factors in `order` as long as they close no cycle."""
+    parent = np.arange(n_variables)
+    for f in order:
+        low, high = scope_offsets[f], scope_offsets[f + 1]
+        open_end = True
+        for s in range(low, high):
+            for t in range(low, s):
+                if _root(parent, scopes[s]) == _root(parent, scopes[t]):
+                    open_end = False
+        if open_end:
+            taken[f] = True
+            for s in range(low + 1, high):
+                parent[_root(parent, scopes[s])] = _root(parent, scopes[low])
+
+
+@kernel
+def reparametrise(wiring, messages, rest, singles):
+    """Move the messages from the tables in `rest` to one table per variable in `singles`.
+
+    The sum of all tables stays the same where it is finite; a state that some message rules out
+    stays ruled out in `singles`.
+    """
+    for f in range(wiring.table_offsets.size - 1):
+        low, high = wiring.scope_offsets[f], wiring.scope_offsets[f + 1]
+        for s in range(low, high):
+            v = wiring.scopes[s]
+            m, b = wiring.message_offsets[s], wiring.belief_offsets[v]
+            for x in range(wiring.cards[v]):
+                singles[b + x] += messages[m + x]
+            for k in range(wiring.table_offsets[f], wiring.table_offsets[f + 1]):
+                x = (k - wiring.table_offsets[f]) // wiring.strides[s] % wiring.cards[v]
+                if messages[m + x] > -np.inf:
+                    rest[k] -= messages[m + x]

@@ -1,0 +1,296 @@
+"""Messages of one problem, kept between runs: what every message-passing method shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structlearn.common.checks import Bools, Floats, Ints
+from structlearn.common.errors import ArgumentError
+from structlearn.common.watch import Watch
+from structlearn.graph.wiring import Wiring
+from structlearn.inference.base import Problem
+from structlearn.inference.share import over_graphs
+from structlearn.kernels import loopy, readout, tournament
+from structlearn.kernels.message import Desk, Net, Traffic
+
+SCHEDULES = ("sequential", "flooding", "residual")
+_WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
+_BATCH = 2_000_000  # messages per call of the kernel, so that time limits and interrupts are seen
+
+
+class Messenger:
+    """Runs message passing on a problem, a few sweeps or many, from where it stood.
+
+    Parameters
+    ----------
+    problem : Problem
+    appearance : array (factors,), optional
+        Edge appearance probabilities: tree-reweighted instead of plain messages.
+    schedule : {"sequential", "flooding", "residual"}
+    damping : float in [0, 1)
+        Share of the old message that stays in every update.
+    start : array, optional
+        Log messages to begin with, as left in `messages` by an earlier run on the same wiring.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        appearance: Floats | None = None,
+        schedule: str = "sequential",
+        damping: float = 0.0,
+        start: Floats | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.problem = problem
+        self.damping = damping
+        self.schedule = SCHEDULES.index(schedule)
+        self.n_jobs = n_jobs
+        wiring = problem.wiring
+        self.net, self.borders = pack(wiring)
+        self.weights, self.ratios = temperatures(problem, appearance)
+        self.order = visiting_order(problem)
+        self.messages = self._initial(start)
+        self._beliefs = np.empty(int(wiring.belief_offsets[-1]))
+        self.linear = False
+        self.residual = np.full(wiring.n_graphs, np.inf)
+        self.iterations = np.zeros(wiring.n_graphs, np.int64)
+        self.done = np.zeros(wiring.n_graphs, np.bool_)
+        self.load(problem.potentials)
+
+    def _initial(self, start: Floats | None) -> Floats:
+        size = int(self.problem.wiring.message_offsets[-1])
+        if start is None:
+            return np.zeros(size)
+        if np.shape(start) != (size,):
+            raise ArgumentError(
+                f"start has shape {np.shape(start)}, but this graph has {size} message entries; "
+                f"use the messages of an answer about the same graph with the same evidence"
+            )
+        return np.array(start, np.float64)
+
+    def load(self, potentials: Floats) -> None:
+        """Take new potentials; the messages stay as they are."""
+        wiring = self.problem.wiring
+        self.potentials = potentials
+        single = np.flatnonzero(wiring.arities == 1)
+        slots = wiring.scope_offsets[single]
+        places = _blocks(wiring.message_offsets, slots)
+        self.messages[places] = potentials[_blocks(wiring.table_offsets, single)]
+        self.done[:] = False
+
+    # ---- running -------------------------------------------------------------------------
+
+    def run(self, sweeps: int, tol: float, watch: Watch | None = None) -> str:
+        """Sweep until every graph's messages move by at most `tol`; says why it ended."""
+        wiring = self.problem.wiring
+        self.linear, tables = self._tables()
+        if self.linear:
+            self.messages = self._to_linear(self.messages)
+        moving = int((wiring.arities[wiring.slot_factors] > 1).sum())
+        chunk = max(1, min(sweeps, _BATCH // max(moving, 1)))
+        self.done |= moving == 0
+        left = [sweeps]
+
+        def step() -> bool:
+            now = min(chunk, left[0])
+            left[0] -= now
+            self._propagate(tables, now, tol)
+            return bool(self.done.all())
+
+        reason = (watch or Watch()).repeat(
+            step, -(-sweeps // chunk), lambda: f"largest change {self.residual.max():.2g}"
+        )
+        if self.linear:
+            self.messages = self._to_log(self.messages)
+        return reason
+
+    def _propagate(self, tables: Floats, sweeps: int, tol: float) -> None:
+        wiring, traffic = self.problem.wiring, self._traffic(tables)
+
+        def work(first: int, last: int) -> None:
+            loopy.propagate(
+                self.borders, self.net, self.order, traffic,
+                self._desk(), *self._queue(first, last),
+                self.schedule, tol, sweeps, first, last,
+                self.residual, self.iterations, self.done,
+            )  # fmt: skip
+
+        over_graphs(work, wiring, self.n_jobs)
+
+    def _desk(self) -> Desk:
+        wiring = self.problem.wiring
+        arity, states = wiring.arities.max(initial=1), wiring.cards.max(initial=1)
+        size = max(int(states), int(np.diff(wiring.table_offsets).max(initial=1)))
+        return Desk(np.empty((arity, states)), np.empty(size), np.empty(size))
+
+    def _queue(self, first: int, last: int) -> tuple[Floats, Ints]:
+        """Room for the slots of the largest graph, for the schedule that sorts them."""
+        if self.schedule != loopy.RESIDUAL:
+            return np.empty(0), np.empty(0, np.int64)
+        slots = int(np.diff(self.borders[first : last + 1, 1]).max())
+        return tournament.plant(slots), np.empty(slots + 1, np.int64)
+
+    def _traffic(self, tables: Floats) -> Traffic:
+        fresh = self.messages.copy() if self.schedule != loopy.SEQUENTIAL else np.empty(0)
+        return Traffic(
+            tables, self.weights, self.ratios, self.messages, fresh, self._beliefs, self.linear,
+            float(self.damping),
+        )  # fmt: skip
+
+    def _tables(self) -> tuple[bool, Floats]:
+        """Linear tables where that is safe, else the log potentials themselves."""
+        wiring, theta = self.problem.wiring, self.potentials
+        if not len(theta) or (self.weights <= 0).any() or (self.problem.eps <= 0).any():
+            return False, theta
+        starts, sizes = wiring.table_offsets[:-1], np.diff(wiring.table_offsets)
+        top = np.maximum.reduceat(theta, starts)
+        with np.errstate(invalid="ignore"):
+            scaled = theta - np.repeat(top, sizes)
+        scaled /= np.repeat(self.weights, sizes)
+        # Hard constraints are exact zeros; what counts is the span of the finite entries.
+        finite = scaled[np.isfinite(scaled)]
+        if not np.isfinite(top).all() or finite.min(initial=0.0) < -_WIDEST:
+            return False, theta
+        return True, np.exp(scaled)
+
+    def _to_linear(self, messages: Floats) -> Floats:
+        wiring = self.problem.wiring
+        sizes = np.diff(wiring.message_offsets)
+        top = np.maximum.reduceat(messages, wiring.message_offsets[:-1])
+        scale = np.repeat(self.weights[wiring.slot_factors], sizes)
+        return np.exp((messages - np.repeat(top, sizes)) / scale)
+
+    def _to_log(self, messages: Floats) -> Floats:
+        wiring = self.problem.wiring
+        scale = np.repeat(self.weights[wiring.slot_factors], np.diff(wiring.message_offsets))
+        with np.errstate(divide="ignore"):
+            out = np.log(messages) * scale
+        # Messages of single-variable factors are their potentials, to the last digit.
+        single = np.flatnonzero(wiring.arities == 1)
+        places = _blocks(wiring.message_offsets, wiring.scope_offsets[single])
+        out[places] = self.potentials[_blocks(wiring.table_offsets, single)]
+        return out
+
+    # ---- reading off ---------------------------------------------------------------------
+
+    def beliefs(self) -> tuple[Floats, Floats]:
+        """Beliefs of the variables and, per graph, their part of the Bethe value."""
+        wiring, traffic = self.problem.wiring, self._log_traffic()
+        out, value = np.empty(int(wiring.belief_offsets[-1])), np.zeros(wiring.n_graphs)
+        eps = self.problem.eps
+        over_graphs(
+            lambda a, b: readout.read_beliefs(
+                self.borders, self.net, traffic, eps, a, b, out, value
+            ),
+            wiring,
+            self.n_jobs,
+        )
+        return out, value
+
+    def value(self, factor_beliefs: bool = False) -> tuple[Floats, Floats, Floats | None]:
+        """Bethe value per graph, beliefs, and on request factor beliefs."""
+        wiring, traffic = self.problem.wiring, self._log_traffic()
+        beliefs, value = self.beliefs()
+        out = np.empty(int(wiring.table_offsets[-1]) if factor_beliefs else 0)
+        over_graphs(
+            lambda a, b: readout.read_factors(
+                self.borders,
+                self.net,
+                traffic,
+                beliefs,
+                self._desk(),
+                a,
+                b,
+                factor_beliefs,
+                out,
+                value,
+            ),
+            wiring,
+            self.n_jobs,
+        )
+        return value, beliefs, out if factor_beliefs else None
+
+    def decode(self, uniforms: Floats | None = None, labels: Ints | None = None) -> Ints:
+        """Assign one variable after the other given those before; a draw if `uniforms` come."""
+        wiring, traffic = self.problem.wiring, self._log_traffic()
+        labels = np.full(wiring.n_variables, -1, np.int64) if labels is None else labels.copy()
+        if uniforms is None:
+            uniforms = np.full(wiring.n_variables, -1.0)
+        scores = np.empty(int(wiring.cards.max(initial=1)))
+        readout.decode(
+            self.net, traffic, self.problem.eps, self.order.variables, uniforms, self._desk(),
+            scores, labels,
+        )  # fmt: skip
+        return labels
+
+    def _log_traffic(self) -> Traffic:
+        self.linear = False
+        return self._traffic(self.potentials)
+
+    @property
+    def converged(self) -> Bools:
+        """Whether each graph met the tolerance."""
+        return self.done.copy()
+
+
+def temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, Floats]:
+    """Weight of every factor and ratio of every slot.
+
+    A factor that touches a hidden variable works at the hidden temperature: information between
+    an output and a hidden variable counts in the entropy of the hidden ones given the outputs.
+    """
+    wiring, hidden = problem.wiring, problem.hidden
+    touched = np.zeros(wiring.n_factors, np.bool_)
+    touched[wiring.slot_factors[hidden[wiring.scopes]]] = True
+    weights = np.where(touched, problem.eps_hidden, problem.eps_output)
+    slot_weight, slot_eps = weights[wiring.slot_factors], problem.eps[wiring.scopes]
+    ratios = np.ones(len(wiring.scopes))
+    differ = slot_weight != slot_eps
+    with np.errstate(divide="ignore"):
+        ratios[differ] = slot_weight[differ] / slot_eps[differ]
+    if appearance is not None:
+        share = np.where(wiring.arities > 1, appearance, 1.0)
+        weights, ratios = weights * share, ratios * share[wiring.slot_factors]
+    return weights, ratios
+
+
+def visiting_order(problem: Problem) -> loopy.Order:
+    """Forests breadth-first, so that one sweep is exact; other graphs in index order."""
+    wiring = problem.wiring
+    variables: Any = np.arange(wiring.n_variables)
+    forest = wiring.forests()
+    if forest.any():
+        variables = np.where(forest[wiring.variable_graphs], wiring.breadth_first(), variables)
+    rank = np.empty_like(variables)
+    rank[variables] = np.arange(len(variables))
+    ranks = rank[wiring.scopes]
+    starts = wiring.scope_offsets[:-1]
+    span = np.empty((len(starts), 2), np.int64)
+    if len(starts):
+        span[:, 0] = np.minimum.reduceat(ranks, starts)
+        span[:, 1] = np.maximum.reduceat(ranks, starts)
+    return loopy.Order(variables, rank, span)
+
+
+def pack(wiring: Wiring) -> tuple[Net, Ints]:
+    """Pack a wiring for the message kernels; also where each graph's parts begin."""
+    net = Net(
+        np.stack([wiring.scopes, wiring.slot_factors, wiring.message_offsets[:-1]], axis=1),
+        np.stack([wiring.slot_offsets, wiring.belief_offsets], axis=1),
+        np.stack([wiring.scope_offsets, wiring.table_offsets], axis=1),
+        wiring.slots,
+    )
+    slots = wiring.scope_offsets[wiring.graph_factors]
+    return net, np.stack([wiring.graph_variables, slots, wiring.graph_factors], axis=1)
+
+
+def _blocks(offsets: Ints, chosen: Ints) -> Ints:
+    """Indices of the chosen blocks of a flat array, one after the other."""
+    sizes = offsets[chosen + 1] - offsets[chosen]
+    ends = np.cumsum(sizes)
+    jumps = np.repeat(offsets[chosen] - (ends - sizes), sizes)
+    return jumps + np.arange(len(jumps))

@@ -1,0 +1,97 @@
+"""Find an elimination order whose tables are small, and say how small."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from structlearn.common.checks import Bools, Floats, Ints
+from structlearn.graph.wiring import Wiring, offsets
+from structlearn.kernels import order as kernel
+
+_TRIES = 64
+_STEPS_PER_ENTRY = 6  # an entry of a table costs about as much as this many steps of ordering
+
+
+@dataclass(frozen=True, eq=False)
+class Elimination:
+    """An order with the separator of every variable in it, and what it costs."""
+
+    variables: Ints
+    separator_offsets: Ints
+    separators: Ints
+    width: int  #: variables in the largest table, less one
+    largest: float  #: entries of the largest table
+    total: float  #: entries of all tables
+    messages: float  #: entries of all messages
+    complete: bool  #: False if the search ended at a table over the limit
+
+
+def find_order(wiring: Wiring, later: Bools, limit: float = math.inf) -> Elimination:
+    """Eliminate greedily by min-fill and min-size, several times, and keep the cheapest order.
+
+    Parameters
+    ----------
+    wiring : Wiring
+    later : bool array
+        Variables to eliminate after all others (outputs after hidden ones).
+    limit : float
+        Give up on an order once a table has more entries than this.
+    """
+    graph = _adjacency(wiring)
+    log_cards = np.log(wiring.cards.astype(np.float64))
+    # Ties fall at random, but always the same way: the same graph gives the same order.
+    rng = np.random.default_rng(len(wiring.cards))
+    best: Elimination | None = None
+    spent = 0.0
+    for attempt in range(_TRIES):
+        rule = kernel.MIN_SIZE if attempt % 4 == 3 else kernel.MIN_FILL
+        noise = rng.random(len(log_cards)) * (0.5 if attempt else 0.0)
+        bound = limit if best is None or not best.complete else min(limit, best.largest)
+        found, steps = _greedy(rule, log_cards, graph, noise, later, bound, wiring)
+        spent += steps
+        if best is None or (found.complete, -found.total) > (best.complete, -best.total):
+            best = found
+        if spent > _STEPS_PER_ENTRY * best.total and (best.complete or attempt > 2):
+            break
+    assert best is not None
+    return best
+
+
+def _adjacency(wiring: Wiring) -> tuple[Ints, Ints]:
+    n = wiring.n_variables
+    pairs = np.empty(kernel.neighbours(wiring, np.empty(0, np.int64)), np.int64)
+    kernel.neighbours(wiring, pairs)
+    pairs = np.unique(pairs)
+    return offsets(np.bincount(pairs // max(n, 1), minlength=n)), pairs % max(n, 1)
+
+
+def _greedy(
+    rule: int,
+    log_cards: Floats,
+    graph: tuple[Ints, Ints],
+    noise: Floats,
+    later: Bools,
+    limit: float,
+    wiring: Wiring,
+) -> tuple[Elimination, int]:
+    n = len(log_cards)
+    order, starts = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
+    log_limit = math.log(limit) + 1e-9 if limit < math.inf else math.inf
+    separators, largest, widest, steps = kernel.eliminate_greedily(
+        rule, log_cards, *graph, noise, later, log_limit, order, starts
+    )
+    complete = n == 0 or order[-1] >= 0
+    total = messages = math.inf
+    if complete and largest <= log_limit:
+        owner = np.repeat(np.arange(n), np.diff(starts))
+        log_messages = np.bincount(owner, log_cards[separators], n)
+        messages = float(np.exp(log_messages).sum())
+        total = float(np.exp(log_messages + log_cards[order]).sum())
+    found = Elimination(
+        order, starts, separators, max(widest - 1, 0), math.exp(min(largest, 700.0)),
+        total, messages, bool(complete and largest <= log_limit),
+    )  # fmt: skip
+    return found, steps

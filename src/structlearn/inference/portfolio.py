@@ -1,0 +1,195 @@
+"""Several ways to an assignment, each scored by the true objective and improved; the best wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from structlearn.common.checks import Floats, Ints
+from structlearn.graph.wiring import HIDDEN
+from structlearn.inference.base import Options, Problem, Result
+from structlearn.inference.clamped import Clamped, ascend
+from structlearn.inference.icm import improve, unary_labels
+from structlearn.inference.loopy import best_states
+from structlearn.inference.messenger import Messenger
+from structlearn.inference.trw import covering_forests, upper_bound
+
+_SWEEPS = 150
+_COOLED = (0.5, 0.25)  # temperatures of the sum-product runs that are rounded to an assignment
+Candidate = tuple[str, Ints]  # where it comes from, and its labels
+_CERTAIN = 1e-9  # relative gap at which a bound proves an assignment optimal
+
+
+class Portfolio:
+    """MAP and marginal MAP on graphs too wide for elimination.
+
+    For MAP: the best own states, tree-reweighted max-product (which also gives an upper bound),
+    max-product, and sum-product at low temperatures, each rounded one variable after the other
+    and improved by single flips. For marginal MAP: mixed-product, joint MAP, and the best states
+    of the marginals, each scored with the hidden variables summed out; the best is improved by
+    coordinate ascent on that score.
+    """
+
+    name = "portfolio"
+
+    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+        """Refuse what is not about an assignment."""
+        if query not in ("map", "marginal_map"):
+            return f"the portfolio looks for assignments; it cannot answer {query!r}"
+        if options.k > 1:
+            return "the k best assignments are found on chains only"
+        return ""
+
+    def run(self, problem: Problem, query: str, options: Options) -> Result:
+        """Try everything in turn, as far as time allows."""
+        search = (
+            _MarginalMap(problem, options)
+            if query == "marginal_map" and problem.hidden.any()
+            else _Map(problem, options)
+        )
+        steps = search.candidates()
+        ended = options.watch.repeat(lambda: search.advance(steps), 100, search.words)
+        return search.result(ended)
+
+
+class _Search:
+    """Candidates of all graphs so far, the best of each kept."""
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self.problem, self.options = problem, options
+        n = problem.wiring.n_graphs
+        self.labels = unary_labels(problem.wiring, problem.potentials)
+        self.value = np.full(n, -np.inf)
+        self.upper = np.full(n, np.inf)
+        self.winner = np.full(n, "", object)
+        self.tried = 0
+
+    def score(self, labels: Ints) -> Floats:
+        """Value of every graph at `labels`."""
+        raise NotImplementedError
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Find one candidate after the other."""
+        raise NotImplementedError
+
+    def advance(self, steps: Iterator[Candidate]) -> bool:
+        """Take the next candidate; True if there is none."""
+        candidate = next(steps, None)
+        if candidate is not None:
+            self.offer(*candidate)
+        return candidate is None
+
+    def offer(self, name: str, labels: Ints) -> None:
+        """Take over the graphs where `labels` are better."""
+        value = self.score(labels)
+        # The first candidate always counts: an infeasible answer is better than none.
+        better = (value > self.value) | (self.tried == 0)
+        graphs = self.problem.wiring.variable_graphs
+        self.labels = np.where(better[graphs], labels, self.labels)
+        self.value = np.where(better, value, self.value)
+        self.winner = np.where(better, name, self.winner)
+        self.tried += 1
+
+    def messenger(self, eps: tuple[float, float], **settings: object) -> Messenger:
+        """Messages at other temperatures, run for a while."""
+        problem = replace(self.problem, eps_output=eps[0], eps_hidden=eps[1])
+        messenger = Messenger(problem, n_jobs=self.options.n_jobs, **settings)  # type: ignore[arg-type]
+        messenger.run(min(_SWEEPS, self.options.max_iter), 1e-5, self.options.watch)
+        return messenger
+
+    def words(self) -> str:
+        """Say how far the search is."""
+        return f"{self.tried} candidates, best {self.value.sum():.6g}"
+
+    def result(self, ended: str) -> Result:
+        """Pack up."""
+        names = ", ".join(sorted({str(w) for w in self.winner}))
+        status = f"best of {self.tried} candidates, found by {names}"
+        if ended in ("time", "interrupted"):
+            status += "; time limit reached" if ended == "time" else "; interrupted"
+        return Result(
+            self.value,
+            exact=False,
+            lower=self.value,
+            upper=self.upper,
+            labels=self.labels,
+            iterations=np.full(len(self.value), self.tried),
+            converged=np.ones(len(self.value), np.bool_),
+            status=status,
+        )
+
+
+class _Map(_Search):
+    """Joint MAP over all variables."""
+
+    def score(self, labels: Ints) -> Floats:
+        return self.problem.wiring.score(self.problem.potentials, labels)
+
+    def candidates(self) -> Iterator[Candidate]:
+        yield self._improved("own states", self.labels)
+        wiring = self.problem.wiring
+        forests = covering_forests(wiring, self.options.rng)
+        trw = self.messenger((0.0, 0.0), appearance=forests.mean(axis=0), damping=0.3)
+        self.upper = upper_bound(trw, forests)
+        yield self._improved("tree-reweighted max-product", trw.decode())
+        if self.proved():
+            return
+        yield self._improved("max-product", self.messenger((0.0, 0.0), damping=0.3).decode())
+        for eps in _COOLED:
+            cooled = self.messenger((eps, eps), damping=0.3)
+            yield self._improved(f"sum-product at {eps}", cooled.decode())
+
+    def _improved(self, name: str, labels: Ints) -> Candidate:
+        wiring, potentials = self.problem.wiring, self.problem.potentials
+        return name, improve(wiring, potentials, labels, n_jobs=self.options.n_jobs)
+
+    def proved(self) -> bool:
+        """Whether the bound meets the score in every graph."""
+        gap = self.upper - self.value
+        return bool((gap <= _CERTAIN * (1.0 + np.abs(self.value))).all())
+
+    def result(self, ended: str) -> Result:
+        out = super().result(ended)
+        if self.proved():
+            out.exact = True
+            out.status += "; proved optimal by the tree-reweighted bound"
+        return out
+
+
+class _MarginalMap(_Search):
+    """Outputs maximised, hidden variables summed out."""
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        super().__init__(problem, options)
+        self.clamped = Clamped(problem, options)
+
+    def score(self, labels: Ints) -> Floats:
+        return self.clamped.value(labels)
+
+    def candidates(self) -> Iterator[Candidate]:
+        warm = self.problem.eps_hidden
+        mixed = self.messenger((0.0, warm), damping=0.3)
+        yield "mixed-product", self._best(mixed)
+        yield "mixed-product, rounded", mixed.decode()
+        yield "max-product", self.messenger((0.0, 0.0), damping=0.3).decode()
+        summed = self.messenger((warm, warm), damping=0.3)
+        yield "sum-product", self._best(summed)
+        cooled = self.messenger((0.5 * warm, warm), damping=0.3)
+        yield "cooled mixed-product", self._best(cooled)
+        if self.clamped.exact:
+            climbed = ascend(self.problem, self.clamped, self.labels, self.options)
+            yield "coordinate ascent", climbed
+
+    def _best(self, messenger: Messenger) -> Ints:
+        return best_states(self.problem, messenger.beliefs()[0])
+
+    def result(self, ended: str) -> Result:
+        out = super().result(ended)
+        assert out.labels is not None
+        out.labels = np.where(self.problem.wiring.roles == HIDDEN, -1, out.labels)
+        if not self.clamped.exact:
+            out.lower = np.full_like(out.value, -np.inf)
+            out.status += "; hidden variables summed by the Bethe approximation"
+        return out
