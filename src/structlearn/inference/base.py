@@ -73,7 +73,7 @@ class Options:
     schedule: str = "sequential"
     restarts: int = 1
     start: Floats | None = None
-    max_table: int = 2**24
+    max_table: int = 2**25
     n_samples: int = 1000
     burn_in: int = 100
     k: int = 1

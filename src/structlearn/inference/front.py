@@ -45,7 +45,7 @@ def infer(
     schedule: str = "sequential",
     restarts: int = 1,
     start: Floats | None = None,
-    max_table: int = 2**24,
+    max_table: int = 2**25,
     time_limit: float | None = None,
     progress: Progress | None = None,
     random_state: Seed = None,

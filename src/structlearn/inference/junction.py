@@ -74,12 +74,14 @@ class Tree:
     def __post_init__(self) -> None:
         wiring = self.problem.wiring
         self.plan = make_plan(wiring, self.order)
-        self.most = (
+        self.store = np.zeros(int(self.plan.message_offsets[-1]))
+
+    def _block(self) -> eliminate.Block:
+        return eliminate.make_block(
             int(np.diff(self.plan.axis_offsets).max(initial=1)),
             int(np.diff(self.plan.input_offsets).max(initial=1)),
-            int(wiring.cards.max(initial=1)),
+            int(self.problem.wiring.cards.max(initial=1)),
         )
-        self.store = np.zeros(int(self.plan.message_offsets[-1]))
 
     def forward(self, potentials: Floats | None = None) -> Floats:
         """Eliminate everything; the value of every graph, on request with other potentials."""
@@ -89,7 +91,7 @@ class Tree:
         value = np.zeros(wiring.n_graphs)
         over_graphs(
             lambda a, b: eliminate.forward(
-                wiring.cards, self.problem.eps, plan, self.store, self.most, a, b, value
+                wiring.cards, self.problem.eps, plan, self.store, self._block(), a, b, value
             ),
             wiring,
             self.n_jobs,
@@ -109,7 +111,7 @@ class Tree:
                 self.store,
                 beliefs,
                 wiring.belief_offsets,
-                self.most,
+                self._block(),
                 a,
                 b,
                 marginals,
@@ -134,8 +136,7 @@ class Tree:
             self.store,
             uniforms,
             wanted,
-            0,
-            wiring.n_graphs,
+            np.empty(int(wiring.cards.max(initial=1))),
             labels,
         )
         return labels
@@ -211,5 +212,5 @@ def make_plan(wiring: Wiring, order: Elimination) -> Plan:
         np.empty(int(input_offsets[-1]), np.int64), stride_offsets,
         np.empty(int(stride_offsets[-1]), np.int64), wiring.graph_variables,
     )  # fmt: skip
-    eliminate.assign_inputs(wiring, rank, plan, owners)
+    eliminate.assign_inputs(wiring, input_offsets[:-1].copy(), plan, owners)
     return plan

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from structlearn.common import checks
 from structlearn.common.checks import Bools, Floats, Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.common.watch import Watch
@@ -47,7 +48,7 @@ class Messenger:
     ) -> None:
         self.problem = problem
         self.damping = damping
-        self.schedule = SCHEDULES.index(schedule)
+        self.schedule = checks.one_of("schedule", schedule, SCHEDULES)
         self.n_jobs = n_jobs
         wiring = problem.wiring
         self.net, self.borders = pack(wiring)
@@ -111,14 +112,22 @@ class Messenger:
     def _propagate(self, tables: Floats, sweeps: int, tol: float) -> None:
         wiring, traffic = self.problem.wiring, self._traffic(tables)
 
-        def work(first: int, last: int) -> None:
+        state = self.residual, self.iterations, self.done
+
+        def sweep(first: int, last: int) -> None:
+            flooding = self.schedule == "flooding"
             loopy.propagate(
-                self.borders, self.net, self.order, traffic,
-                self._desk(), *self._queue(first, last),
-                self.schedule, tol, sweeps, first, last,
-                self.residual, self.iterations, self.done,
+                self.borders, self.net, self.order, traffic, self._desk(), flooding,
+                tol, sweeps, first, last, *state,
             )  # fmt: skip
 
+        def chase(first: int, last: int) -> None:
+            loopy.chase(
+                self.borders, self.net, traffic, self._desk(), *self._queue(first, last),
+                tol, sweeps, first, last, *state,
+            )  # fmt: skip
+
+        work = chase if self.schedule == "residual" else sweep
         over_graphs(work, wiring, self.n_jobs)
 
     def _desk(self) -> Desk:
@@ -128,14 +137,12 @@ class Messenger:
         return Desk(np.empty((arity, states)), np.empty(size), np.empty(size))
 
     def _queue(self, first: int, last: int) -> tuple[Floats, Ints]:
-        """Room for the slots of the largest graph, for the schedule that sorts them."""
-        if self.schedule != loopy.RESIDUAL:
-            return np.empty(0), np.empty(0, np.int64)
+        """Room for the slots of the largest graph."""
         slots = int(np.diff(self.borders[first : last + 1, 1]).max())
         return tournament.plant(slots), np.empty(slots + 1, np.int64)
 
     def _traffic(self, tables: Floats) -> Traffic:
-        fresh = self.messages.copy() if self.schedule != loopy.SEQUENTIAL else np.empty(0)
+        fresh = self.messages.copy() if self.schedule != "sequential" else np.empty(0)
         return Traffic(
             tables, self.weights, self.ratios, self.messages, fresh, self._beliefs, self.linear,
             float(self.damping),

@@ -10,6 +10,7 @@ import numpy as np
 from structlearn.common.checks import Bools, Floats, Ints
 from structlearn.graph.wiring import Wiring, offsets
 from structlearn.kernels import order as kernel
+from structlearn.kernels.tournament import plant
 
 _TRIES = 64
 _STEPS_PER_ENTRY = 6  # an entry of a table costs about as much as this many steps of ordering
@@ -76,13 +77,19 @@ def _greedy(
     later: Bools,
     limit: float,
     wiring: Wiring,
-) -> tuple[Elimination, int]:
+) -> tuple[Elimination, float]:
     n = len(log_cards)
-    order, starts = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
     log_limit = math.log(limit) + 1e-9 if limit < math.inf else math.inf
-    separators, largest, widest, steps = kernel.eliminate_greedily(
-        rule, log_cards, *graph, noise, later, log_limit, order, starts
-    )
+    room = 4 * len(graph[1]) + 64
+    while True:
+        desk, report = _desk(n, graph, room), np.zeros(3)
+        end = len(graph[1])
+        if kernel.eliminate_greedily(rule, log_cards, noise, later, log_limit, end, desk, report):
+            break
+        room *= 2  # the lists of neighbours grew beyond it
+    largest, widest, steps = report.tolist()
+    order, starts = desk.order, desk.separator_offsets
+    separators = desk.separators[: starts.max(initial=0)]
     complete = n == 0 or order[-1] >= 0
     total = messages = math.inf
     if complete and largest <= log_limit:
@@ -91,7 +98,24 @@ def _greedy(
         messages = float(np.exp(log_messages).sum())
         total = float(np.exp(log_messages + log_cards[order]).sum())
     found = Elimination(
-        order, starts, separators, max(widest - 1, 0), math.exp(min(largest, 700.0)),
+        order, starts, separators, max(int(widest) - 1, 0), math.exp(min(largest, 700.0)),
         total, messages, bool(complete and largest <= log_limit),
     )  # fmt: skip
     return found, steps
+
+
+def _desk(n: int, graph: tuple[Ints, Ints], room: int) -> kernel.Desk:
+    starts, adjacent = graph
+    pool = np.empty(room, np.int64)
+    pool[: len(adjacent)] = adjacent
+    return kernel.Desk(
+        np.full(n, -1),
+        np.zeros(n + 1, np.int64),
+        np.empty(room, np.int64),
+        starts[:-1].copy(),
+        np.diff(starts),
+        pool,
+        np.full(n + 1, -1),
+        np.full(n, -1),
+        plant(n),
+    )

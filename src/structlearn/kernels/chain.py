@@ -114,19 +114,21 @@ def forward(offsets, soft, tops, tables, table_tops, alpha, scales, values):
         total, part, product = 0.0, 0.0, 1.0
         small = False
         for t in range(start, stop):
-            part += tops[t]
+            e = step * (t - 1 - c)
+            part += tops[t] if t == start else tops[t] + table_tops[e]
+            if math.isnan(part):
+                break
             if t == start:
                 for j in range(K):
                     alpha[t, j] = 1.0
             else:
-                part += table_tops[step * (t - 1 - c)]
-                _push(alpha, t - 1, t, tables, step * (t - 1 - c))
+                _push(alpha, t - 1, t, tables, e)
             scale = 0.0
             for j in range(K):
                 alpha[t, j] *= soft[t, j]
                 scale += alpha[t, j]
             if scale == 0.0:
-                part -= np.inf  # stays NaN if it is
+                part = -np.inf
                 break
             inverse = 1.0 / scale
             for j in range(K):
@@ -240,9 +242,10 @@ def backward_log(nodes, edges, offsets, soft, alpha, scales, values, logs, pairs
         for t in range(stop - 1, start - 1 if logs[c] else stop - 1, -1):
             for j in range(K):
                 soft[t, j] = math.exp(alpha[t, j] + beta[1, j]) if possible else 0.0
-                beta[0, j] = beta[1, j] + nodes[t, j] - scales[t]
             if t == start or not possible:
                 continue
+            for j in range(K):
+                beta[0, j] = beta[1, j] + nodes[t, j] - scales[t]
             e = 0 if edges.shape[0] == 1 else t - 1 - c
             p = 0 if pairs.shape[0] == 1 else t - 1 - c
             for i in range(K):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn.kernels.jit import kernel
+from structlearn.kernels.jit import lean, part
 from structlearn.kernels.readout import choose
 
 BLOCK = 4096
@@ -42,7 +42,7 @@ class Plan(NamedTuple):
     graph_buckets: np.ndarray  #: (graphs + 1) into buckets
 
 
-@kernel
+@lean
 def sort_separators(order, rank, separator_offsets, separators, axes):
     """Axes of every bucket: the separator, latest eliminated first, then its own variable."""
     for b in range(order.size):
@@ -58,10 +58,12 @@ def sort_separators(order, rank, separator_offsets, separators, axes):
         axes[out + high - low] = order[b]
 
 
-@kernel
-def assign_inputs(wiring, rank, plan, owners):
-    """Fill plan.inputs and plan.strides; owners holds the bucket of each factor."""
-    used = plan.input_offsets[:-1].copy()
+@lean
+def assign_inputs(wiring, used, plan, owners):
+    """Fill plan.inputs and plan.strides.
+
+    `owners` holds the bucket of each factor, `used` where each bucket's next input goes.
+    """
     for f in range(owners.size):
         b = owners[f]
         i = used[b]
@@ -102,10 +104,10 @@ class Block(NamedTuple):
     places: np.ndarray  #: (inputs, block) offsets inside a block
     still: np.ndarray  #: sum of the inputs that are the same in every block
     table: np.ndarray
+    total: np.ndarray  #: sum of all blocks
 
 
-@kernel
-def make_block(most_axes, most_inputs, most_states):
+def make_block(most_axes: int, most_inputs: int, most_states: int) -> Block:
     """Scratch space for the largest bucket."""
     size = max(BLOCK, most_states)
     return Block(
@@ -116,10 +118,11 @@ def make_block(most_axes, most_inputs, most_states):
         np.zeros((most_inputs, size), np.int32),
         np.zeros(size),
         np.zeros(size),
+        np.zeros(size),
     )
 
 
-@kernel
+@part
 def _places(i, b, cards, plan, first_axis, inner, out):
     """Offsets of input `i` along the inner axes of bucket `b`, in C order."""
     out[0] = 0
@@ -134,7 +137,7 @@ def _places(i, b, cards, plan, first_axis, inner, out):
         filled *= cards[plan.axes[a]]
 
 
-@kernel
+@part
 def _open(b, cards, plan, store, block):
     """Split the axes of bucket `b` into outer and inner, and sum up the still inputs."""
     low, axis = plan.axis_offsets[b], plan.axis_offsets[b + 1]
@@ -164,7 +167,7 @@ def _open(b, cards, plan, store, block):
     block.split[0], block.split[1], block.split[2], block.split[3] = axis, inner, outer, moving
 
 
-@kernel
+@part
 def _load(store, block):
     """Sum the inputs of the current block into block.table."""
     inner, moving = block.split[1], block.split[3]
@@ -176,7 +179,7 @@ def _load(store, block):
             block.table[k] += store[base + block.places[row, k]]
 
 
-@kernel
+@part
 def _next(b, cards, plan, block):
     """Move every moving input on to the next block."""
     low = plan.axis_offsets[b]
@@ -195,7 +198,7 @@ def _next(b, cards, plan, block):
         a -= 1
 
 
-@kernel
+@part
 def _soft_max(table, k, states, eps):
     """Soft maximum of `states` neighbouring entries."""
     if states == 2 and eps > 0.0:
@@ -215,10 +218,9 @@ def _soft_max(table, k, states, eps):
     return top + eps * np.log(total)
 
 
-@kernel
-def forward(cards, eps, plan, store, most, first, last, value):
+@lean
+def forward(cards, eps, plan, store, block, first, last, value):
     """Eliminate the buckets of the graphs first..last-1; messages go to the store."""
-    block = make_block(most[0], most[1], most[2])
     for g in range(first, last):
         value[g] = 0.0
         for b in range(plan.graph_buckets[g], plan.graph_buckets[g + 1]):
@@ -236,7 +238,7 @@ def forward(cards, eps, plan, store, most, first, last, value):
                 value[g] += store[plan.message_offsets[b]]
 
 
-@kernel
+@part
 def _share(table, k, states, eps, message, belief):
     """Turn `states` entries of a table into beliefs: conditional times separator belief."""
     if belief == 0.0 or message == -np.inf:
@@ -255,14 +257,13 @@ def _share(table, k, states, eps, message, belief):
         table[k + x] = belief if k + x == best else 0.0
 
 
-@kernel
-def backward(cards, eps, plan, store, beliefs, belief_offsets, most, first, last, marginals):
+@lean
+def backward(cards, eps, plan, store, beliefs, belief_offsets, block, first, last, marginals):
     """Beliefs of all factors and separators, and marginals of all variables.
 
     `beliefs` has the layout of the store and must be zero; so must `marginals`.
     """
-    block = make_block(most[0], most[1], most[2])
-    total = np.empty(block.table.size)
+    total = block.total
     for g in range(first, last):
         for b in range(plan.graph_buckets[g + 1] - 1, plan.graph_buckets[g] - 1, -1):
             v = plan.variables[b]
@@ -290,7 +291,7 @@ def backward(cards, eps, plan, store, beliefs, belief_offsets, most, first, last
                 marginals[belief_offsets[v] + k % states] += total[k]
 
 
-@kernel
+@part
 def _spread_still(b, plan, total, block, beliefs):
     """Give the inputs that are the same in every block their beliefs, once per bucket."""
     at = 0
@@ -303,11 +304,10 @@ def _spread_still(b, plan, total, block, beliefs):
             beliefs[base + block.places[row, k]] += total[k]
 
 
-@kernel
-def decode(cards, eps, plan, store, uniforms, wanted, first, last, labels):
+@lean
+def decode(cards, eps, plan, store, uniforms, wanted, scores, labels):
     """Walk back and give every wanted variable its best state, or one drawn with `uniforms`."""
-    scores = np.empty(cards.max() if cards.size else 1)
-    for b in range(plan.graph_buckets[last] - 1, plan.graph_buckets[first] - 1, -1):
+    for b in range(plan.variables.size - 1, -1, -1):
         v = plan.variables[b]
         if not wanted[v]:
             continue

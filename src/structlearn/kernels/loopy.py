@@ -6,11 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn.kernels.jit import part
+from structlearn.kernels.jit import lean, part
 from structlearn.kernels.message import combine, update
 from structlearn.kernels.tournament import set_leaf, winner
-
-SEQUENTIAL, FLOODING, RESIDUAL = range(3)
 
 
 class Order(NamedTuple):
@@ -22,40 +20,55 @@ class Order(NamedTuple):
 
 
 @part
-def _sequential(low, high, net, order, traffic, desk):
-    """One sweep forward and one back; a variable pulls from factors with earlier (later) ones.
+def _sweep(low, high, net, order, traffic, desk, flooding):
+    """One sweep over the variables low..high-1; returns the largest change of a message.
 
-    Messages into a variable change only when it is visited, so its belief is computed once.
+    Sequential: forward and back, each variable pulling from the factors with earlier (later)
+    ones. Messages into a variable change only when it is visited, so its belief is computed
+    once. Flooding: all messages at once from the old ones.
     """
     worst = 0.0
-    for k in range(2 * (high - low)):
-        back = k >= high - low
-        v = order.variables[low + k if not back else 2 * high - low - 1 - k]
+    n = high - low
+    out = traffic.fresh if flooding else traffic.messages
+    for k in range(n if flooding else 2 * n):
+        v = order.variables[low + k if k < n else high - 1 - (k - n)]
         rank = order.rank[v]
         for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
             t = net.touching[q]
             f = net.slots[t, 1]
-            if (order.span[f, 1] > rank) if back else (order.span[f, 0] < rank):
-                worst = max(worst, update(t, net, traffic, desk, traffic.messages))
-        combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])
+            earlier, later = order.span[f, 0] < rank, order.span[f, 1] > rank
+            if (earlier or later) if flooding else (earlier if k < n else later):
+                worst = max(worst, update(t, net, traffic, desk, out))
+        if not flooding:
+            combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])
     return worst
 
 
-@part
-def _flooding(low, high, first, last, net, traffic, desk):
-    """All messages at once from the old ones."""
-    worst = 0.0
-    for t in range(first, last):
-        f = net.slots[t, 1]
-        if net.factors[f + 1, 0] - net.factors[f, 0] > 1:
-            worst = max(worst, update(t, net, traffic, desk, traffic.fresh))
-    for t in range(first, last):
-        v, m = net.slots[t, 0], net.slots[t, 2]
-        for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
-            traffic.messages[k] = traffic.fresh[k]
-    for v in range(low, high):
-        combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])
-    return worst
+@lean
+def propagate(
+    borders, net, order, traffic, desk, flooding, tol, sweeps, first, last,
+    change, iterations, done,
+):  # fmt: skip
+    """Sweep over each of the graphs first..last-1 until it rests, unless it is already done.
+
+    `borders` (graphs + 1, 3) tells where their variables, slots and factors begin. The last
+    change, the number of sweeps and whether the change is within `tol` are brought up to date.
+    For flooding, traffic.fresh must begin as a copy of the messages.
+    """
+    for g in range(first, last):
+        low, high = borders[g, 0], borders[g + 1, 0]
+        for i in range(0 if done[g] else sweeps):
+            for v in range(low, high if flooding or i == 0 else low):
+                combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])
+            change[g] = _sweep(low, high, net, order, traffic, desk, flooding)
+            iterations[g] += 1
+            for t in range(borders[g, 1], borders[g + 1, 1] if flooding else borders[g, 1]):
+                v, m = net.slots[t, 0], net.slots[t, 2]
+                for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
+                    traffic.messages[k] = traffic.fresh[k]
+            if change[g] <= tol:
+                done[g] = True
+                break
 
 
 @part
@@ -93,33 +106,19 @@ def _residual(first, last, net, traffic, desk, tree, queue, tol):
     return max(tree[1], 0.0)
 
 
-@part
-def propagate(
-    borders, net, order, traffic, desk, tree, queue, schedule, tol, sweeps, first, last,
-    change, iterations, done,
-):  # fmt: skip
-    """Sweep over each of the graphs first..last-1 until it rests, unless it is already done.
-
-    `borders` (graphs + 1, 3) tells where their variables, slots and factors begin. The last
-    change, the number of sweeps and whether the change is within `tol` are brought up to date.
-    """
+@lean
+def chase(
+    borders, net, traffic, desk, tree, queue, tol, sweeps, first, last, change, iterations, done
+):
+    """As `propagate`, with the message that would change most always updated next."""
     for g in range(first, last):
-        if done[g]:
-            continue
-        low, high = borders[g, 0], borders[g + 1, 0]
-        for v in range(low, high):
+        for v in range(borders[g, 0], borders[g + 1, 0]):
             combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])
-        for _ in range(sweeps):
-            if schedule == SEQUENTIAL:
-                worst = _sequential(low, high, net, order, traffic, desk)
-            elif schedule == FLOODING:
-                worst = _flooding(low, high, borders[g, 1], borders[g + 1, 1], net, traffic, desk)
-            else:
-                worst = _residual(
-                    borders[g, 1], borders[g + 1, 1], net, traffic, desk, tree, queue, tol
-                )
-            change[g] = worst
+        for _ in range(0 if done[g] else sweeps):
+            change[g] = _residual(
+                borders[g, 1], borders[g + 1, 1], net, traffic, desk, tree, queue, tol
+            )
             iterations[g] += 1
-            if worst <= tol:
+            if change[g] <= tol:
                 done[g] = True
                 break

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn.kernels.jit import part
+from structlearn.kernels.jit import lean, part
 from structlearn.kernels.message import combine, outgoing, reduce
 
 
@@ -37,7 +37,7 @@ def soften(values, start, stop, eps, out):
     return top + eps * np.log(total)
 
 
-@part
+@lean
 def read_beliefs(borders, net, traffic, eps, first, last, out, value):
     r"""Beliefs of all variables and, in `value`, their part of the Bethe value.
 
@@ -70,7 +70,7 @@ def _normalised_outgoing(s, row, net, traffic, w, marginals, desk):
             break
 
 
-@part
+@lean
 def read_factors(borders, net, traffic, marginals, desk, first, last, wanted, out, value):
     r"""Add the factors' part of the Bethe value, and write their beliefs if `wanted`.
 
@@ -89,10 +89,6 @@ def read_factors(borders, net, traffic, marginals, desk, first, last, wanted, ou
                 continue
             for s in range(start, stop):
                 _normalised_outgoing(s, s - start, net, traffic, w, marginals, desk)
-            if not wanted:
-                reduce(f, -1, net, traffic, desk)
-                value[g] += desk.one[0]
-                continue
             for k in range(low, high):
                 log, rest = traffic.tables[k], k - low
                 for s in range(stop - 1, start - 1, -1):
@@ -102,7 +98,7 @@ def read_factors(borders, net, traffic, marginals, desk, first, last, wanted, ou
                     rest //= states
                 desk.one[k - low] = log
             value[g] += soften(desk.one, 0, high - low, w, desk.two)
-            for k in range(low, high):
+            for k in range(low, high if wanted else low):
                 out[k] = desk.two[k - low]
 
 
@@ -127,7 +123,7 @@ def choose(values, states, eps, uniform):
     return best
 
 
-@part
+@lean
 def decode(net, traffic, eps, order, uniforms, desk, scores, labels):
     """Give the variables states one after the other, each given those before it.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn.kernels.jit import kernel
+from structlearn.kernels.jit import kernel, lean, part
 
 
-@kernel
+@lean
 def strides(cards, scope_offsets, scopes, out_strides, out_sizes):
     """C-order strides of every slot in its factor's table, and the size of every table."""
     for f in range(scope_offsets.size - 1):
@@ -18,7 +18,7 @@ def strides(cards, scope_offsets, scopes, out_strides, out_sizes):
         out_sizes[f] = step
 
 
-@kernel
+@part
 def _root(parent, v):
     while parent[v] != v:
         parent[v] = parent[parent[v]]
@@ -72,7 +72,7 @@ def breadth_first(scope_offsets, scopes, slot_offsets, slots, slot_factors, orde
                         tail += 1
 
 
-@kernel
+@lean
 def kept_sizes(cards, scope_offsets, scopes, fixed, out_arity, out_size):
     """Arity and table size of every factor once the fixed variables are gone (-1 = not fixed)."""
     for f in range(scope_offsets.size - 1):
@@ -115,7 +115,7 @@ def slice_tables(
                 digit[a] = 0
 
 
-@kernel
+@lean
 def score(scope_offsets, scopes, steps, table_offsets, graph_factors, potentials, labels, out):
     """Sum of log potentials of every graph at the assignment `labels`."""
     for g in range(out.size):
@@ -145,7 +145,7 @@ def span(scope_offsets, scopes, n_variables, order, taken):
                 parent[_root(parent, scopes[s])] = _root(parent, scopes[low])
 
 
-@kernel
+@lean
 def reparametrise(wiring, messages, rest, singles):
     """Move the messages from the tables in `rest` to one table per variable in `singles`.
 
