@@ -13,7 +13,7 @@ from structlearn.kernels import order as kernel
 from structlearn.kernels.tournament import plant
 
 _TRIES = 64
-_STEPS_PER_ENTRY = 6  # an entry of a table costs about as much as this many steps of ordering
+_STEPS_PER_ENTRY = 1  # about as long as one entry of a table takes
 
 
 @dataclass(frozen=True, eq=False)
