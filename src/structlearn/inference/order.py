@@ -55,7 +55,7 @@ def find_order(wiring: Wiring, later: Bools, limit: float = math.inf) -> Elimina
         spent += steps
         if best is None or (found.complete, -found.total) > (best.complete, -best.total):
             best = found
-        if spent > _STEPS_PER_ENTRY * best.total and (best.complete or attempt > 2):
+        if spent > _STEPS_PER_ENTRY * best.total or (attempt > 2 and not best.complete):
             break
     assert best is not None
     return best
@@ -80,13 +80,7 @@ def _greedy(
 ) -> tuple[Elimination, float]:
     n = len(log_cards)
     log_limit = math.log(limit) + 1e-9 if limit < math.inf else math.inf
-    room = 4 * len(graph[1]) + 64
-    while True:
-        desk, report = _desk(n, graph, room), np.zeros(3)
-        end = len(graph[1])
-        if kernel.eliminate_greedily(rule, log_cards, noise, later, log_limit, end, desk, report):
-            break
-        room *= 2  # the lists of neighbours grew beyond it
+    desk, report = _eliminate(rule, log_cards, graph, noise, later, log_limit, cutting=False)
     largest, widest, steps = report.tolist()
     order, starts = desk.order, desk.separator_offsets
     separators = desk.separators[: starts.max(initial=0)]
@@ -104,12 +98,49 @@ def _greedy(
     return found, steps
 
 
+def cutset(wiring: Wiring, limit: float, rng: np.random.Generator) -> Bools:
+    """Variables whose states, once fixed, leave tables of at most `limit` entries for the rest.
+
+    A random choice among many: the order of elimination is greedy up to noise.
+    """
+    n = wiring.n_variables
+    log_cards = np.log(wiring.cards.astype(np.float64))
+    noise, nobody = 2.0 * rng.random(n), np.zeros(n, np.bool_)
+    graph = _adjacency(wiring)
+    desk, _ = _eliminate(
+        kernel.MIN_FILL, log_cards, graph, noise, nobody, math.log(limit), cutting=True
+    )
+    return desk.cut
+
+
+def _eliminate(
+    rule: int,
+    log_cards: Floats,
+    graph: tuple[Ints, Ints],
+    noise: Floats,
+    later: Bools,
+    log_limit: float,
+    cutting: bool,
+) -> tuple[kernel.Desk, Floats]:
+    """Run the kernel with as much room as its neighbour lists turn out to need."""
+    end = len(graph[1])
+    room = 4 * end + 64
+    while True:
+        desk, report = _desk(len(log_cards), graph, room), np.zeros(3)
+        if kernel.eliminate_greedily(
+            rule, log_cards, noise, later, log_limit, cutting, end, desk, report
+        ):
+            return desk, report
+        room *= 2
+
+
 def _desk(n: int, graph: tuple[Ints, Ints], room: int) -> kernel.Desk:
     starts, adjacent = graph
     pool = np.empty(room, np.int64)
     pool[: len(adjacent)] = adjacent
     return kernel.Desk(
         np.full(n, -1),
+        np.zeros(n, np.bool_),
         np.zeros(n + 1, np.int64),
         np.empty(room, np.int64),
         starts[:-1].copy(),

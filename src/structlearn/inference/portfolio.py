@@ -10,6 +10,7 @@ import numpy as np
 from structlearn.common.checks import Floats, Ints
 from structlearn.graph.wiring import HIDDEN
 from structlearn.inference.base import Options, Problem, Result
+from structlearn.inference.blocks import BlockAscent
 from structlearn.inference.clamped import Clamped, ascend
 from structlearn.inference.icm import improve, unary_labels
 from structlearn.inference.loopy import best_states
@@ -18,6 +19,9 @@ from structlearn.inference.trw import covering_forests, upper_bound
 
 _SWEEPS = 150
 _COOLED = (0.5, 0.25)  # temperatures of the sum-product runs that are rounded to an assignment
+_BLOCKS = (2**10, 2**14, 2**18)  # entries of the largest table in block ascent
+_BLOCK_WORK = 2**27  # entries times variables up to which a round is quick
+_ROUNDS = 40
 Candidate = tuple[str, Ints]  # where it comes from, and its labels
 _CERTAIN = 1e-9  # relative gap at which a bound proves an assignment optimal
 
@@ -27,9 +31,10 @@ class Portfolio:
 
     For MAP: the best own states, tree-reweighted max-product (which also gives an upper bound),
     max-product, and sum-product at low temperatures, each rounded one variable after the other
-    and improved by single flips. For marginal MAP: mixed-product, joint MAP, and the best states
-    of the marginals, each scored with the hidden variables summed out; the best is improved by
-    coordinate ascent on that score.
+    and improved by single flips; the best is improved further by exact maximisation over large
+    blocks. For marginal MAP: mixed-product, joint MAP, and the best states of the marginals, each
+    scored with the hidden variables summed out; the best is improved by coordinate ascent on that
+    score.
     """
 
     name = "portfolio"
@@ -140,6 +145,17 @@ class _Map(_Search):
         for eps in _COOLED:
             cooled = self.messenger((eps, eps), damping=0.3)
             yield self._improved(f"sum-product at {eps}", cooled.decode())
+        for limit in _BLOCKS:
+            if limit * wiring.n_variables <= _BLOCK_WORK and not self.proved():
+                yield self._by_blocks(limit)
+
+    def _by_blocks(self, limit: int) -> Candidate:
+        wiring, options = self.problem.wiring, self.options
+        ascent = BlockAscent(wiring, self.problem.potentials, self.labels, limit, options.rng)
+        options.watch.repeat(
+            ascent.step, _ROUNDS, lambda: f"blocks of {limit} entries, {ascent.value.sum():.6g}"
+        )
+        return "block ascent", ascent.labels
 
     def _improved(self, name: str, labels: Ints) -> Candidate:
         wiring, potentials = self.problem.wiring, self.problem.potentials
@@ -173,7 +189,7 @@ class _MarginalMap(_Search):
         mixed = self.messenger((0.0, warm), damping=0.3)
         yield "mixed-product", self._best(mixed)
         yield "mixed-product, rounded", mixed.decode()
-        yield "max-product", self.messenger((0.0, 0.0), damping=0.3).decode()
+        yield "joint MAP", self._joint_map()
         summed = self.messenger((warm, warm), damping=0.3)
         yield "sum-product", self._best(summed)
         cooled = self.messenger((0.5 * warm, warm), damping=0.3)
@@ -181,6 +197,12 @@ class _MarginalMap(_Search):
         if self.clamped.exact:
             climbed = ascend(self.problem, self.clamped, self.labels, self.options)
             yield "coordinate ascent", climbed
+
+    def _joint_map(self) -> Ints:
+        joint = replace(self.problem, eps_output=0.0, eps_hidden=0.0)
+        labels = Portfolio().run(joint, "map", self.options).labels
+        assert labels is not None
+        return labels
 
     def _best(self, messenger: Messenger) -> Ints:
         return best_states(self.problem, messenger.beliefs()[0])

@@ -35,6 +35,7 @@ class Desk(NamedTuple):
     """Everything the greedy elimination writes to."""
 
     order: np.ndarray  #: variables as they are eliminated, -1 beyond an early end
+    cut: np.ndarray  #: variables taken out to keep tables small
     separator_offsets: np.ndarray
     separators: np.ndarray  #: neighbours of each variable when it is eliminated
     start: np.ndarray  #: where each variable's neighbours begin in the pool
@@ -46,12 +47,12 @@ class Desk(NamedTuple):
 
 
 @part
-def _rate(v, position, rule, log_cards, noise, later, desk):
+def _rate(v, turn, rule, log_cards, noise, later, desk):
     """Bring the cost of `v` up to date, once per elimination; returns the steps it took."""
     start, count, pool, stamp = desk.start, desk.count, desk.pool, desk.stamp
-    if desk.touched[v] == position:
+    if desk.touched[v] == turn:
         return 0
-    desk.touched[v] = position
+    desk.touched[v] = turn
     low, high = start[v], start[v] + count[v]
     cost = log_cards[v]
     steps = count[v]
@@ -93,29 +94,56 @@ def _merge(low, high, other_low, other_high, pool, drop_a, drop_b, out):
     return end
 
 
+@part
+def _take_out(v, low, size, turn, rule, log_cards, noise, later, desk):
+    """Cut the variable with most neighbours among `v` and its neighbours out of the graph."""
+    start, count, pool = desk.start, desk.count, desk.pool
+    out = v
+    for k in range(low, low + size):
+        if count[pool[k]] > count[out]:
+            out = pool[k]
+    desk.cut[out] = True
+    set_leaf(desk.tree, out, -np.inf)
+    for k in range(start[out], start[out] + count[out]):
+        u = pool[k]
+        moved = False
+        for j in range(start[u], start[u] + count[u] - 1):
+            moved = moved or pool[j] == out
+            if moved:
+                pool[j] = pool[j + 1]
+        count[u] -= 1
+        _rate(u, turn, rule, log_cards, noise, later, desk)
+
+
 @lean
-def eliminate_greedily(rule, log_cards, noise, later, limit, end, desk, report):
+def eliminate_greedily(rule, log_cards, noise, later, limit, cutting, end, desk, report):
     """Order the variables, always eliminating the cheapest next.
 
     The pool is filled up to `end` with the neighbour lists. `report` gets the log of the largest
     table, its number of variables, and the steps of work. A table over `limit` (log entries)
-    ends it early. Returns False if the pool or the separators ran out of room.
+    ends it early, or if `cutting` has a variable cut out instead. Returns False if the pool or
+    the separators ran out of room.
     """
     order, start, count, pool, tree = desk.order, desk.start, desk.count, desk.pool, desk.tree
     for v in range(log_cards.size):
         _rate(v, -2, rule, log_cards, noise, later, desk)
-    for position in range(log_cards.size):
+    position = 0
+    for turn in range(log_cards.size):
         v = winner(tree)
         low, size = start[v], count[v]
         first = desk.separator_offsets[position]
         if first + size > desk.separators.size:
             return False
-        order[position] = v
-        desk.separator_offsets[position + 1] = first + size
         table = log_cards[v]
         for k in range(size):
             desk.separators[first + k] = pool[low + k]
             table += log_cards[pool[low + k]]
+        if cutting and table > limit:
+            _take_out(v, low, size, turn, rule, log_cards, noise, later, desk)
+            continue
+        order[position] = v
+        position += 1
+        desk.separator_offsets[position] = first + size
         if table > report[0]:
             report[0] = table
             report[1] = size + 1
@@ -133,8 +161,8 @@ def eliminate_greedily(rule, log_cards, noise, later, limit, end, desk, report):
             end = stop
         for k in range(size):
             u = pool[low + k]
-            report[2] += _rate(u, position, rule, log_cards, noise, later, desk)
+            report[2] += _rate(u, turn, rule, log_cards, noise, later, desk)
             # Without new edges nobody further away sees a change.
             for j in range(start[u], start[u] + count[u] if filled else start[u]):
-                report[2] += _rate(pool[j], position, rule, log_cards, noise, later, desk)
+                report[2] += _rate(pool[j], turn, rule, log_cards, noise, later, desk)
     return True
