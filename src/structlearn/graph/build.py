@@ -11,6 +11,7 @@ from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import EvidenceError, GraphError, PotentialError
 from structlearn.graph.wiring import ROLES, Wiring, compile_wiring, offsets
+from structlearn.kernels import wire
 
 
 class FactorGraph:
@@ -326,12 +327,12 @@ def _check_scopes(arities: Ints, scopes: Ints, n_variables: int) -> None:
         raise GraphError(
             f"factor {int(arities.argmax())} has {arities.max()} variables; at most 60"
         )
-    if len(scopes) and not 0 <= scopes.min() <= scopes.max() < n_variables:
-        bad = int(scopes[(scopes < 0) | (scopes >= n_variables)][0])
-        raise GraphError(f"a scope names variable {bad}, but there are {n_variables} variables")
-    owner = np.repeat(np.arange(len(arities)), arities)
-    key = np.sort(owner * max(n_variables, 1) + scopes)
-    twice = np.flatnonzero(key[1:] == key[:-1])
-    if len(twice):
-        factor, variable = divmod(int(key[twice[0]]), n_variables)
-        raise GraphError(f"variable {variable} stands twice in the scope of factor {factor}")
+    report = np.zeros(2, np.int64)
+    if wire.bad_scope(offsets(arities), scopes, n_variables, report):
+        factor, variable = report.tolist()
+        if 0 <= variable < n_variables:
+            raise GraphError(f"variable {variable} stands twice in the scope of factor {factor}")
+        raise GraphError(
+            f"the scope of factor {factor} names variable {variable}, but there are "
+            f"{n_variables} variables"
+        )

@@ -108,6 +108,9 @@ def compile_wiring(
     n_variables, n_factors = len(cards), len(scope_offsets) - 1
     strides, sizes = np.empty(len(scopes), np.int64), np.empty(n_factors, np.int64)
     wire.strides(cards, scope_offsets, scopes, strides, sizes)
+    slot_offsets = offsets(np.bincount(scopes, minlength=n_variables))
+    slots = np.empty(len(scopes), np.int64)
+    wire.touching(scopes, slot_offsets[:-1].copy(), slots)
     if graph_variables is None:
         graph_variables = np.array([0, n_variables])
     if graph_factors is None:
@@ -120,8 +123,8 @@ def compile_wiring(
         strides,
         np.repeat(np.arange(n_factors), np.diff(scope_offsets)),
         offsets(sizes),
-        offsets(np.bincount(scopes, minlength=n_variables)),
-        np.argsort(scopes, kind="stable"),
+        slot_offsets,
+        slots,
         offsets(cards[scopes]),
         offsets(cards),
         graph_variables,

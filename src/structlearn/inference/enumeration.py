@@ -66,8 +66,8 @@ class _Joint:
         self.order = [*np.flatnonzero(~hidden), *np.flatnonzero(hidden)]
         rows = math.prod(self.cards[i] for i in np.flatnonzero(~hidden))
         self.table = self._scores().transpose(self.order).reshape(rows, -1)
-        self.inner = np.array([_soft_max(r, problem.eps_hidden) for r in self.table])
-        self.value = _soft_max(self.inner, problem.eps_output)
+        self.inner = _soft_max(self.table, problem.eps_hidden)
+        self.value = float(_soft_max(self.inner[None], problem.eps_output)[0])
 
     def _scores(self) -> Floats:
         table = np.zeros(self.cards)
@@ -87,12 +87,8 @@ class _Joint:
 
     def distribution(self) -> Floats:
         """Probability of every assignment, one axis per variable."""
-        rows = _gradient(self.inner, self.value, self.problem.eps_output)
-        columns = [
-            _gradient(r, v, self.problem.eps_hidden)
-            for r, v in zip(self.table, self.inner, strict=True)
-        ]
-        joint = rows[:, None] * np.array(columns).reshape(self.table.shape)
+        rows = _gradient(self.inner[None], np.array([self.value]), self.problem.eps_output)
+        joint = rows.T * _gradient(self.table, self.inner, self.problem.eps_hidden)
         shape = [self.cards[i] for i in self.order]
         return joint.reshape(shape).transpose(np.argsort(self.order))
 
@@ -139,18 +135,20 @@ class _Joint:
         return labels
 
 
-def _soft_max(values: Floats, eps: float) -> float:
-    top = float(values.max())
-    if eps == 0 or top == -np.inf:
+def _soft_max(table: Floats, eps: float) -> Floats:
+    """Soft maximum of every row."""
+    top: Floats = table.max(axis=1)
+    if eps == 0:
         return top
-    return top + eps * math.log(np.exp((values - top) / eps).sum())
+    base = np.where(top > -np.inf, top, 0.0)
+    with np.errstate(divide="ignore"):
+        return base + eps * np.log(np.exp((table - base[:, None]) / eps).sum(axis=1))
 
 
-def _gradient(values: Floats, value: float, eps: float) -> Floats:
-    if value == -np.inf:
-        return np.zeros(len(values))
-    if eps > 0:
-        return np.exp((values - value) / eps)
-    out = np.zeros(len(values))
-    out[values.argmax()] = 1.0
-    return out
+def _gradient(table: Floats, value: Floats, eps: float) -> Floats:
+    """Gradient of the soft maximum of every row, zeros in impossible rows."""
+    possible = (value > -np.inf)[:, None]
+    if eps == 0:
+        best = np.arange(table.shape[1]) == table.argmax(axis=1)[:, None]
+        return np.where(possible, best, 0.0)
+    return np.where(possible, np.exp((table - np.where(possible, value[:, None], 0.0)) / eps), 0.0)

@@ -108,10 +108,10 @@ def infer(
     >>> import numpy as np
     >>> from structlearn import chain, infer
     >>> near = np.log([[0.8, 0.2], [0.2, 0.8]])
-    >>> graph = chain(np.log([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]]), near)
+    >>> graph = chain(np.log([[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]]), near)
     >>> answer = infer(graph, "marginals")
     >>> answer.marginals[1].round(3).tolist()
-    [0.545, 0.455]
+    [0.528, 0.472]
     >>> dict(infer(graph, "map").assignment)
     {0: 0, 1: 0, 2: 1}
     """

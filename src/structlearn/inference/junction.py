@@ -17,7 +17,7 @@ from structlearn.kernels import eliminate
 from structlearn.kernels.eliminate import Plan
 
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
-_ORDER_IN_FULL = 20_000  # variables up to which a refusal costs little to be exact about
+_ORDER_IN_FULL = 1_000  # variables up to which a refusal costs little to be exact about
 
 
 class JunctionTree:
@@ -144,8 +144,9 @@ class Tree:
 
 @lru_cache(maxsize=8)
 def _cached_order(key: _Key) -> Elimination:
-    limit = np.inf if key.limit is None else key.limit
-    return find_order(key.wiring, key.later, limit)
+    if key.limit is None:  # for the wording of a refusal, where one order tells enough
+        return find_order(key.wiring, key.later, tries=1)
+    return find_order(key.wiring, key.later, key.limit)
 
 
 class _Key:

@@ -30,7 +30,9 @@ class Elimination:
     complete: bool  #: False if the search ended at a table over the limit
 
 
-def find_order(wiring: Wiring, later: Bools, limit: float = math.inf) -> Elimination:
+def find_order(
+    wiring: Wiring, later: Bools, limit: float = math.inf, tries: int = _TRIES
+) -> Elimination:
     """Eliminate greedily by min-fill and min-size, several times, and keep the cheapest order.
 
     Parameters
@@ -40,6 +42,8 @@ def find_order(wiring: Wiring, later: Bools, limit: float = math.inf) -> Elimina
         Variables to eliminate after all others (outputs after hidden ones).
     limit : float
         Give up on an order once a table has more entries than this.
+    tries : int
+        Most orders to look at; fewer if looking costs more than eliminating would.
     """
     graph = _adjacency(wiring)
     log_cards = np.log(wiring.cards.astype(np.float64))
@@ -47,7 +51,7 @@ def find_order(wiring: Wiring, later: Bools, limit: float = math.inf) -> Elimina
     rng = np.random.default_rng(len(wiring.cards))
     best: Elimination | None = None
     spent = 0.0
-    for attempt in range(_TRIES):
+    for attempt in range(tries):
         rule = kernel.MIN_SIZE if attempt % 4 == 3 else kernel.MIN_FILL
         noise = rng.random(len(log_cards)) * (0.5 if attempt else 0.0)
         bound = limit if best is None or not best.complete else min(limit, best.largest)

@@ -23,21 +23,22 @@ class Order(NamedTuple):
 def _sweep(low, high, net, order, traffic, desk, flooding):
     """One sweep over the variables low..high-1; returns the largest change of a message.
 
-    Sequential: forward and back, each variable pulling from the factors with earlier (later)
-    ones. Messages into a variable change only when it is visited, so its belief is computed
+    Sequential: from the last to the first and back, each variable pulling from the factors with
+    later (earlier) ones; in a forest with parents first that is leaves to roots to leaves, which
+    is exact. Messages into a variable change only when it is visited, so its belief is computed
     once. Flooding: all messages at once from the old ones.
     """
     worst = 0.0
     n = high - low
     out = traffic.fresh if flooding else traffic.messages
     for k in range(n if flooding else 2 * n):
-        v = order.variables[low + k if k < n else high - 1 - (k - n)]
+        v = order.variables[high - 1 - k if k < n else low + k - n]
         rank = order.rank[v]
         for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
             t = net.touching[q]
             f = net.slots[t, 1]
             earlier, later = order.span[f, 0] < rank, order.span[f, 1] > rank
-            if (earlier or later) if flooding else (earlier if k < n else later):
+            if (earlier or later) if flooding else (later if k < n else earlier):
                 worst = max(worst, update(t, net, traffic, desk, out))
         if not flooding:
             combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])

@@ -18,6 +18,32 @@ def strides(cards, scope_offsets, scopes, out_strides, out_sizes):
         out_sizes[f] = step
 
 
+@lean
+def bad_scope(scope_offsets, scopes, n_variables, report):
+    """Find a scope that names a variable twice or one that is not there.
+
+    Returns whether there is one; `report` then holds its factor and the variable.
+    """
+    for f in range(scope_offsets.size - 1):
+        for s in range(scope_offsets[f], scope_offsets[f + 1]):
+            bad = scopes[s] < 0 or scopes[s] >= n_variables
+            for t in range(scope_offsets[f], s):
+                bad = bad or scopes[t] == scopes[s]
+            if bad:
+                report[0] = f
+                report[1] = scopes[s]
+                return True
+    return False
+
+
+@lean
+def touching(scopes, next_place, out):
+    """Slots of every variable, in order; `next_place` holds where each variable's begin."""
+    for s in range(scopes.size):
+        out[next_place[scopes[s]]] = s
+        next_place[scopes[s]] += 1
+
+
 @part
 def _root(parent, v):
     while parent[v] != v:
