@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pathlib
 
 import pytest
 
+from structlearn.common.cache import kernel_hash
+
 _ROOT = pathlib.Path(__file__).parents[1]
 
-
-def _kernel_hash():
-    # Numba's cache does not see edits in a called file, so the folder's name must.
-    text = b"".join(p.read_bytes() for p in sorted(_ROOT.glob("src/structlearn/kernels/**/*.py")))
-    return hashlib.sha256(text).hexdigest()[:16]
-
-
-os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".numba_cache" / _kernel_hash()))
+# Numba's cache does not see edits in a called file, so the folder's name must.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".numba_cache" / kernel_hash()))
 
 
 @pytest.fixture

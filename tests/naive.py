@@ -38,34 +38,42 @@ def joint(graph):
     return table
 
 
-def value_and_distribution(graph, eps_output=1.0, eps_hidden=1.0):
+def value_and_distribution(graph, eps_output=1.0, eps_hidden=1.0, table=None):
     """Soft-maximum value at two temperatures and the distribution that is its gradient.
 
-    At temperature 0 the distribution puts all its mass on the first maximiser.
+    At temperature 0 the distribution puts all its mass on the first maximiser. `table` replaces
+    the graph's own joint table, to ask about many temperatures or about evidence.
     """
-    table = joint(graph)
+    table = joint(graph) if table is None else table
     hidden = [v for v in range(graph.n_variables) if graph.roles[v] == 1]
     outputs = [v for v in range(graph.n_variables) if graph.roles[v] != 1]
     flat = table.transpose(outputs + hidden).reshape(
         int(np.prod([graph.cards[v] for v in outputs])), -1
     )
-    inner = np.array([soft_max(row, eps_hidden) for row in flat])
+    inner = _soft_max_rows(flat, eps_hidden)
     value = soft_max(inner, eps_output)
-    weights = _gradient(inner, value, eps_output)[:, None] * np.stack(
-        [_gradient(row, v, eps_hidden) for row, v in zip(flat, inner, strict=True)]
-    )
+    weights = _gradient(inner[None], [value], eps_output).T * _gradient(flat, inner, eps_hidden)
     shape = [graph.cards[v] for v in outputs + hidden]
     return value, weights.reshape(shape).transpose(np.argsort(outputs + hidden))
 
 
-def _gradient(values, value, eps):
-    if value == -np.inf:
-        return np.zeros(len(values))
+def _soft_max_rows(table, eps):
+    """`soft_max` of every row."""
+    top = table.max(axis=1)
     if eps == 0:
-        out = np.zeros(len(values))
-        out[np.argmax(values)] = 1.0
-        return out
-    return np.exp((values - value) / eps)
+        return top
+    shift = np.where(top > -np.inf, top, 0.0)
+    with np.errstate(divide="ignore"):
+        return shift + eps * np.log(np.exp((table - shift[:, None]) / eps).sum(axis=1))
+
+
+def _gradient(table, values, eps):
+    """Gradient of the soft maximum of every row; zeros where a row has no finite entry."""
+    values = np.asarray(values)[:, None]
+    if eps == 0:
+        first = np.arange(table.shape[1]) == table.argmax(axis=1)[:, None]
+        return np.where(values > -np.inf, first, 0.0)
+    return np.where(values > -np.inf, np.exp((table - np.maximum(values, -1e300)) / eps), 0.0)
 
 
 def marginal(distribution, scope):
@@ -76,7 +84,16 @@ def marginal(distribution, scope):
     return out.transpose([kept.index(v) for v in scope])
 
 
-def random_graph(rng, n_variables=6, max_card=3, max_arity=3, kind="loopy", zeros=0.0, hidden=0.0):
+def random_graph(
+    rng,
+    n_variables=6,
+    max_card=3,
+    max_arity=3,
+    kind="loopy",
+    zeros=0.0,
+    hidden=0.0,
+    min_card=None,
+):
     """A random graph of a kind: "tree", "loopy", "chain" or "forest".
 
     A fraction `zeros` of the entries is -inf, but one random assignment stays possible.
@@ -84,7 +101,8 @@ def random_graph(rng, n_variables=6, max_card=3, max_arity=3, kind="loopy", zero
     from structlearn import FactorGraph
 
     graph = FactorGraph()
-    cards = rng.integers(1 if kind == "loopy" else 2, max_card + 1, n_variables)
+    least = min_card or (1 if kind == "loopy" else 2)
+    cards = rng.integers(least, max_card + 1, n_variables)
     roles = np.where(rng.random(n_variables) < hidden, "hidden", "output")
     for card, role in zip(cards, roles, strict=True):
         graph.add_variable(None, int(card), str(role))
@@ -174,4 +192,31 @@ def trap():
     graph.add_factors([[0], [1]], [5.0, 0.0])
     graph.add_factors([[0, 1]] * 3, np.where(np.eye(2), 0.0, -np.inf))
     graph.add_factor([0, 1], [[-np.inf, 0.0], [0.0, 0.0]])
+    return graph
+
+
+def observed(table, evidence):
+    """A joint table in which everything against the evidence is impossible."""
+    keep = np.zeros(table.shape, bool)
+    keep[tuple(evidence.get(v, slice(None)) for v in range(table.ndim))] = True
+    return np.where(keep, table, -np.inf)
+
+
+def marginal_map_values(graph, eps_hidden=1.0, table=None):
+    """Value of every assignment to the outputs with the hidden variables summed out.
+
+    One axis per output, in order.
+    """
+    table = joint(graph) if table is None else table
+    hidden = [v for v in range(graph.n_variables) if graph.roles[v] == 1]
+    outputs = [v for v in range(graph.n_variables) if graph.roles[v] != 1]
+    cards = [int(graph.cards[v]) for v in outputs]
+    flat = table.transpose(outputs + hidden).reshape(int(np.prod(cards)), -1)
+    return _soft_max_rows(flat, eps_hidden).reshape(cards)
+
+
+def tied_down(rng, graph):
+    """The graph with a factor on every variable that had none, so that no two states tie."""
+    for v in np.setdiff1d(np.arange(graph.n_variables), graph.wiring.scopes):
+        graph.add_factor([int(v)], rng.normal(size=graph.cards[v]))
     return graph

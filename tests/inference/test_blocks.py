@@ -1,7 +1,7 @@
-import naive
 import numpy as np
 import pytest
 
+import naive
 from structlearn.graph.condition import condition
 from structlearn.inference.blocks import BlockAscent
 from structlearn.inference.order import cutset, find_order

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.data
 
 # Too wide for the default limit: answered approximately, so only one-sided checks apply.
 WIDE = {
-    "mar/Grids_16",
     "mar/ObjectDetection_15",
     "mar/ObjectDetection_20",
     *(f"map/Promedas_{i}" for i in (60, 62, 64, 66, 68, 71)),
@@ -27,6 +26,7 @@ WIDE = {
 }
 # Seconds each; STRUCTLEARN_SLOW=1 runs them too.
 SLOW = {
+    "mar/Grids_16",
     "mar/DBN_11",
     "mar/DBN_14",
     "mar/CSP_11",

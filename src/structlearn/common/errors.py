@@ -60,13 +60,17 @@ def choose_one_of(argument: str, given: object, allowed: tuple[str, ...]) -> str
     return f"{argument}={given!r} is not known; choose one of {', '.join(map(repr, allowed))}"
 
 
-def too_wide(width: int, entries: float, size: float, limit: int) -> str:
-    """Word the refusal of exact inference, naming width and bytes."""
+def too_wide(width: int, entries: float, size: float, limit: int, stopped: bool = False) -> str:
+    """Word the refusal of exact inference, naming width and bytes.
+
+    `stopped` says that the search for an order ended at the first table over the limit.
+    """
+    more = " or more" if stopped else ""
     return (
-        f"exact inference needs a table over {width + 1} variables (induced width {width}): "
-        f"{entries:.3g} entries in the largest, {_bytes(size)} in all, but max_table allows "
-        f"{limit:.3g} entries; raise max_table if you have the memory, or use an approximate "
-        f"method such as method='bp'"
+        f"exact inference needs a table over {width + 1} variables{more} "
+        f"(induced width {width}{more}): {entries:.3g} entries in the largest, {_bytes(size)} in "
+        f"all, but max_table allows {limit:.3g} entries; raise max_table if you have the "
+        f"memory, or use an approximate method such as method='bp'"
     )
 
 

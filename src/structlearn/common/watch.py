@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -15,11 +16,17 @@ class Watch:
     def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
         self._end = None if time_limit is None else time.monotonic() + time_limit
         self._progress = progress
+        self._interrupted = False  # remembered, so that work around the interrupted part ends too
 
     @property
     def expired(self) -> bool:
-        """Whether the time limit has passed."""
-        return self._end is not None and time.monotonic() >= self._end
+        """Whether the time limit has passed, or the keyboard has interrupted."""
+        return self._interrupted or (self._end is not None and time.monotonic() >= self._end)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the time limit; infinite without one."""
+        return math.inf if self._end is None else max(self._end - time.monotonic(), 0.0)
 
     def tell(self, fraction: float, words: str) -> None:
         """Report progress to whoever listens."""
@@ -34,11 +41,15 @@ class Watch:
         """
         try:
             for i in range(limit):
-                if step():
+                done = step()
+                if self._interrupted:
+                    return "interrupted"
+                if done:
                     return "done"
                 self.tell((i + 1) / limit, words())
                 if self.expired:
                     return "time"
         except KeyboardInterrupt:
+            self._interrupted = True
             return "interrupted"
         return "limit"

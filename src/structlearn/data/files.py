@@ -38,9 +38,14 @@ def replacing(path: PathLike) -> Iterator[BinaryIO]:
     """Open a file so that others see the old one or the whole new one, never a part.
 
     The bytes go to a temporary file in the same folder, which takes the place of `path` at the
-    end. After an error it is removed and `path` is as before.
+    end. After an error it is removed and `path` is as before. A device or a pipe, which nothing
+    may take the place of, is written to as it is.
     """
     target = Path(path)
+    if target.exists() and not target.is_file():
+        with open(target, "wb") as file:
+            yield file
+        return
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "xb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -250,11 +251,17 @@ class FactorGraph:
 
     def with_potentials(self, potentials: Any) -> FactorGraph:
         """Return the same graph with other tables, given as one flat array."""
-        wiring = self.wiring
-        names = None if self._names is None else self._names
-        return FactorGraph.from_arrays(
-            wiring.cards, wiring.scope_offsets, wiring.scopes, potentials, wiring.roles, names
-        )
+        values = checks.potentials(potentials, "potentials").ravel()
+        if len(values) != len(self.potentials):
+            raise PotentialError(
+                f"{len(values)} potentials were given; the tables have {len(self.potentials)}"
+            )
+        graph = copy.copy(self)
+        graph._wiring, graph._tables = self.wiring, [values]
+        # Lists that later additions would append to are not shared.
+        for name in ("_cards", "_roles", "_arities", "_scopes"):
+            setattr(graph, name, list(getattr(self, name)))
+        return graph
 
     def table(self, factor: int) -> Floats:
         """Log potentials of one factor, one axis per variable."""

@@ -137,23 +137,31 @@ def join(wirings: Sequence[Wiring]) -> Wiring:
     """Put many wirings side by side, in order."""
     if not wirings:
         raise GraphError("no graphs were given; at least one is needed")
-    first_variable = offsets(np.array([w.n_variables for w in wirings]))
-    first_factor = offsets(np.array([w.n_factors for w in wirings]))
-    first_slot = offsets(np.array([len(w.scopes) for w in wirings]))
-
-    def chained(parts: list[Ints], starts: Ints) -> Ints:
-        """Concatenate offset arrays, each shifted, with the shared border written once."""
-        shifted = [p[:-1] + s for p, s in zip(parts, starts, strict=False)]
-        return np.concatenate([*shifted, starts[-1:]])
-
+    first_variable = _starts([w.cards for w in wirings])
+    first_factor = _starts([w.scope_offsets[1:] for w in wirings])
+    first_slot = _starts([w.scopes for w in wirings])
     return compile_wiring(
         np.concatenate([w.cards for w in wirings]),
         np.concatenate([w.roles for w in wirings]),
-        chained([w.scope_offsets for w in wirings], first_slot),
-        np.concatenate([w.scopes + s for w, s in zip(wirings, first_variable, strict=False)]),
-        chained([w.graph_variables for w in wirings], first_variable),
-        chained([w.graph_factors for w in wirings], first_factor),
+        _chained([w.scope_offsets for w in wirings], first_slot),
+        _shifted([w.scopes for w in wirings], first_variable),
+        _chained([w.graph_variables for w in wirings], first_variable),
+        _chained([w.graph_factors for w in wirings], first_factor),
     )
+
+
+def _starts(parts: list[Ints]) -> Ints:
+    return offsets(np.array([len(p) for p in parts]))
+
+
+def _shifted(parts: list[Ints], starts: Ints) -> Ints:
+    """Concatenate index arrays, each shifted to where its graph begins."""
+    return np.concatenate(parts) + np.repeat(starts[:-1], np.diff(_starts(parts)))
+
+
+def _chained(parts: list[Ints], starts: Ints) -> Ints:
+    """Concatenate offset arrays, each shifted, with the shared border written once."""
+    return np.append(_shifted([p[:-1] for p in parts], starts), starts[-1])
 
 
 def offsets(sizes: Ints) -> Ints:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -148,70 +150,65 @@ def collect(reply: Reply, result: Result) -> list[Answer]:
     if reply.query == "marginal_map" and not result.exact and reply.method != "portfolio":
         _rescore(reply, result)
     n = len(reply.graphs)
-    value = result.value + constant
     lower = np.full(n, -np.inf) if result.lower is None else result.lower + constant
     upper = np.full(n, np.inf) if result.upper is None else result.upper + constant
-    slices = _slicer(reply, result)
-    answers = []
-    for g, graph in enumerate(reply.graphs):
-        answers.append(
-            Answer(
-                query=reply.query,
-                method=reply.method,
-                value=float(value[g]),
-                lower=float(lower[g]),
-                upper=float(upper[g]),
-                exact=result.exact,
-                status=result.status,
-                converged=True if result.converged is None else bool(result.converged[g]),
-                iterations=0 if result.iterations is None else int(result.iterations[g]),
-                residual=0.0 if result.residual is None else float(result.residual[g]),
-                messages=result.messages if n == 1 else None,
-                **slices(g, graph),  # type: ignore[arg-type]
-            )
-        )
-    return answers
+    same: dict[str, Any] = {
+        "query": reply.query,
+        "method": reply.method,
+        "exact": result.exact,
+        "status": result.status,
+        "messages": result.messages if n == 1 else None,
+    }
+    own: dict[str, list[Any]] = {
+        "value": (result.value + constant).tolist(),
+        "lower": lower.tolist(),
+        "upper": upper.tolist(),
+    }
+    for name in ("converged", "iterations", "residual"):
+        found = getattr(result, name)
+        if found is not None:
+            own[name] = found.tolist()
+    own |= _shares(reply, result)
+    return [
+        Answer(**same, **dict(zip(own, row, strict=True)))
+        for row in zip(*own.values(), strict=True)
+    ]
 
 
-def _slicer(reply: Reply, result: Result) -> Callable[[int, FactorGraph], dict[str, object]]:
-    """Prepare the whole arrays once; return what cuts out one graph's share."""
-    wiring = reply.wiring
-    variables, factors = wiring.graph_variables, wiring.graph_factors
-    beliefs = labels = tables = draws = None
+def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:
+    """Marginals, assignments and draws, cut into one share per graph."""
+    graphs, wiring = reply.graphs, reply.wiring
+    out: dict[str, list[Any]] = {}
     if reply.query == "marginals" and result.beliefs is not None:
-        beliefs = reply.whole_beliefs(result.beliefs)
+        borders = wiring.belief_offsets[wiring.graph_variables]
+        flat = _cut(reply.whole_beliefs(result.beliefs), borders)
+        out["marginals"] = list(map(Marginals, graphs, flat))
         if reply.options.factor_marginals and result.factor_beliefs is not None:
-            tables = reply.whole_factors(result.factor_beliefs)
+            borders = wiring.table_offsets[wiring.graph_factors]
+            flat = _cut(reply.whole_factors(result.factor_beliefs), borders)
+            out["factor_marginals"] = list(map(FactorMarginals, graphs, flat))
     if reply.query in ("map", "marginal_map") and result.labels is not None:
-        labels = reply.whole_labels(result.labels)
+        out["assignment"] = _assignments(reply, result.labels)
     if result.draws is not None:
-        draws = reply.whole_draws(result.draws)
+        draws = _cut(reply.whole_draws(result.draws).T, wiring.graph_variables)
+        out["samples"] = [share.T for share in draws]
+    if result.best is not None:
+        ranks = [
+            zip((value + reply.small.constant).tolist(), _assignments(reply, labels), strict=True)
+            for value, labels in result.best
+        ]
+        # A graph with fewer assignments than asked for has only those.
+        out["k_best"] = [[x for x in row if x[0] > -np.inf] for row in zip(*ranks, strict=True)]
+    return out
 
-    def cut(g: int, graph: FactorGraph) -> dict[str, object]:
-        low, high = variables[g], variables[g + 1]
-        out: dict[str, object] = {}
-        if beliefs is not None:
-            first, last = wiring.belief_offsets[low], wiring.belief_offsets[high]
-            out["marginals"] = Marginals(graph, beliefs[first:last])
-        if tables is not None:
-            first, last = (wiring.table_offsets[factors[i]] for i in (g, g + 1))
-            out["factor_marginals"] = FactorMarginals(graph, tables[first:last])
-        if labels is not None:
-            out["assignment"] = Assignment(graph, labels[low:high])
-        if draws is not None:
-            out["samples"] = draws[:, low:high]
-        if result.best is not None:
-            out["k_best"] = [
-                (
-                    float(v[g] + reply.small.constant[g]),
-                    Assignment(graph, reply.whole_labels(x)[low:high]),
-                )
-                for v, x in result.best
-                if v[g] > -np.inf
-            ]
-        return out
 
-    return cut
+def _assignments(reply: Reply, labels: Ints) -> list[Assignment]:
+    shares = _cut(reply.whole_labels(labels), reply.wiring.graph_variables)
+    return list(map(Assignment, reply.graphs, shares))
+
+
+def _cut(flat: Any, borders: Ints) -> list[Any]:
+    return [flat[first:last] for first, last in pairwise(borders.tolist())]
 
 
 def _refuse_impossible(reply: Reply, result: Result) -> None:

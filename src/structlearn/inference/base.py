@@ -103,6 +103,12 @@ class Result:
     status: str = ""
 
 
+def exceeds(new: Floats, old: Floats, tol: float) -> Bools:
+    """Tell which values are above the old ones by more than rounding; any is above -inf."""
+    size: Floats = np.abs(np.where(np.isfinite(old), old, 0.0))
+    return np.asarray(new > old + tol * (1.0 + size))
+
+
 class Inferer(Protocol):
     """One way to answer. `refuses` says in words why it cannot, or returns an empty string."""
 

@@ -7,7 +7,7 @@ import numpy as np
 from structlearn.common.checks import Floats, Ints
 from structlearn.graph.condition import condition
 from structlearn.graph.wiring import Wiring
-from structlearn.inference.base import Problem
+from structlearn.inference.base import Problem, exceeds
 from structlearn.inference.junction import Tree
 from structlearn.inference.order import cutset, find_order
 
@@ -47,7 +47,7 @@ class BlockAscent:
         labels = self.labels.copy()
         labels[small.variables] = tree.decode()
         value = self.wiring.score(self.potentials, labels)
-        better = value > self.value + 1e-12 * (1.0 + np.abs(value))
+        better = exceeds(value, self.value, 1e-12)
         self.labels = np.where(better[self.wiring.variable_graphs], labels, self.labels)
         self.value = np.where(better, value, self.value)
         self._idle = 0 if better.any() else self._idle + 1

@@ -7,7 +7,7 @@ import numpy as np
 from structlearn.common.checks import Floats, Ints
 from structlearn.graph.condition import condition
 from structlearn.graph.wiring import HIDDEN
-from structlearn.inference.base import Options, Problem
+from structlearn.inference.base import Options, Problem, exceeds
 from structlearn.inference.junction import JunctionTree, Tree, order_for
 from structlearn.inference.messenger import Messenger
 
@@ -32,7 +32,8 @@ class Clamped:
         self._tree: Tree | None = None
         self._messages: Floats | None = None
         if self.exact:
-            self._tree = Tree(inner, order_for(inner, options.max_table), options.n_jobs)
+            order = order_for(inner, options.max_table, options.n_jobs)
+            self._tree = Tree(inner, order, options.n_jobs)
 
     def _clamp(self, fixed: Ints) -> Problem:
         small = condition(self.problem.wiring, self.problem.potentials, fixed)
@@ -72,7 +73,7 @@ def ascend(problem: Problem, clamped: Clamped, labels: Ints, options: Options) -
                 trial = best.copy()
                 trial[chosen] = np.minimum(state, wiring.cards[chosen] - 1)
                 new = clamped.value(trial)
-                better = new > value + 1e-10 * (1.0 + np.abs(value))
+                better = exceeds(new, value, 1e-10)
                 value = np.where(better, new, value)
                 moved = chosen[better[wiring.variable_graphs[chosen]]]
                 best[moved] = trial[moved]

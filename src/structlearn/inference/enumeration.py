@@ -125,6 +125,7 @@ class _Joint:
     def draw(self, uniforms: Floats) -> Ints:
         cumulative = np.cumsum(self.distribution().ravel())
         flat = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
+        flat = np.minimum(flat, np.searchsorted(cumulative, cumulative[-1]))  # against rounding
         return np.stack(np.unravel_index(flat, self.cards), axis=1).astype(np.int64)
 
     def _labels(self, row: int, column: int) -> Ints:

@@ -20,7 +20,7 @@ from structlearn.common.random import Seed, generator
 from structlearn.common.watch import Progress, Watch
 from structlearn.graph.build import FactorGraph
 from structlearn.graph.condition import condition
-from structlearn.graph.wiring import OBSERVED, join
+from structlearn.graph.wiring import OBSERVED, Wiring, join
 from structlearn.inference.answer import Reply, collect
 from structlearn.inference.base import QUERIES, Answer, Options, Problem
 from structlearn.inference.pick import pick
@@ -177,8 +177,7 @@ def infer_many(
         raise QueryError(f"k={settings.k} asks for the k best assignments; that is query='map'")
     eps = _temperatures(query, temperatures)
     given = _evidence_list(evidence, len(graphs))
-    fixed = [_fixed(g, e) for g, e in zip(graphs, given, strict=True)]
-    return _ask(graphs, fixed, query, eps, method, settings) if graphs else []
+    return _ask(graphs, given, query, eps, method, settings) if graphs else []
 
 
 def make_options(
@@ -217,7 +216,7 @@ def make_options(
 
 def _ask(
     graphs: list[FactorGraph],
-    fixed: list[Ints],
+    evidence: list[Any],
     query: str,
     eps: tuple[float, float],
     method: str,
@@ -227,7 +226,7 @@ def _ask(
     one = len(graphs) == 1
     wiring = graphs[0].wiring if one else join([g.wiring for g in graphs])
     potentials = graphs[0].potentials if one else np.concatenate([g.potentials for g in graphs])
-    labels = np.concatenate(fixed)
+    labels = _fixed(graphs, evidence, wiring)
     small = condition(wiring, potentials, labels)
     problem = Problem(small.wiring, small.potentials, *eps)
     inferer = pick(problem, query, method, options)
@@ -244,16 +243,23 @@ def _evidence_list(evidence: Any, count: int) -> list[Any]:
     return list(evidence)
 
 
-def _fixed(graph: FactorGraph, evidence: Evidence | None) -> Ints:
-    if evidence is not None and not isinstance(evidence, Mapping):
-        raise EvidenceError(
-            f"evidence is a {type(evidence).__name__}; need a mapping from names to states"
-        )
-    labels = graph.labels(evidence or {})
-    missing = np.flatnonzero((graph.roles == OBSERVED) & (labels < 0))
+def _fixed(graphs: list[FactorGraph], evidence: list[Any], wiring: Wiring) -> Ints:
+    """State of every variable of all graphs in the evidence, -1 if it has none."""
+    labels = np.full(wiring.n_variables, -1, np.int64)
+    for g, given in enumerate(evidence):
+        if given is not None and not isinstance(given, Mapping):
+            raise EvidenceError(
+                f"evidence is a {type(given).__name__}; need a mapping from names to states"
+            )
+        if given:
+            first, last = wiring.graph_variables[g : g + 2]
+            labels[first:last] = graphs[g].labels(given)
+    missing = np.flatnonzero((wiring.roles == OBSERVED) & (labels < 0))
     if len(missing):
+        g = int(wiring.variable_graphs[missing[0]])
+        name = graphs[g].names[int(missing[0] - wiring.graph_variables[g])]
         raise EvidenceError(
-            f"variable {graph.names[missing[0]]!r} is observed but has no evidence "
+            f"variable {name!r} is observed but has no evidence "
             f"({len(missing)} such in all); give its state, or another role"
         )
     return labels

@@ -17,6 +17,7 @@ from structlearn.kernels import eliminate
 from structlearn.kernels.eliminate import Plan
 
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
+_SECONDS_PER_ENTRY = 3e-8  # of a table, there and back, on an ordinary core
 _ORDER_IN_FULL = 1_000  # variables up to which a refusal costs little to be exact about
 
 
@@ -33,20 +34,21 @@ class JunctionTree:
         """Refuse graphs whose tables would be too large, naming width and bytes."""
         if query == "map" and options.k > 1:
             return "the k best assignments are found on chains only"
-        order = order_for(problem, options.max_table)
+        order = order_for(problem, options.max_table, options.n_jobs)
         if _fits(order, options.max_table):
-            return ""
+            return _too_slow(order.total, options.watch.left)
         if not order.complete and problem.wiring.n_variables <= _ORDER_IN_FULL:
-            order = order_for(problem, None)
+            order = order_for(problem, None, options.n_jobs)
         size = 8 * (order.messages if np.isfinite(order.messages) else order.largest)
-        return too_wide(order.width, order.largest, size, options.max_table)
+        return too_wide(order.width, order.largest, size, options.max_table, not order.complete)
 
     def run(self, problem: Problem, query: str, options: Options) -> Result:
         """Answer exactly."""
         reason = self.refuses(problem, query, options)
         if reason:
             raise TooWideError(reason)
-        tree = Tree(problem, order_for(problem, options.max_table), options.n_jobs)
+        order = order_for(problem, options.max_table, options.n_jobs)
+        tree = Tree(problem, order, options.n_jobs)
         value = tree.forward()
         result = Result(value, exact=True, lower=value, upper=value)
         result.status = f"exact, largest table {tree.order.largest:.3g} entries"
@@ -75,13 +77,14 @@ class Tree:
         wiring = self.problem.wiring
         self.plan = make_plan(wiring, self.order)
         self.store = np.zeros(int(self.plan.message_offsets[-1]))
-
-    def _block(self) -> eliminate.Block:
-        return eliminate.make_block(
+        self._room = (
             int(np.diff(self.plan.axis_offsets).max(initial=1)),
             int(np.diff(self.plan.input_offsets).max(initial=1)),
-            int(self.problem.wiring.cards.max(initial=1)),
+            int(wiring.cards.max(initial=1)),
         )
+
+    def _block(self) -> eliminate.Block:
+        return eliminate.make_block(*self._room)
 
     def forward(self, potentials: Floats | None = None) -> Floats:
         """Eliminate everything; the value of every graph, on request with other potentials."""
@@ -119,7 +122,7 @@ class Tree:
             wiring,
             self.n_jobs,
         )
-        return marginals, beliefs[: wiring.table_offsets[-1]].copy()
+        return marginals, beliefs[: wiring.table_offsets[-1]]
 
     def decode(self, uniforms: Floats | None = None, wanted: Floats | None = None) -> Ints:
         """Best state of every wanted variable, or with `uniforms` a draw."""
@@ -145,15 +148,15 @@ class Tree:
 @lru_cache(maxsize=8)
 def _cached_order(key: _Key) -> Elimination:
     if key.limit is None:  # for the wording of a refusal, where one order tells enough
-        return find_order(key.wiring, key.later, tries=1)
-    return find_order(key.wiring, key.later, key.limit)
+        return find_order(key.wiring, key.later, tries=1, n_jobs=key.n_jobs)
+    return find_order(key.wiring, key.later, key.limit, n_jobs=key.n_jobs)
 
 
 class _Key:
     """A wiring by identity with the constraint on its order: repeated questions plan once."""
 
-    def __init__(self, problem: Problem, limit: int | None) -> None:
-        self.wiring, self.limit = problem.wiring, limit
+    def __init__(self, problem: Problem, limit: int | None, n_jobs: int | None) -> None:
+        self.wiring, self.limit, self.n_jobs = problem.wiring, limit, n_jobs
         wiring = problem.wiring
         constrained = not problem.uniform
         self.later = (wiring.roles != HIDDEN) & constrained
@@ -167,9 +170,18 @@ class _Key:
         return isinstance(other, _Key) and self._identity == other._identity
 
 
-def order_for(problem: Problem, limit: int | None) -> Elimination:
+def order_for(problem: Problem, limit: int | None, n_jobs: int | None = 1) -> Elimination:
     """Elimination order of a problem, remembered while its wiring is in use."""
-    return _cached_order(_Key(problem, limit))
+    return _cached_order(_Key(problem, limit, n_jobs))
+
+
+def _too_slow(entries: float, seconds: float) -> str:
+    if entries * _SECONDS_PER_ENTRY <= seconds:
+        return ""
+    return (
+        f"exact inference would take about {entries * _SECONDS_PER_ENTRY:.0f} s, more than the "
+        f"time limit leaves; raise time_limit"
+    )
 
 
 def _fits(order: Elimination, max_table: int) -> bool:

@@ -10,14 +10,15 @@ from structlearn.common import checks
 from structlearn.common.checks import Bools, Floats, Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.common.watch import Watch
-from structlearn.graph.wiring import Wiring
+from structlearn.graph.wiring import Wiring, offsets
 from structlearn.inference.base import Problem
-from structlearn.inference.share import over_graphs
+from structlearn.inference.share import over_blocks, over_graphs, scratch
 from structlearn.kernels import loopy, readout, tournament
 from structlearn.kernels.message import Desk, Net, Traffic
 
 SCHEDULES = ("sequential", "flooding", "residual")
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
+_NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
 _BATCH = 2_000_000  # messages per call of the kernel, so that time limits and interrupts are seen
 
 
@@ -56,6 +57,8 @@ class Messenger:
         self.order = visiting_order(problem)
         self.messages = self._initial(start)
         self._beliefs = np.empty(int(wiring.belief_offsets[-1]))
+        self._singles = _single_entries(wiring)
+        self._room = _room(wiring)
         self.linear = False
         self.residual = np.full(wiring.n_graphs, np.inf)
         self.iterations = np.zeros(wiring.n_graphs, np.int64)
@@ -75,12 +78,9 @@ class Messenger:
 
     def load(self, potentials: Floats) -> None:
         """Take new potentials; the messages stay as they are."""
-        wiring = self.problem.wiring
         self.potentials = potentials
-        single = np.flatnonzero(wiring.arities == 1)
-        slots = wiring.scope_offsets[single]
-        places = _blocks(wiring.message_offsets, slots)
-        self.messages[places] = potentials[_blocks(wiring.table_offsets, single)]
+        places, entries = self._singles
+        self.messages[places] = potentials[entries]
         self.done[:] = False
 
     # ---- running -------------------------------------------------------------------------
@@ -91,9 +91,11 @@ class Messenger:
         self.linear, tables = self._tables()
         if self.linear:
             self.messages = self._to_linear(self.messages)
-        moving = int((wiring.arities[wiring.slot_factors] > 1).sum())
-        chunk = max(1, min(sweeps, _BATCH // max(moving, 1)))
-        self.done |= moving == 0
+        moving = offsets((wiring.arities[wiring.slot_factors] > 1).astype(np.int64))
+        chunk = max(1, min(sweeps, _BATCH // max(int(moving[-1]), 1)))
+        still = np.diff(moving[self.borders[:, 1]]) == 0
+        self.done |= still
+        self.residual[still] = 0.0
         left = [sweeps]
 
         def step() -> bool:
@@ -131,10 +133,7 @@ class Messenger:
         over_graphs(work, wiring, self.n_jobs)
 
     def _desk(self) -> Desk:
-        wiring = self.problem.wiring
-        arity, states = wiring.arities.max(initial=1), wiring.cards.max(initial=1)
-        size = max(int(states), int(np.diff(wiring.table_offsets).max(initial=1)))
-        return Desk(np.empty((arity, states)), np.empty(size), np.empty(size))
+        return Desk(*scratch(*self._room))
 
     def _queue(self, first: int, last: int) -> tuple[Floats, Ints]:
         """Room for the slots of the largest graph."""
@@ -150,36 +149,57 @@ class Messenger:
 
     def _tables(self) -> tuple[bool, Floats]:
         """Linear tables where that is safe, else the log potentials themselves."""
-        wiring, theta = self.problem.wiring, self.potentials
+        theta = self.potentials
         if not len(theta) or (self.weights <= 0).any() or (self.problem.eps <= 0).any():
             return False, theta
-        starts, sizes = wiring.table_offsets[:-1], np.diff(wiring.table_offsets)
-        top = np.maximum.reduceat(theta, starts)
-        with np.errstate(invalid="ignore"):
-            scaled = theta - np.repeat(top, sizes)
-        scaled /= np.repeat(self.weights, sizes)
-        # Hard constraints are exact zeros; what counts is the span of the finite entries.
-        finite = scaled[np.isfinite(scaled)]
-        if not np.isfinite(top).all() or finite.min(initial=0.0) < -_WIDEST:
-            return False, theta
-        return True, np.exp(scaled)
+        # Messages are raised to the ratio of the temperatures of factor and variable.
+        power = float(self.ratios.max(initial=1.0))
+        far = max(theta.max(), -theta.min()) * power > _NEAR * self.weights.min()
+        out, unsafe = np.empty_like(theta), []
+
+        def work(first: int, last: int) -> None:
+            block, weights = self.problem.wiring.table_offsets[first : last + 1], self.weights
+            part, scaled = theta[block[0] : block[-1]], out[block[0] : block[-1]]
+            sizes = np.diff(block)
+            np.divide(part, np.repeat(weights[first:last], sizes), out=scaled)
+            if far and power * _lower(scaled, block[:-1] - block[0], sizes) > _WIDEST:
+                unsafe.append(first)
+            np.exp(scaled, out=scaled)
+
+        over_blocks(work, self.problem.wiring.table_offsets, self.n_jobs)
+        return (False, theta) if unsafe else (True, out)
 
     def _to_linear(self, messages: Floats) -> Floats:
         wiring = self.problem.wiring
-        sizes = np.diff(wiring.message_offsets)
-        top = np.maximum.reduceat(messages, wiring.message_offsets[:-1])
-        scale = np.repeat(self.weights[wiring.slot_factors], sizes)
-        return np.exp((messages - np.repeat(top, sizes)) / scale)
+        out = np.empty_like(messages)
+
+        def work(first: int, last: int) -> None:
+            block = wiring.message_offsets[first : last + 1]
+            part, scaled = messages[block[0] : block[-1]], out[block[0] : block[-1]]
+            sizes = np.diff(block)
+            top = np.maximum.reduceat(part, block[:-1] - block[0])
+            np.subtract(part, np.repeat(top, sizes), out=scaled)
+            scaled /= np.repeat(self.weights[wiring.slot_factors[first:last]], sizes)
+            np.exp(scaled, out=scaled)
+
+        over_blocks(work, wiring.message_offsets, self.n_jobs)
+        return out
 
     def _to_log(self, messages: Floats) -> Floats:
         wiring = self.problem.wiring
-        scale = np.repeat(self.weights[wiring.slot_factors], np.diff(wiring.message_offsets))
-        with np.errstate(divide="ignore"):
-            out = np.log(messages) * scale
+        out = np.empty_like(messages)
+
+        def work(first: int, last: int) -> None:
+            block = wiring.message_offsets[first : last + 1]
+            part, logs = messages[block[0] : block[-1]], out[block[0] : block[-1]]
+            with np.errstate(divide="ignore"):
+                np.log(part, out=logs)
+            logs *= np.repeat(self.weights[wiring.slot_factors[first:last]], np.diff(block))
+
+        over_blocks(work, wiring.message_offsets, self.n_jobs)
         # Messages of single-variable factors are their potentials, to the last digit.
-        single = np.flatnonzero(wiring.arities == 1)
-        places = _blocks(wiring.message_offsets, wiring.scope_offsets[single])
-        out[places] = self.potentials[_blocks(wiring.table_offsets, single)]
+        places, entries = self._singles
+        out[places] = self.potentials[entries]
         return out
 
     # ---- reading off ---------------------------------------------------------------------
@@ -250,15 +270,19 @@ def temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, F
     A factor that touches a hidden variable works at the hidden temperature: information between
     an output and a hidden variable counts in the entropy of the hidden ones given the outputs.
     """
-    wiring, hidden = problem.wiring, problem.hidden
-    touched = np.zeros(wiring.n_factors, np.bool_)
-    touched[wiring.slot_factors[hidden[wiring.scopes]]] = True
-    weights = np.where(touched, problem.eps_hidden, problem.eps_output)
-    slot_weight, slot_eps = weights[wiring.slot_factors], problem.eps[wiring.scopes]
+    wiring = problem.wiring
     ratios = np.ones(len(wiring.scopes))
-    differ = slot_weight != slot_eps
-    with np.errstate(divide="ignore"):
-        ratios[differ] = slot_weight[differ] / slot_eps[differ]
+    weights = np.full(wiring.n_factors, problem.eps_hidden)
+    if problem.uniform:
+        weights[:] = problem.temperature
+    else:
+        touched = np.zeros(wiring.n_factors, np.bool_)
+        touched[wiring.slot_factors[problem.hidden[wiring.scopes]]] = True
+        weights[~touched] = problem.eps_output
+        slot_weight, slot_eps = weights[wiring.slot_factors], problem.eps[wiring.scopes]
+        differ = slot_weight != slot_eps
+        with np.errstate(divide="ignore"):
+            ratios[differ] = slot_weight[differ] / slot_eps[differ]
     if appearance is not None:
         share = np.where(wiring.arities > 1, appearance, 1.0)
         weights, ratios = weights * share, ratios * share[wiring.slot_factors]
@@ -295,9 +319,33 @@ def pack(wiring: Wiring) -> tuple[Net, Ints]:
     return net, np.stack([wiring.graph_variables, slots, wiring.graph_factors], axis=1)
 
 
-def _blocks(offsets: Ints, chosen: Ints) -> Ints:
+def _lower(scaled: Floats, starts: Ints, sizes: Ints) -> float:
+    """Shift every table so that its largest entry is 0; returns how far down the others reach."""
+    top = np.maximum.reduceat(scaled, starts)
+    if not np.isfinite(top).all():
+        return np.inf
+    scaled -= np.repeat(top, sizes)
+    # Hard constraints are exact zeros; what counts is the span of the finite entries.
+    return -float(scaled.min(where=np.isfinite(scaled), initial=0.0))
+
+
+def _room(wiring: Wiring) -> tuple[tuple[int, ...], ...]:
+    """Shapes of the arrays of a `Desk`."""
+    arity, states = int(wiring.arities.max(initial=1)), int(wiring.cards.max(initial=1))
+    size = max(states, int(np.diff(wiring.table_offsets).max(initial=1)))
+    return (arity, states), (size,), (size,)
+
+
+def _single_entries(wiring: Wiring) -> tuple[Ints, Ints]:
+    """Where the factors over one variable have their messages, and where their potentials."""
+    single = np.flatnonzero(wiring.arities == 1)
+    messages = _blocks(wiring.message_offsets, wiring.scope_offsets[single])
+    return messages, _blocks(wiring.table_offsets, single)
+
+
+def _blocks(starts: Ints, chosen: Ints) -> Ints:
     """Indices of the chosen blocks of a flat array, one after the other."""
-    sizes = offsets[chosen + 1] - offsets[chosen]
+    sizes = starts[chosen + 1] - starts[chosen]
     ends = np.cumsum(sizes)
-    jumps = np.repeat(offsets[chosen] - (ends - sizes), sizes)
+    jumps = np.repeat(starts[chosen] - (ends - sizes), sizes)
     return jumps + np.arange(len(jumps))

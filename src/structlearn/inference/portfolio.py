@@ -9,11 +9,11 @@ import numpy as np
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.graph.wiring import HIDDEN
-from structlearn.inference.base import Options, Problem, Result
+from structlearn.inference.base import Options, Problem, Result, exceeds
 from structlearn.inference.blocks import BlockAscent
 from structlearn.inference.clamped import Clamped, ascend
-from structlearn.inference.icm import improve, unary_labels
-from structlearn.inference.loopy import best_states
+from structlearn.inference.icm import improve, in_graphs, unary_labels
+from structlearn.inference.loopy import best_states, cooled
 from structlearn.inference.messenger import Messenger
 from structlearn.inference.trw import covering_forests, upper_bound
 
@@ -112,6 +112,11 @@ class _Search:
         """Pack up."""
         names = ", ".join(sorted({str(w) for w in self.winner}))
         status = f"best of {self.tried} candidates, found by {names}"
+        lost = self.value == -np.inf
+        if lost.any():
+            status = (
+                f"no assignment free of forbidden combinations found{in_graphs(lost)}; {status}"
+            )
         if ended in ("time", "interrupted"):
             status += "; time limit reached" if ended == "time" else "; interrupted"
         return Result(
@@ -143,8 +148,8 @@ class _Map(_Search):
             return
         yield self._improved("max-product", self.messenger((0.0, 0.0), damping=0.3).decode())
         for eps in _COOLED:
-            cooled = self.messenger((eps, eps), damping=0.3)
-            yield self._improved(f"sum-product at {eps}", cooled.decode())
+            cold = self.messenger((eps, eps), damping=0.3)
+            yield self._improved(f"sum-product at {eps}", cold.decode())
         for limit in _BLOCKS:
             if limit * wiring.n_variables <= _BLOCK_WORK and not self.proved():
                 yield self._by_blocks(limit)
@@ -163,8 +168,7 @@ class _Map(_Search):
 
     def proved(self) -> bool:
         """Whether the bound meets the score in every graph."""
-        gap = self.upper - self.value
-        return bool((gap <= _CERTAIN * (1.0 + np.abs(self.value))).all())
+        return not exceeds(self.upper, self.value, _CERTAIN).any()
 
     def result(self, ended: str) -> Result:
         out = super().result(ended)
@@ -186,14 +190,14 @@ class _MarginalMap(_Search):
 
     def candidates(self) -> Iterator[Candidate]:
         warm = self.problem.eps_hidden
-        mixed = self.messenger((0.0, warm), damping=0.3)
+        mixed = self.messenger((0.0, warm), damping=0.3, start=cooled(self.problem, self.options))
         yield "mixed-product", self._best(mixed)
         yield "mixed-product, rounded", mixed.decode()
         yield "joint MAP", self._joint_map()
         summed = self.messenger((warm, warm), damping=0.3)
         yield "sum-product", self._best(summed)
-        cooled = self.messenger((0.5 * warm, warm), damping=0.3)
-        yield "cooled mixed-product", self._best(cooled)
+        between = self.messenger((0.5 * warm, warm), damping=0.3)
+        yield "half-way sum-product", self._best(between)
         if self.clamped.exact:
             climbed = ascend(self.problem, self.clamped, self.labels, self.options)
             yield "coordinate ascent", climbed

@@ -25,6 +25,7 @@ from structlearn.kernels.jit import lean, part
 from structlearn.kernels.readout import choose
 
 BLOCK = 4096
+_LINE = 16  # numbers that keep two arrays on different cache lines
 
 
 class Plan(NamedTuple):
@@ -110,11 +111,10 @@ class Block(NamedTuple):
 def make_block(most_axes: int, most_inputs: int, most_states: int) -> Block:
     """Scratch space for the largest bucket."""
     size = max(BLOCK, most_states)
+    # Together and padded, so that no two workers write to the same cache line.
+    small = np.zeros(_LINE + 4 + most_axes + 2 * most_inputs + _LINE, np.int64)[_LINE:-_LINE]
     return Block(
-        np.zeros(4, np.int64),
-        np.zeros(most_axes, np.int64),
-        np.zeros(most_inputs, np.int64),
-        np.zeros(most_inputs, np.int64),
+        *np.split(small, np.cumsum([4, most_axes, most_inputs])),
         np.zeros((most_inputs, size), np.int32),
         np.zeros(size),
         np.zeros(size),

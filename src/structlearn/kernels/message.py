@@ -213,10 +213,14 @@ def update(t, net, traffic, desk, out):
         return np.inf
     change = 0.0
     if traffic.linear:
-        scale = (1.0 - damping) / top
+        scale, peak = (1.0 - damping) / top, 1.0
+        if damping > 0.0:  # how much of the old message stays must not depend on its scale
+            peak = 0.0
+            for x in range(states):
+                peak = max(peak, new[x] * scale + damping * traffic.messages[m + x])
         for x in range(states):
             old = traffic.messages[m + x]
-            value = new[x] * scale + damping * old
+            value = (new[x] * scale + damping * old) / peak
             change = max(change, abs(value - old))
             out[m + x] = value
         return change

@@ -9,7 +9,7 @@ import numpy as np
 from structlearn.kernels.jit import lean, part
 from structlearn.kernels.tournament import set_leaf, winner
 
-MIN_FILL, MIN_SIZE = range(2)
+MIN_FILL, MIN_SIZE, AS_GIVEN = range(3)  # AS_GIVEN leaves the cost to the noise alone
 _LATER = 1e15  # added to the cost of variables that must come after all others
 
 
@@ -54,12 +54,13 @@ def _rate(v, turn, rule, log_cards, noise, later, desk):
         return 0
     desk.touched[v] = turn
     low, high = start[v], start[v] + count[v]
-    cost = log_cards[v]
+    cost = 0.0
     steps = count[v]
     if rule == MIN_SIZE:
+        cost = log_cards[v]
         for k in range(low, high):
             cost += log_cards[pool[k]]
-    else:
+    elif rule == MIN_FILL:
         stamp[-1] += 1  # marks the neighbours of v
         for k in range(low, high):
             stamp[pool[k]] = stamp[-1]

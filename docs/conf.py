@@ -1,0 +1,105 @@
+"""Configuration of the documentation: ``make docs`` builds it without a network."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+
+import structlearn
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+project = "structlearn"
+author = "The structlearn developers"
+copyright = author
+version = release = structlearn.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = [
+    "sg_execution_times.rst",
+    "_build",
+    "gallery/**/*.ipynb",
+    "gallery/**/*.py",
+    "gallery/**/*.md5",
+]
+templates_path = ["_templates"]
+default_role = "code"
+nitpicky = False
+
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "min_reported_time": 1e9,
+    "show_signature": False,
+    "write_computation_times": False,
+}
+# A picture in a page is made without a window, which matplotlib remarks upon.
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+
+html_math_renderer = "mathml"
+html_theme = "pydata_sphinx_theme"
+html_title = "structlearn"
+html_static_path = ["_static"]
+html_css_files = ["width.css"]
+html_show_sourcelink = False
+html_show_sphinx = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "logo": {"text": "structlearn"},
+}
+html_sidebars = {"start": [], "architecture": [], "extending": [], "references": [], "changes": []}
+
+
+# Formulas become MathML here, which browsers draw themselves: pages need nothing from elsewhere.
+
+
+def setup(app: Any) -> None:
+    """Register the renderer of formulas."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+
+
+def _inline(writer: Any, node: Any) -> None:
+    writer.body.append(_mathml(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def _block(writer: Any, node: Any) -> None:
+    formula = _mathml(node.astext(), "block")
+    writer.body.append(f'<div style="margin: 1em 0; overflow-x: auto">{formula}</div>')
+    raise nodes.SkipNode
+
+
+def _mathml(formula: str, display: str) -> str:
+    text = convert(formula, display=display)
+    space = '<mspace width="0.17em"/>'
+    return re.sub(r"<mi>(?:log|exp|max)</mi>", rf"{space}\g<0>{space}", text)

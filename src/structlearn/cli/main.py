@@ -1,0 +1,100 @@
+"""The ``structlearn`` command: reads the arguments, runs one command, words its errors.
+
+Everything heavy is imported by the command that needs it, so that help comes at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from structlearn._version import __version__
+from structlearn.cli import demo, infer, warm_up
+from structlearn.common.errors import StructlearnError
+
+#: A command is a module with ``add(subparsers)`` and ``run(args) -> int``, in order of the help.
+COMMANDS = (infer, demo, warm_up)
+
+BAD_INPUT, INTERRUPTED, CLOSED = 2, 130, 141  # the last two as a shell counts SIGINT and SIGPIPE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that `argv` asks for and return its exit code."""
+    try:
+        args = make_parser().parse_args(argv)
+        with _short_warnings():
+            code = int(args.run(args))
+        sys.stdout.flush()
+    except SystemExit as stop:  # argparse has printed its help or its error
+        return int(stop.code or 0)
+    except KeyboardInterrupt:
+        return _fail("interrupted before there was an answer", INTERRUPTED)
+    except BrokenPipeError:
+        return _closed()
+    except StructlearnError as error:
+        return _fail(f"error: {error}")
+    except OSError as error:
+        return _fail(f"error: {_about_file(error)}")
+    except MemoryError:
+        return _fail("error: there is not enough memory for this; a smaller --max-table helps")
+    return code
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser with all commands."""
+    parser = _Parser(
+        prog="structlearn",
+        description="Structured prediction when part of the answer is hidden.",
+        epilog="'structlearn COMMAND --help' says more about each command.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"structlearn {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
+    for command in COMMANDS:
+        command.add(subparsers)
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line like all others of this program."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and end."""
+        self.exit(_fail(f"error: {message} (see '{self.prog} --help')"))
+
+
+def _fail(message: str, code: int = BAD_INPUT) -> int:
+    print("structlearn:", " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+def _about_file(error: OSError) -> str:
+    if error.filename is None or not error.strerror:
+        return str(error)
+    return f"{os.fsdecode(error.filename)}: {error.strerror.lower()}"
+
+
+def _closed() -> int:
+    """Whoever read our output has gone: end without a word, also when Python flushes at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return CLOSED
+
+
+@contextlib.contextmanager
+def _short_warnings() -> Iterator[None]:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        _fail(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The stops of ``structlearn demo``, one module each; `visit` makes the stop."""

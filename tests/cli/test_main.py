@@ -1,0 +1,170 @@
+"""The command itself: help, exit codes, errors in one line."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import subprocess
+import sys
+import types
+import warnings
+
+import pytest
+
+from structlearn import __version__
+from structlearn.common.errors import QueryError
+from structlearn.inference.pick import METHODS
+
+main_module = importlib.import_module("structlearn.cli.main")
+main = main_module.main
+infer_command = importlib.import_module("structlearn.cli.infer")
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Return a function that makes `run` the only command, called "try"."""
+
+    def install(run):
+        def add(subparsers):
+            subparsers.add_parser("try").set_defaults(run=run)
+
+        fake = types.SimpleNamespace(add=add)
+        monkeypatch.setattr(main_module, "COMMANDS", (fake,))
+
+    return install
+
+
+def raising(error):
+    def run(args):
+        raise error
+
+    return run
+
+
+def parsers():
+    """All commands with their parsers."""
+    actions = main_module.make_parser()._actions
+    (commands,) = (a for a in actions if isinstance(a, argparse._SubParsersAction))
+    return commands.choices
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"structlearn {__version__}\n"
+
+
+def test_help_names_every_command(capsys):
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert set(parsers()) == {"infer", "demo", "warm-up"}
+    assert all(name in out for name in parsers())
+
+
+@pytest.mark.parametrize("name", parsers())
+def test_help_of_a_command_names_and_explains_every_option(name, capsys):
+    assert main([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    for action in parsers()[name]._actions:
+        assert action.help
+        assert all(option in out for option in action.option_strings)
+
+
+def test_help_of_infer_knows_all_methods():
+    assert set(infer_command.METHODS) == {"auto", *METHODS}
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ([], "COMMAND"),
+        (["fly"], "'fly'"),
+        (["infer"], "MODEL.uai"),
+        (["infer", "m.uai"], "--query"),
+        (["infer", "m.uai", "--query", "MPE"], "'MPE'"),
+        (["infer", "m.uai", "--query", "PR", "--method", "magic"], "'magic'"),
+        (["infer", "m.uai", "--query", "PR", "--time-limit", "0"], "above 0"),
+        (["infer", "m.uai", "--query", "PR", "--time-limit", "nan"], "above 0"),
+        (["infer", "m.uai", "--query", "PR", "--time-limit", "soon"], "'soon'"),
+        (["infer", "m.uai", "--query", "PR", "--max-table", "0"], "at least 1"),
+        (["infer", "m.uai", "--query", "PR", "--jobs", "1.5"], "'1.5'"),
+        (["infer", "m.uai", "--query", "PR", "--random-state", "-1"], "--random-state"),
+        (["infer", "m.uai", "--query", "PR", "--evid", "e"], "--evid"),
+        (["demo", "--seed", "x"], "'x'"),
+        (["demo", "--seed", "-3"], "-3"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_code_2(argv, words, capsys):
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("structlearn: error: ")
+    assert err.count("\n") == 1
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (QueryError("two\n  lines"), 2, "structlearn: error: two lines"),
+        (FileNotFoundError(2, "No such file or directory", "a.b"), 2,
+         "structlearn: error: a.b: no such file or directory"),
+        (OSError("the disk is odd"), 2, "structlearn: error: the disk is odd"),
+        (MemoryError(), 2, "structlearn: error: there is not enough memory"),
+        (KeyboardInterrupt(), 130, "structlearn: interrupted before there was an answer"),
+    ],
+)  # fmt: skip
+def test_errors_of_a_command_become_one_line(error, code, line, command, capsys):
+    command(raising(error))
+    assert main(["try"]) == code
+    err = capsys.readouterr().err
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+
+
+def test_a_bug_is_not_hidden(command):
+    command(raising(ZeroDivisionError("a bug")))
+    with pytest.raises(ZeroDivisionError):
+        main(["try"])
+
+
+def test_exit_code_of_a_command_is_passed_on(command):
+    command(lambda args: 7)
+    assert main(["try"]) == 7
+
+
+def test_warnings_are_one_line(command, capsys):
+    def run(args):
+        warnings.warn("mind\nthe gap", UserWarning, stacklevel=1)
+        return 0
+
+    command(run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        before = warnings.showwarning
+        assert main(["try"]) == 0
+        assert warnings.showwarning is before
+    assert capsys.readouterr().err == "structlearn: warning: mind the gap\n"
+
+
+def test_a_closed_pipe_is_silent(command, capsys):
+    command(raising(BrokenPipeError(32, "Broken pipe")))
+    assert main(["try"]) == 141
+    assert capsys.readouterr() == ("", "")
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from structlearn.cli.main import main;"
+        "codes = [main([*a, '--help']) for a in ([], ['infer'], ['demo'], ['warm-up'])];"
+        "heavy = {'numpy', 'numba', 'matplotlib'} & set(sys.modules);"
+        "sys.exit(f'{codes} {heavy}' if any(codes) or heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_as_a_program():
+    argv = [sys.executable, "-m", "structlearn.cli.main", "infer", "nowhere.uai", "--query", "PR"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "structlearn: error: nowhere.uai: no such file or directory\n"

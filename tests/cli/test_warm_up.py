@@ -1,0 +1,39 @@
+"""``structlearn warm-up`` leaves nothing to compile."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from structlearn.cli import warm_up
+from structlearn.cli.main import main
+
+_CODE = """
+from structlearn.cli.main import main
+from structlearn.cli.warm_up import kernels
+code = main(["warm-up"])
+left = [name for name, kernel in kernels().items() if not kernel.nopython_signatures]
+raise SystemExit(f"{code} {left}" if code or left else 0)
+"""
+
+
+def test_every_kernel_is_compiled():
+    done = subprocess.run(
+        [sys.executable, "-c", _CODE], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"\n{len(warm_up.kernels())} kernels are kept in " in done.stdout
+    assert all(f"{name} " in done.stdout for name, _ in warm_up.KINDS)
+
+
+def test_no_folder_to_keep_them(monkeypatch, capsys):
+    class Kernel:
+        nopython_signatures = ("one",)
+
+        class stats:  # noqa: N801
+            cache_path = None
+
+    monkeypatch.setattr(warm_up, "KINDS", ())
+    monkeypatch.setattr(warm_up, "kernels", lambda: {"a": Kernel})
+    assert main(["warm-up"]) == 0
+    assert "1 kernels were compiled, but no folder can be written" in capsys.readouterr().out

@@ -1,0 +1,96 @@
+"""What the documentation shows is so: code blocks, docstring examples and gallery scripts run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pathlib
+import pkgutil
+import re
+
+import pytest
+
+import structlearn
+from structlearn.inference import pick
+from structlearn.inference.base import QUERIES
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").glob("guide/*.md")),
+]
+MODULES = [
+    m.name
+    for m in pkgutil.walk_packages(structlearn.__path__, "structlearn.")
+    if not m.name.endswith("__main__")
+]
+SCRIPTS = sorted((ROOT / "examples").glob("plot_*.py"))
+
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROMISE = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
+
+
+def code_of(page):
+    """All Python blocks of a page as one script, on the lines that they have there."""
+    text = page.read_text(encoding="utf-8")
+    lines = [""] * text.count("\n")
+    for block in _BLOCK.finditer(text):
+        first = text.count("\n", 0, block.start(1))
+        code = block[1].splitlines()
+        lines[first : first + len(code)] = code
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_code_on_a_page_runs_and_prints_what_its_comments_say(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pick, "METHODS", dict(pick.METHODS))  # a page adds one of its own
+    code = code_of(page)
+    exec(compile(code, str(page), "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.splitlines() == _PROMISE.findall(code)
+
+
+def test_the_readme_has_examples():
+    assert len(_PROMISE.findall(code_of(ROOT / "README.md"))) >= 5
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/guide/methods.md"])
+def test_every_method_and_query_is_described(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    words = set(re.findall(r"`\"?(\w+)\"?`", text))
+    assert words >= {*pick.METHODS, *QUERIES}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_relative_links_lead_somewhere(name):
+    links = re.findall(r"\]\(([\w./-]+)(?:#[^)]*)?\)", (ROOT / name).read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    module = importlib.import_module(name)
+    assert doctest.testmod(module).failed == 0
+
+
+def test_the_front_door_has_a_docstring_example():
+    assert "structlearn.inference.front" in MODULES
+    tests = doctest.DocTestFinder().find(structlearn.infer)
+    assert any(test.examples for test in tests)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
+def test_example_scripts_run(script, monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    shown = []
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(len(pyplot.get_fignums())))
+    code = compile(script.read_text(encoding="utf-8"), str(script), "exec")
+    try:
+        exec(code, {"__name__": "__main__"})
+        assert shown, f"{script.name} shows no picture"
+        assert min(shown) >= 1
+    finally:
+        pyplot.close("all")
