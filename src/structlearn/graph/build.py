@@ -58,7 +58,10 @@ class FactorGraph:
         roles: Ints | None = None,
         names: Sequence[Hashable] | None = None,
     ) -> FactorGraph:
-        """Build from flat arrays in the layout of `Wiring`; the fast way for large graphs."""
+        """Build from flat arrays in the layout of `Wiring`; the fast way for large graphs.
+
+        The potentials are used as they are, not copied.
+        """
         graph = cls()
         cards = np.asarray(cards, np.int64)
         if len(cards) and cards.min() < 1:
@@ -201,7 +204,7 @@ class FactorGraph:
         first = self._n_factors
         self._arities.append(np.full(count, arity, np.int64))
         self._scopes.append(ids.ravel())
-        self._tables.append(values.reshape(-1))
+        self._tables.append(np.array(values, order="C").reshape(-1))  # a copy of our own
         self._n_factors += count
         self._wiring = None
         return np.arange(first, first + count)
@@ -250,7 +253,7 @@ class FactorGraph:
         return self._wiring
 
     def with_potentials(self, potentials: Any) -> FactorGraph:
-        """Return the same graph with other tables, given as one flat array."""
+        """Return the same graph with other tables, given as one flat array that is not copied."""
         values = checks.potentials(potentials, "potentials").ravel()
         if len(values) != len(self.potentials):
             raise PotentialError(

@@ -105,6 +105,7 @@ def compile_wiring(
     graph_factors: Ints | None = None,
 ) -> Wiring:
     """Lay out strides, tables, messages and the slots of every variable."""
+    cards, scope_offsets, scopes = (_frozen(a) for a in (cards, scope_offsets, scopes))
     n_variables, n_factors = len(cards), len(scope_offsets) - 1
     strides, sizes = np.empty(len(scopes), np.int64), np.empty(n_factors, np.int64)
     wire.strides(cards, scope_offsets, scopes, strides, sizes)
@@ -174,6 +175,7 @@ def offsets(sizes: Ints) -> Ints:
 def _frozen(array: Ints) -> Ints:
     # Always read-only, also so that every kernel sees one array type and compiles once.
     # The copy keeps what a caller holds writeable.
-    array = np.array(array, dtype=np.int64, order="C")
+    if array.flags.writeable or array.dtype != np.int64 or not array.flags.c_contiguous:
+        array = np.array(array, dtype=np.int64, order="C")
     array.setflags(write=False)
     return array

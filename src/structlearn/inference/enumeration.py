@@ -126,7 +126,8 @@ class _Joint:
         cumulative = np.cumsum(self.distribution().ravel())
         flat = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
         flat = np.minimum(flat, np.searchsorted(cumulative, cumulative[-1]))  # against rounding
-        return np.stack(np.unravel_index(flat, self.cards), axis=1).astype(np.int64)
+        digits = np.unravel_index(flat, (1, *self.cards))[1:]  # at least one axis is needed
+        return np.array(digits, np.int64).reshape(len(self.cards), len(uniforms)).T
 
     def _labels(self, row: int, column: int) -> Ints:
         shape = [self.cards[i] for i in self.order]

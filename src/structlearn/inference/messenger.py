@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,9 @@ class Messenger:
         wiring = problem.wiring
         self.net, self.borders = pack(wiring)
         self.weights, self.ratios = temperatures(problem, appearance)
-        self.order = visiting_order(problem)
+        self.order = visiting_order(wiring, self.net)
         self.messages = self._initial(start)
         self._beliefs = np.empty(int(wiring.belief_offsets[-1]))
-        self._singles = _single_entries(wiring)
         self._room = _room(wiring)
         self.linear = False
         self.residual = np.full(wiring.n_graphs, np.inf)
@@ -79,8 +79,7 @@ class Messenger:
     def load(self, potentials: Floats) -> None:
         """Take new potentials; the messages stay as they are."""
         self.potentials = potentials
-        places, entries = self._singles
-        self.messages[places] = potentials[entries]
+        loopy.load_singles(self.net, potentials, self.messages)
         self.done[:] = False
 
     # ---- running -------------------------------------------------------------------------
@@ -90,7 +89,7 @@ class Messenger:
         wiring = self.problem.wiring
         self.linear, tables = self._tables()
         if self.linear:
-            self.messages = self._to_linear(self.messages)
+            self._to_linear()
         moving = offsets((wiring.arities[wiring.slot_factors] > 1).astype(np.int64))
         chunk = max(1, min(sweeps, _BATCH // max(int(moving[-1]), 1)))
         still = np.diff(moving[self.borders[:, 1]]) == 0
@@ -108,7 +107,7 @@ class Messenger:
             step, -(-sweeps // chunk), lambda: f"largest change {self.residual.max():.2g}"
         )
         if self.linear:
-            self.messages = self._to_log(self.messages)
+            self._to_log()
         return reason
 
     def _propagate(self, tables: Floats, sweeps: int, tol: float) -> None:
@@ -161,7 +160,7 @@ class Messenger:
             block, weights = self.problem.wiring.table_offsets[first : last + 1], self.weights
             part, scaled = theta[block[0] : block[-1]], out[block[0] : block[-1]]
             sizes = np.diff(block)
-            np.divide(part, np.repeat(weights[first:last], sizes), out=scaled)
+            np.divide(part, _spread(weights[first:last], sizes), out=scaled)
             if far and power * _lower(scaled, block[:-1] - block[0], sizes) > _WIDEST:
                 unsafe.append(first)
             np.exp(scaled, out=scaled)
@@ -169,38 +168,35 @@ class Messenger:
         over_blocks(work, self.problem.wiring.table_offsets, self.n_jobs)
         return (False, theta) if unsafe else (True, out)
 
-    def _to_linear(self, messages: Floats) -> Floats:
-        wiring = self.problem.wiring
-        out = np.empty_like(messages)
+    def _to_linear(self) -> None:
+        def work(messages: Floats, starts: Ints, sizes: Ints, weights: Floats) -> None:
+            messages -= np.repeat(np.maximum.reduceat(messages, starts), sizes)
+            messages /= _spread(weights, sizes)
+            np.exp(messages, out=messages)
 
-        def work(first: int, last: int) -> None:
-            block = wiring.message_offsets[first : last + 1]
-            part, scaled = messages[block[0] : block[-1]], out[block[0] : block[-1]]
-            sizes = np.diff(block)
-            top = np.maximum.reduceat(part, block[:-1] - block[0])
-            np.subtract(part, np.repeat(top, sizes), out=scaled)
-            scaled /= np.repeat(self.weights[wiring.slot_factors[first:last]], sizes)
-            np.exp(scaled, out=scaled)
+        self._in_place(work)
 
-        over_blocks(work, wiring.message_offsets, self.n_jobs)
-        return out
-
-    def _to_log(self, messages: Floats) -> Floats:
-        wiring = self.problem.wiring
-        out = np.empty_like(messages)
-
-        def work(first: int, last: int) -> None:
-            block = wiring.message_offsets[first : last + 1]
-            part, logs = messages[block[0] : block[-1]], out[block[0] : block[-1]]
+    def _to_log(self) -> None:
+        def work(messages: Floats, starts: Ints, sizes: Ints, weights: Floats) -> None:
             with np.errstate(divide="ignore"):
-                np.log(part, out=logs)
-            logs *= np.repeat(self.weights[wiring.slot_factors[first:last]], np.diff(block))
+                np.log(messages, out=messages)
+            messages *= _spread(weights, sizes)
 
-        over_blocks(work, wiring.message_offsets, self.n_jobs)
+        self._in_place(work)
         # Messages of single-variable factors are their potentials, to the last digit.
-        places, entries = self._singles
-        out[places] = self.potentials[entries]
-        return out
+        loopy.load_singles(self.net, self.potentials, self.messages)
+
+    def _in_place(self, work: Callable[[Floats, Ints, Ints, Floats], None]) -> None:
+        """Call `work` on parts of the messages: where each begins, its size, its weight."""
+        wiring = self.problem.wiring
+
+        def part(first: int, last: int) -> None:
+            block = wiring.message_offsets[first : last + 1]
+            messages = self.messages[block[0] : block[-1]]
+            weights = self.weights[wiring.slot_factors[first:last]]
+            work(messages, block[:-1] - block[0], np.diff(block), weights)
+
+        over_blocks(part, wiring.message_offsets, self.n_jobs)
 
     # ---- reading off ---------------------------------------------------------------------
 
@@ -289,22 +285,17 @@ def temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, F
     return weights, ratios
 
 
-def visiting_order(problem: Problem) -> loopy.Order:
+def visiting_order(wiring: Wiring, net: Net) -> loopy.Order:
     """Forests breadth-first, so that one sweep is exact; other graphs in index order."""
-    wiring = problem.wiring
     variables: Any = np.arange(wiring.n_variables)
     forest = wiring.forests()
     if forest.any():
         variables = np.where(forest[wiring.variable_graphs], wiring.breadth_first(), variables)
-    rank = np.empty_like(variables)
-    rank[variables] = np.arange(len(variables))
-    ranks = rank[wiring.scopes]
-    starts = wiring.scope_offsets[:-1]
-    span = np.empty((len(starts), 2), np.int64)
-    if len(starts):
-        span[:, 0] = np.minimum.reduceat(ranks, starts)
-        span[:, 1] = np.maximum.reduceat(ranks, starts)
-    return loopy.Order(variables, rank, span)
+    order = loopy.Order(
+        variables, np.empty_like(variables), np.empty((wiring.n_factors, 2), np.int64)
+    )
+    loopy.rank(net, order)
+    return order
 
 
 def pack(wiring: Wiring) -> tuple[Net, Ints]:
@@ -317,6 +308,11 @@ def pack(wiring: Wiring) -> tuple[Net, Ints]:
     )
     slots = wiring.scope_offsets[wiring.graph_factors]
     return net, np.stack([wiring.graph_variables, slots, wiring.graph_factors], axis=1)
+
+
+def _spread(values: Floats, sizes: Ints) -> Floats:
+    """Repeat the value of every block for its entries; once is enough if all are the same."""
+    return values[:1] if (values == values[0]).all() else np.repeat(values, sizes)
 
 
 def _lower(scaled: Floats, starts: Ints, sizes: Ints) -> float:
@@ -334,18 +330,3 @@ def _room(wiring: Wiring) -> tuple[tuple[int, ...], ...]:
     arity, states = int(wiring.arities.max(initial=1)), int(wiring.cards.max(initial=1))
     size = max(states, int(np.diff(wiring.table_offsets).max(initial=1)))
     return (arity, states), (size,), (size,)
-
-
-def _single_entries(wiring: Wiring) -> tuple[Ints, Ints]:
-    """Where the factors over one variable have their messages, and where their potentials."""
-    single = np.flatnonzero(wiring.arities == 1)
-    messages = _blocks(wiring.message_offsets, wiring.scope_offsets[single])
-    return messages, _blocks(wiring.table_offsets, single)
-
-
-def _blocks(starts: Ints, chosen: Ints) -> Ints:
-    """Indices of the chosen blocks of a flat array, one after the other."""
-    sizes = starts[chosen + 1] - starts[chosen]
-    ends = np.cumsum(sizes)
-    jumps = np.repeat(starts[chosen] - (ends - sizes), sizes)
-    return jumps + np.arange(len(jumps))

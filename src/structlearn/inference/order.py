@@ -16,6 +16,7 @@ from structlearn.spread import threads
 _TRIES = 64
 _GRAIN = 4096  # variables of small graphs that are ordered together
 _STEPS_PER_TRY = 50_000  # what a look costs beside its steps
+_LARGE = 2_000  # variables above which a graph too wide for a few orders is so for all
 _STEPS_PER_ENTRY = 1  # about as long as one entry of a table takes
 
 
@@ -104,7 +105,8 @@ def _search(
         spent += steps + _STEPS_PER_TRY
         if best is None or (found.complete, -found.total) > (best.complete, -best.total):
             best = found
-        if spent > _STEPS_PER_ENTRY * best.total or (attempt > 2 and not best.complete):
+        worth = best.total if best.complete or n > _LARGE else limit
+        if spent > _STEPS_PER_ENTRY * worth or (attempt > 2 and n > _LARGE and not best.complete):
             break
     assert best is not None
     return best

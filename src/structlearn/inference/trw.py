@@ -47,10 +47,11 @@ class TreeReweighted:
         run = Runs(problem, options, appearance=forests.mean(axis=0), restarts=0)
         messenger = run.messenger
         value, beliefs, factors = messenger.value(options.factor_marginals)
+        upper = upper_bound(messenger, forests)
         result = Result(
-            value,
+            np.minimum(value, upper),  # before messages rest the value may pass its own bound
             exact=False,
-            upper=upper_bound(messenger, forests),
+            upper=upper,
             beliefs=beliefs,
             factor_beliefs=factors,
             converged=messenger.converged,

@@ -19,6 +19,30 @@ class Order(NamedTuple):
     span: np.ndarray  #: (factors, 2) lowest and highest rank in the scope
 
 
+@lean
+def rank(net, order):
+    """Fill order.rank and order.span from order.variables."""
+    for k in range(order.variables.size):
+        order.rank[order.variables[k]] = k
+    for f in range(order.span.shape[0]):
+        first, last = order.variables.size, -1
+        for s in range(net.factors[f, 0], net.factors[f + 1, 0]):
+            r = order.rank[net.slots[s, 0]]
+            first, last = min(first, r), max(last, r)
+        order.span[f, 0], order.span[f, 1] = first, last
+
+
+@lean
+def load_singles(net, potentials, messages):
+    """Make the potentials of every factor over one variable its message."""
+    for f in range(net.factors.shape[0] - 1):
+        s = net.factors[f, 0]
+        if net.factors[f + 1, 0] == s + 1:
+            low, m = net.factors[f, 1], net.slots[s, 2]
+            for k in range(net.factors[f + 1, 1] - low):
+                messages[m + k] = potentials[low + k]
+
+
 @part
 def _sweep(low, high, net, order, traffic, desk, flooding):
     """One sweep over the variables low..high-1; returns the largest change of a message.

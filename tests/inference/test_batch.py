@@ -1,0 +1,130 @@
+"""Batches large enough to be cut into ranges: neither the batch nor the threads may show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from structlearn import chain, grid, hidden_chain, infer, infer_many
+from structlearn.graph.wiring import join
+from structlearn.inference import order, share
+from structlearn.inference.base import Problem
+from structlearn.inference.messenger import Messenger
+
+
+def mixed(rng, count):
+    graphs = []
+    for k in range(count):
+        n = 3 + k % 5
+        if k % 3 == 0:
+            graphs.append(grid(rng.normal(size=(3, n, 2)), rng.normal(size=(5 * n - 3, 2, 2))))
+        elif k % 3 == 1:
+            graphs.append(chain(rng.normal(size=(n, 4)), rng.normal(size=(n - 1, 4, 4))))
+        else:
+            graphs.append(
+                hidden_chain(
+                    rng.normal(size=(n, 3)),
+                    rng.normal(size=(n, 2)),
+                    rng.normal(size=(2, 2)),
+                    rng.normal(size=(n, 3, 2)),
+                )
+            )
+    return graphs
+
+
+@pytest.fixture(scope="module")
+def batch():
+    graphs = mixed(np.random.default_rng(8), 700)
+    wiring = join([g.wiring for g in graphs])
+    # Several ranges of each kind, or these tests would show nothing.
+    assert wiring.n_variables > 1.5 * order._GRAIN
+    assert wiring.table_offsets[-1] > max(share._GRAIN, share._WORTH)
+    return graphs
+
+
+CASES = [
+    ("marginals", "bp", {"restarts": 0, "tol": 1e-10, "damping": 0.1}),
+    ("marginals", "bp", {"restarts": 0, "max_iter": 7, "schedule": "flooding", "damping": 0.4}),
+    ("marginals", "junction_tree", {"factor_marginals": True}),
+    ("marginal_map", "junction_tree", {}),
+    ("map", "junction_tree", {}),
+]
+
+
+@pytest.mark.parametrize(("query", "method", "options"), CASES)
+def test_neither_the_batch_nor_the_threads_change_an_answer(batch, query, method, options):
+    evidence = [{0: 1} if k % 7 == 0 else None for k in range(len(batch))]
+    one, many = (
+        infer_many(batch, query, evidence=evidence, method=method, n_jobs=n, **options)
+        for n in (1, 3)
+    )
+    for k in range(len(batch)):
+        assert one[k].value == many[k].value
+        assert one[k].iterations == many[k].iterations
+        same(one[k], many[k], 0.0)
+    for k in range(0, len(batch), 29):
+        alone = infer(batch[k], query, evidence=evidence[k], method=method, **options)
+        assert one[k].value == pytest.approx(alone.value, abs=1e-9)
+        same(one[k], alone, 1e-9)
+
+
+def same(a, b, tol):
+    if a.marginals is not None:
+        np.testing.assert_allclose(a.marginals.flat, b.marginals.flat, rtol=0, atol=tol)
+    if a.factor_marginals is not None:
+        np.testing.assert_allclose(a.factor_marginals.flat, b.factor_marginals.flat, 0, tol)
+    if a.assignment is not None:
+        np.testing.assert_array_equal(a.assignment.array, b.assignment.array)
+
+
+def test_k_best_of_a_batch_are_those_of_each_graph():
+    rng = np.random.default_rng(3)
+    graphs = [chain(rng.normal(size=(n, 2)), rng.normal(size=(2, 2))) for n in (1, 2, 5)]
+    for graph, answer in zip(graphs, infer_many(graphs, "map", k=3), strict=True):
+        alone = infer(graph, "map", k=3)
+        assert len(answer.k_best) == len(alone.k_best) == min(3, 2**graph.n_variables)
+        for (value, labels), (true_value, true_labels) in zip(
+            answer.k_best, alone.k_best, strict=True
+        ):
+            assert value == pytest.approx(true_value)
+            assert dict(labels) == dict(true_labels)
+
+
+@pytest.mark.parametrize("stretch", [1.0, 60.0, 400.0])
+def test_messages_do_not_depend_on_how_tables_are_kept(batch, stretch):
+    """Tables near 0, scaled tables and log tables: the same messages where all can be used."""
+    graphs = [g for g in batch if g.wiring.forests()[0]]
+    wiring = join([g.wiring for g in graphs])
+    potentials = np.concatenate([g.potentials for g in graphs])
+    lift = np.repeat(np.arange(wiring.n_factors) % 2 * stretch, np.diff(wiring.table_offsets))
+    plain, lifted = Messenger(Problem(wiring, potentials)), Messenger(Problem(wiring, potentials))
+    lifted.load(potentials + lift)
+    for messenger in (plain, lifted):
+        messenger.run(1, np.inf)
+    np.testing.assert_allclose(plain.beliefs()[0], lifted.beliefs()[0], rtol=0, atol=1e-9)
+    wide = potentials.copy()
+    wide[:: len(wide) // 50] -= 2 * stretch
+    exact = infer_many([g.with_potentials(t) for g, t in cut(graphs, wide)], method="junction_tree")
+    plain.load(wide)
+    plain.run(1, np.inf)
+    flat = np.concatenate([a.marginals.flat for a in exact])
+    np.testing.assert_allclose(plain.beliefs()[0], flat, rtol=0, atol=1e-8)
+
+
+def cut(graphs, flat):
+    borders = np.cumsum([0, *(len(g.potentials) for g in graphs)])
+    return [(g, flat[borders[i] : borders[i + 1]]) for i, g in enumerate(graphs)]
+
+
+def test_scratch_arrays_are_apart():
+    (one, two), (other,) = share.scratch((2, 3), (5,)), share.scratch((4,))
+    assert one.shape == (2, 3)
+    assert two.shape == (5,)
+    assert one.flags.c_contiguous
+    one[:], two[:], other[:] = 1.0, 2.0, 3.0
+    assert one.sum() == 6.0
+    assert two.sum() == 10.0
+    for mine, theirs in ((one, other), (two, other)):
+        ends = [np.lib.array_utils.byte_bounds(a) for a in (mine, theirs)]
+        (_, end), (start, _) = sorted(ends)
+        assert start - end >= 64
