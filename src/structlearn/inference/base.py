@@ -23,6 +23,12 @@ QUERIES = {
 }
 
 
+#: Why methods refuse `k` > 1.
+NO_K_BEST = "the k best assignments are found on chains only"
+#: How `Watch.repeat` ended early, in words.
+EARLY = {"time": "time limit reached", "interrupted": "interrupted"}
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     r"""One or many graphs with potentials and two temperatures.
@@ -107,6 +113,11 @@ def exceeds(new: Floats, old: Floats, tol: float) -> Bools:
     """Tell which values are above the old ones by more than rounding; any is above -inf."""
     size: Floats = np.abs(np.where(np.isfinite(old), old, 0.0))
     return np.asarray(new > old + tol * (1.0 + size))
+
+
+def in_graphs(which: Bools) -> str:
+    """Say how many of several graphs are meant; nothing if there is only one."""
+    return f" in {which.sum()} of {len(which)} graphs" if len(which) > 1 else ""
 
 
 class Inferer(Protocol):

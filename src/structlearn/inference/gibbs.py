@@ -7,12 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from structlearn.common.checks import Bools, Floats, Ints
-from structlearn.inference.base import Options, Problem, Result
+from structlearn.inference.base import EARLY, Options, Problem, Result, in_graphs
 from structlearn.inference.icm import (
-    EARLY,
     energy,
     improve,
-    in_graphs,
     random_labels,
     unary_labels,
 )

@@ -9,13 +9,11 @@ import numpy as np
 
 from structlearn.common.checks import Bools, Floats, Ints
 from structlearn.graph.wiring import Wiring
-from structlearn.inference.base import Options, Problem, Result
+from structlearn.inference.base import EARLY, Options, Problem, Result, in_graphs
 from structlearn.inference.share import over_graphs
 from structlearn.kernels import local
 
 _SWEEPS = 1000  # limit of `improve`; a search ends after a few sweeps unless ties conspire
-#: How `Watch.repeat` ended early, in words.
-EARLY = {"time": "time limit reached", "interrupted": "interrupted"}
 
 
 class Climb(NamedTuple):
@@ -201,8 +199,3 @@ class _Search:
             yield f"stopped short of a local optimum{in_graphs(~self.done)}, {starts}"
         if ended in EARLY:
             yield EARLY[ended]
-
-
-def in_graphs(which: Bools) -> str:
-    """Say how many of several graphs are meant; nothing if there is only one."""
-    return f" in {which.sum()} of {len(which)} graphs" if len(which) > 1 else ""

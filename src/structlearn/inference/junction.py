@@ -10,7 +10,7 @@ import numpy as np
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import TooWideError, too_wide
 from structlearn.graph.wiring import HIDDEN, Wiring, offsets
-from structlearn.inference.base import Options, Problem, Result
+from structlearn.inference.base import NO_K_BEST, Options, Problem, Result
 from structlearn.inference.order import Elimination, find_order
 from structlearn.inference.share import over_graphs
 from structlearn.kernels import eliminate
@@ -33,7 +33,7 @@ class JunctionTree:
     def refuses(self, problem: Problem, query: str, options: Options) -> str:
         """Refuse graphs whose tables would be too large, naming width and bytes."""
         if query == "map" and options.k > 1:
-            return "the k best assignments are found on chains only"
+            return NO_K_BEST
         order = order_for(problem, options.max_table, options.n_jobs)
         if _fits(order, options.max_table):
             return _too_slow(order.total, options.watch.left)

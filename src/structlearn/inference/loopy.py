@@ -10,7 +10,15 @@ import numpy as np
 from structlearn.common.checks import Bools, Floats
 from structlearn.common.errors import ArgumentError, choose_one_of
 from structlearn.graph.wiring import HIDDEN
-from structlearn.inference.base import Options, Problem, Result, exceeds
+from structlearn.inference.base import (
+    EARLY,
+    NO_K_BEST,
+    Options,
+    Problem,
+    Result,
+    exceeds,
+    in_graphs,
+)
 from structlearn.inference.messenger import SCHEDULES, Messenger
 
 _APART = 1e-3  # difference of beliefs above which two runs count as different answers
@@ -30,7 +38,7 @@ class Tree:
         if not problem.uniform:
             return "two passes over a tree need one temperature for all variables"
         if options.k > 1:
-            return "the k best assignments are found on chains only"
+            return NO_K_BEST
         if not problem.wiring.forests().all():
             return "the graph has a cycle"
         return ""
@@ -104,7 +112,7 @@ class BeliefPropagation:
                 "when the outputs are warmer; use a small temperature such as 0.01 instead"
             )
         if options.k > 1:
-            return "the k best assignments are found on chains only"
+            return NO_K_BEST
         return ""
 
     def run(self, problem: Problem, query: str, options: Options) -> Result:
@@ -113,35 +121,11 @@ class BeliefPropagation:
             raise ArgumentError(choose_one_of("schedule", options.schedule, SCHEDULES))
         exact = bool(problem.uniform and problem.wiring.forests().all())
         run = Runs(problem, options, appearance=None, restarts=0 if exact else options.restarts)
-        messenger = run.messenger
-        value, beliefs, factors = messenger.value(options.factor_marginals)
-        result = Result(
-            value,
-            exact=exact and bool(messenger.residual.max(initial=0.0) <= _AT_REST),
-            beliefs=beliefs,
-            factor_beliefs=factors,
-            converged=messenger.converged,
-            iterations=messenger.iterations,
-            residual=messenger.residual,
-            messages=messenger.messages,
-            status="; ".join(run.report()),
-        )
-        read_labels(problem, query, messenger, result)
+        result = run.result(query)
+        result.exact = exact and bool(run.messenger.residual.max(initial=0.0) <= _AT_REST)
         if result.exact:
             result.lower = result.upper = result.value
         return result
-
-
-def read_labels(problem: Problem, query: str, messenger: Messenger, result: Result) -> None:
-    """Add the assignment that a query about one asks for, and its score."""
-    if query == "map":
-        result.labels = messenger.decode()
-        result.value = problem.wiring.score(problem.potentials, result.labels)
-        result.lower = result.value
-    elif query == "marginal_map":
-        assert result.beliefs is not None
-        result.labels = best_states(problem, result.beliefs)
-        result.labels[problem.wiring.roles == HIDDEN] = -1
 
 
 def best_states(problem: Problem, beliefs: Floats) -> np.ndarray:
@@ -259,15 +243,39 @@ class Runs:
         if messenger.done.all():
             yield f"messages converged in {messenger.iterations.max(initial=0)} sweeps"
         else:
-            count = "" if len(messenger.done) == 1 else f" in {(~messenger.done).sum()} graphs"
             yield (
-                f"messages did not converge{count}: after {messenger.iterations.max()} sweeps the "
-                f"largest change is {messenger.residual.max():.2g}"
+                f"messages did not converge{in_graphs(~messenger.done)}: after "
+                f"{messenger.iterations.max()} sweeps the largest change is "
+                f"{messenger.residual.max():.2g}"
             )
         if self.others and self.apart.max() > _APART:
             yield (
                 f"runs from different starts disagree by {self.apart.max():.2g} in a marginal: "
                 f"there are several fixed points"
             )
-        if self.ended in ("time", "interrupted"):
-            yield "time limit reached" if self.ended == "time" else "interrupted"
+        if self.ended in EARLY:
+            yield EARLY[self.ended]
+
+    def result(self, query: str) -> Result:
+        """Read the answer off the messages, with the assignment that a query asks for."""
+        messenger, problem = self.messenger, self.problem
+        value, beliefs, factors = messenger.value(self.options.factor_marginals)
+        result = Result(
+            value,
+            exact=False,
+            beliefs=beliefs,
+            factor_beliefs=factors,
+            converged=messenger.converged,
+            iterations=messenger.iterations,
+            residual=messenger.residual,
+            messages=messenger.messages,
+            status="; ".join(self.report()),
+        )
+        if query == "map":
+            result.labels = messenger.decode()
+            result.value = problem.wiring.score(problem.potentials, result.labels)
+            result.lower = result.value
+        elif query == "marginal_map":
+            result.labels = best_states(problem, beliefs)
+            result.labels[problem.wiring.roles == HIDDEN] = -1
+        return result

@@ -9,10 +9,18 @@ import numpy as np
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.graph.wiring import HIDDEN
-from structlearn.inference.base import Options, Problem, Result, exceeds
+from structlearn.inference.base import (
+    EARLY,
+    NO_K_BEST,
+    Options,
+    Problem,
+    Result,
+    exceeds,
+    in_graphs,
+)
 from structlearn.inference.blocks import BlockAscent
 from structlearn.inference.clamped import Clamped, ascend
-from structlearn.inference.icm import improve, in_graphs, unary_labels
+from structlearn.inference.icm import improve, unary_labels
 from structlearn.inference.loopy import best_states, cooled
 from structlearn.inference.messenger import Messenger
 from structlearn.inference.trw import covering_forests, upper_bound
@@ -44,7 +52,7 @@ class Portfolio:
         if query not in ("map", "marginal_map"):
             return f"the portfolio looks for assignments; it cannot answer {query!r}"
         if options.k > 1:
-            return "the k best assignments are found on chains only"
+            return NO_K_BEST
         return ""
 
     def run(self, problem: Problem, query: str, options: Options) -> Result:
@@ -117,8 +125,8 @@ class _Search:
             status = (
                 f"no assignment free of forbidden combinations found{in_graphs(lost)}; {status}"
             )
-        if ended in ("time", "interrupted"):
-            status += "; time limit reached" if ended == "time" else "; interrupted"
+        if ended in EARLY:
+            status += f"; {EARLY[ended]}"
         return Result(
             self.value,
             exact=False,

@@ -6,8 +6,8 @@ import numpy as np
 
 from structlearn.common.checks import Bools, Floats, Ints
 from structlearn.graph.wiring import Wiring, compile_wiring, offsets
-from structlearn.inference.base import Options, Problem, Result
-from structlearn.inference.loopy import Runs, read_labels
+from structlearn.inference.base import NO_K_BEST, Options, Problem, Result
+from structlearn.inference.loopy import Runs
 from structlearn.inference.messenger import Messenger
 from structlearn.kernels import wire
 
@@ -38,29 +38,18 @@ class TreeReweighted:
         if not problem.uniform:
             return "the tree-reweighted bound needs one temperature for all variables"
         if options.k > 1:
-            return "the k best assignments are found on chains only"
+            return NO_K_BEST
         return ""
 
     def run(self, problem: Problem, query: str, options: Options) -> Result:
         """Pass messages until they rest, then bound."""
         forests = covering_forests(problem.wiring, options.rng)
         run = Runs(problem, options, appearance=forests.mean(axis=0), restarts=0)
-        messenger = run.messenger
-        value, beliefs, factors = messenger.value(options.factor_marginals)
-        upper = upper_bound(messenger, forests)
-        result = Result(
-            np.minimum(value, upper),  # before messages rest the value may pass its own bound
-            exact=False,
-            upper=upper,
-            beliefs=beliefs,
-            factor_beliefs=factors,
-            converged=messenger.converged,
-            iterations=messenger.iterations,
-            residual=messenger.residual,
-            messages=messenger.messages,
-            status="; ".join([*run.report(), f"upper bound from {len(forests)} forests"]),
-        )
-        read_labels(problem, query, messenger, result)
+        result = run.result(query)
+        result.upper = upper_bound(run.messenger, forests)
+        # Before messages rest, their value may pass the bound that they prove.
+        result.value = np.minimum(result.value, result.upper)
+        result.status += f"; upper bound from {len(forests)} forests"
         return result
 
 
