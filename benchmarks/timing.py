@@ -1,10 +1,14 @@
-"""CPU and wall time of a piece of work, best of several."""
+"""CPU and wall time of a piece of work, best of several; and whether others disturbed it."""
 
 from __future__ import annotations
 
+import os
+import pathlib
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+_STAT = pathlib.Path("/proc/stat")
 
 
 class Timing(NamedTuple):
@@ -13,25 +17,29 @@ class Timing(NamedTuple):
     cpu: float  #: of all threads
     wall: float
     serial: float = 0.0  #: CPU time of the calling thread
+    others: float = 0.0  #: CPU time that other programs took meanwhile, where that is known
     result: Any = None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether this program had the machine to itself; /proc/stat counts in 10 ms."""
+        return self.others <= 0.03 + 0.03 * self.wall
 
 
 def once(work: Callable[..., Any], *given: Any) -> Timing:
     """Time one run."""
+    busy = _busy()
     wall, cpu, serial = time.perf_counter(), time.process_time(), time.thread_time()
     result = work(*given)
-    return Timing(
-        time.process_time() - cpu,
-        time.perf_counter() - wall,
-        time.thread_time() - serial,
-        result,
-    )
+    serial, cpu = time.thread_time() - serial, time.process_time() - cpu
+    wall = time.perf_counter() - wall
+    return Timing(cpu, wall, serial, max(_busy() - busy - cpu, 0.0), result)
 
 
 def least(timings: list[Timing]) -> Timing:
     """The least of every kind of time."""
-    cpu, wall, serial = (min(times) for times in list(zip(*timings, strict=True))[:3])
-    return Timing(cpu, wall, serial, timings[-1].result)
+    times = (min(column) for column in list(zip(*timings, strict=True))[:4])
+    return Timing(*times, timings[-1].result)
 
 
 def best(
@@ -39,3 +47,35 @@ def best(
 ) -> Timing:
     """Least times of `work` over several runs, given what `prepare` makes afresh each time."""
     return least([once(work, *(() if prepare is None else (prepare(),))) for _ in range(repeats)])
+
+
+def undisturbed(
+    work: Callable[[Any], Any], cases: tuple[Any, ...], repeats: int = 8, limit: float = 40.0
+) -> list[Timing]:
+    """Least times of each case, run in turn, over the runs without others at work.
+
+    If within `limit` seconds there was no such run of a case, all its runs count.
+    """
+    end, timings = time.monotonic() + limit, [[] for _ in cases]
+    while min(sum(t.quiet for t in row) for row in timings) < repeats and time.monotonic() < end:
+        for case, row in zip(cases, timings, strict=True):
+            _wait(end)
+            row.append(once(work, case))
+    return [least([t for t in row if t.quiet] or row) for row in timings]
+
+
+def _wait(end: float) -> None:
+    """Wait for a moment in which nobody else works."""
+    while time.monotonic() < end:
+        busy = _busy()
+        time.sleep(0.2)
+        if _busy() - busy <= 0.02:
+            return
+
+
+def _busy() -> float:
+    """CPU seconds that all programs together have used since the machine started."""
+    if not _STAT.exists():
+        return 0.0
+    ticks = [int(word) for word in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")

@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING, Any
 from structlearn._version import __version__
 
 if TYPE_CHECKING:
+    from structlearn.common.errors import StructlearnError
     from structlearn.graph.build import FactorGraph
+    from structlearn.graph.exchange import from_networkx, to_networkx
     from structlearn.graph.shapes import chain, grid, hidden_chain, hidden_grid, pairwise, tree
     from structlearn.graph.uai import read_uai, write_uai
     from structlearn.inference.base import Answer
     from structlearn.inference.front import infer, infer_many
+    from structlearn.report.pictures import ChainDisplay, ConvergenceDisplay, GridDisplay
 
 _HOME = {
     "Answer": "structlearn.inference.base",
+    "ChainDisplay": "structlearn.report.pictures",
+    "ConvergenceDisplay": "structlearn.report.pictures",
     "FactorGraph": "structlearn.graph.build",
+    "GridDisplay": "structlearn.report.pictures",
+    "StructlearnError": "structlearn.common.errors",
     "chain": "structlearn.graph.shapes",
+    "from_networkx": "structlearn.graph.exchange",
     "grid": "structlearn.graph.shapes",
     "hidden_chain": "structlearn.graph.shapes",
     "hidden_grid": "structlearn.graph.shapes",
@@ -28,15 +36,21 @@ _HOME = {
     "infer_many": "structlearn.inference.front",
     "pairwise": "structlearn.graph.shapes",
     "read_uai": "structlearn.graph.uai",
+    "to_networkx": "structlearn.graph.exchange",
     "tree": "structlearn.graph.shapes",
     "write_uai": "structlearn.graph.uai",
 }
 
 __all__ = [
     "Answer",
+    "ChainDisplay",
+    "ConvergenceDisplay",
     "FactorGraph",
+    "GridDisplay",
+    "StructlearnError",
     "__version__",
     "chain",
+    "from_networkx",
     "grid",
     "hidden_chain",
     "hidden_grid",
@@ -44,6 +58,7 @@ __all__ = [
     "infer_many",
     "pairwise",
     "read_uai",
+    "to_networkx",
     "tree",
     "write_uai",
 ]

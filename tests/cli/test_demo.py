@@ -122,8 +122,8 @@ def short_tour(capsys, monkeypatch, *options):
 def test_seeds(capsys, monkeypatch):
     first = short_tour(capsys, monkeypatch, "--no-pictures")
     assert first[0] == 0
-    assert short_tour(capsys, monkeypatch, "--no-pictures", "--seed", "0") == first
-    other = short_tour(capsys, monkeypatch, "--no-pictures", "--seed", "1")
+    assert short_tour(capsys, monkeypatch, "--no-pictures", "--random-state", "0") == first
+    other = short_tour(capsys, monkeypatch, "--no-pictures", "--random-state", "1")
     assert shares(other[1], "nearest") != shares(first[1], "nearest")
 
 

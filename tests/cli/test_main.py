@@ -89,8 +89,8 @@ def test_help_of_infer_knows_all_methods():
         (["infer", "m.uai", "--query", "PR", "--jobs", "1.5"], "'1.5'"),
         (["infer", "m.uai", "--query", "PR", "--random-state", "-1"], "--random-state"),
         (["infer", "m.uai", "--query", "PR", "--evid", "e"], "--evid"),
-        (["demo", "--seed", "x"], "'x'"),
-        (["demo", "--seed", "-3"], "-3"),
+        (["demo", "--random-state", "x"], "'x'"),
+        (["demo", "--random-state", "-3"], "-3"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(argv, words, capsys):

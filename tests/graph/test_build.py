@@ -261,7 +261,7 @@ def test_from_arrays_is_the_same_graph():
 @pytest.mark.parametrize(
     ("error", "words", "change"),
     [
-        (GraphError, "variable 1 has 0 states; need >= 1", {"cards": [2, 0]}),
+        (GraphError, "cards: every variable needs a whole number >= 1", {"cards": [2, 0]}),
         (GraphError, "the scope of factor 0 names variable 2", {"scopes": [0, 2]}),
         (GraphError, "variable 0 stands twice", {"scopes": [0, 0]}),
         (GraphError, "empty scope", {"scope_offsets": [0, 0, 2]}),

@@ -32,14 +32,13 @@ def mixed(rng, count):
     return graphs
 
 
-@pytest.fixture(scope="module")
-def batch():
-    graphs = mixed(np.random.default_rng(8), 700)
-    wiring = join([g.wiring for g in graphs])
-    # Several ranges of each kind, or these tests would show nothing.
-    assert wiring.n_variables > 1.5 * order._GRAIN
-    assert wiring.table_offsets[-1] > max(share._GRAIN, share._WORTH)
-    return graphs
+@pytest.fixture
+def batch(monkeypatch):
+    """Graphs that make several ranges of each kind."""
+    monkeypatch.setattr(order, "_GRAIN", 300)
+    monkeypatch.setattr(share, "_GRAIN", 2000)
+    monkeypatch.setattr(share, "_WORTH", 1000)
+    return mixed(np.random.default_rng(8), 250)
 
 
 CASES = [

@@ -83,7 +83,7 @@ def bad(error, words, **arguments):
         bad(ArgumentError, "k=0 must be", k=0),
         bad(QueryError, "k=2 asks for the k best assignments; that is query='map'", k=2),
         bad(ArgumentError, "time_limit=0 must lie in", time_limit=0),
-        bad(ArgumentError, "random_state='now' must be None, an int", random_state="now"),
+        bad(ArgumentError, "random_state='now' must be None, a whole number", random_state="now"),
         bad(ArgumentError, "temperatures=1.0 must be a pair", temperatures=1.0),
         bad(ArgumentError, "must be a pair", temperatures=(1.0,)),
         bad(ArgumentError, r"temperatures\[0\]=-1.0 must lie in", temperatures=(-1.0, 0.0)),

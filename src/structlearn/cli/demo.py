@@ -35,7 +35,11 @@ def add(subparsers: Any) -> None:
         help="where pictures go; made if it is not there (default %(default)s)",
     )
     parser.add_argument(
-        "--seed", metavar="N", type=int, default=0, help="of the noise (default %(default)s)"
+        "--random-state",
+        metavar="N",
+        type=int,
+        default=0,
+        help="of the noise (default %(default)s)",
     )
     parser.add_argument("--no-pictures", action="store_true", help="print the text only")
     parser.set_defaults(run=run)
@@ -45,17 +49,17 @@ def run(args: argparse.Namespace) -> int:
     """Make every stop in turn."""
     import numpy as np
 
-    if args.seed < 0:
-        raise ArgumentError(f"--seed {args.seed} must be at least 0")
+    if args.random_state < 0:
+        raise ArgumentError(f"--random-state {args.random_state} must be at least 0")
     draws = not args.no_pictures and _can_draw()
     if draws:
         args.output.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    print(f"structlearn {__version__}: a first tour (seed {args.seed})")
+    print(f"structlearn {__version__}: a first tour (seed {args.random_state})")
     for number, name in enumerate(STOPS, 1):
         stop = importlib.import_module(f"structlearn.cli.stops.{name}").visit(
             # Each stop has a stream of its own, so that one more stop changes no other.
-            np.random.default_rng([args.seed, number])
+            np.random.default_rng([args.random_state, number])
         )
         _tell(number, stop, args.output if draws else None)
     print(f"\n{len(STOPS)} stops in {time.perf_counter() - started:.1f} s.")

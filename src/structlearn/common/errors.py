@@ -47,10 +47,6 @@ class DataNotFoundError(StructlearnError, FileNotFoundError):
     """A data set is neither on this machine nor downloadable."""
 
 
-class ConvergenceWarning(UserWarning):
-    """An iterative method stopped before it met its tolerance."""
-
-
 class CacheWarning(UserWarning):
     """Compiled code cannot be kept on disk, so every process compiles anew."""
 

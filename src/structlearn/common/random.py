@@ -13,8 +13,10 @@ def generator(random_state: Seed) -> np.random.Generator:
     """Return a generator for `random_state`: an int repeats, None is fresh, a Generator is used."""
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if random_state is None or (
-        isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
-    ):
+    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if random_state is None or (whole and random_state >= 0):
         return np.random.default_rng(random_state)
-    raise ArgumentError(f"random_state={random_state!r} must be None, an int or a numpy Generator")
+    raise ArgumentError(
+        f"random_state={random_state!r} must be None, a whole number of at least 0, or a numpy "
+        f"Generator"
+    )

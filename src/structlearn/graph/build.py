@@ -11,8 +11,8 @@ import numpy as np
 from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import EvidenceError, GraphError, PotentialError
+from structlearn.graph.layout import check_cards, check_layout, check_roles, check_scopes
 from structlearn.graph.wiring import ROLES, Wiring, compile_wiring, offsets
-from structlearn.kernels import wire
 
 
 class FactorGraph:
@@ -63,17 +63,21 @@ class FactorGraph:
         The potentials are used as they are, not copied.
         """
         graph = cls()
-        cards = np.asarray(cards, np.int64)
-        if len(cards) and cards.min() < 1:
-            raise GraphError(f"variable {int(cards.argmin())} has {cards.min()} states; need >= 1")
+        cards = checks.indices("cards", cards)
+        check_cards(cards, "cards")
+        scope_offsets, scopes = check_layout(scope_offsets, scopes)
         graph._cards = [cards]
-        graph._roles = [np.zeros(len(cards), np.int64) if roles is None else np.asarray(roles)]
+        graph._roles = [check_roles(roles, len(cards))]
         graph._n_variables = len(cards)
         if names is not None:
-            graph._names = list(names)
-            graph._index = {name: i for i, name in enumerate(graph._names)}
-        arities, scopes = np.diff(scope_offsets), np.asarray(scopes, np.int64)
-        _check_scopes(arities, scopes, len(cards))
+            graph._n_variables = 0
+            graph._names = []
+            graph._remember_names(list(names), len(cards))
+            graph._n_variables = len(cards)
+            if len(graph._names) != len(cards):
+                raise GraphError(f"{len(graph._names)} names for {len(cards)} variables")
+        arities = np.diff(scope_offsets)
+        check_scopes(arities, scopes, len(cards))
         graph._arities, graph._scopes = [arities], [scopes]
         graph._n_factors = len(arities)
         graph._tables = [checks.potentials(potentials, "potentials").ravel()]
@@ -101,11 +105,12 @@ class FactorGraph:
     ) -> Ints:
         """Add several variables, given by name or by count, and return their indices."""
         checks.one_of("role", role, ROLES)
-        named = None if isinstance(names, (int, np.integer)) else list(names)  # type: ignore[arg-type]
+        if not isinstance(names, (int, np.integer, Iterable)):
+            raise GraphError(f"names={names!r} must be a number of variables or a list of names")
+        named = None if isinstance(names, (int, np.integer)) else list(names)
         count = checks.whole("names", names) if named is None else len(named)
         cards = np.asarray(states)
-        if not np.issubdtype(cards.dtype, np.integer) or (cards.size and cards.min() < 1):
-            raise GraphError(f"states={states!r}: every variable needs a whole number >= 1")
+        check_cards(cards, f"states={states!r}")
         if cards.ndim and cards.shape != (count,):
             raise GraphError(f"{cards.shape[0]} state counts were given for {count} variables")
         first = self._n_variables
@@ -126,6 +131,8 @@ class FactorGraph:
         fresh = list(range(first, first + count)) if named is None else named
         index = dict(self._index)
         for i, name in enumerate(fresh, first):
+            if not isinstance(name, Hashable):
+                raise GraphError(f"the name {name!r} is not hashable; use text, numbers or tuples")
             if name in index:
                 raise GraphError(f"there is already a variable named {name!r}; names are unique")
             index[name] = i
@@ -136,7 +143,7 @@ class FactorGraph:
         if self._names is None:
             if isinstance(name, (int, np.integer)) and 0 <= name < self._n_variables:
                 return int(name)
-        elif name in self._index:
+        elif isinstance(name, Hashable) and name in self._index:
             return self._index[name]
         raise GraphError(
             f"there is no variable named {name!r}; the graph has {self._n_variables} variables"
@@ -153,6 +160,8 @@ class FactorGraph:
 
     def set_roles(self, roles: Mapping[Hashable, str]) -> FactorGraph:
         """Change the role of some variables, in place; returns the graph."""
+        if not isinstance(roles, Mapping):
+            raise GraphError("roles must be a mapping from variable names to roles")
         all_roles = self.roles.copy()
         for name, role in roles.items():
             all_roles[self.variable(name)] = ROLES.index(checks.one_of("role", role, ROLES))
@@ -179,19 +188,17 @@ class FactorGraph:
         tables : array (factors, states, ..., states) or (states, ..., states)
             One table each, or one for all.
         """
-        ids = np.asarray(scopes)
+        ids = checks.indices("scopes", scopes, width=0)
         if ids.size == 0:
             return np.arange(0)
-        if ids.ndim != 2 or not np.issubdtype(ids.dtype, np.integer):
-            raise GraphError("scopes must be an integer array of shape (factors, arity)")
         values = checks.potentials(tables, "tables")
         if values.ndim == ids.shape[1]:
             values = np.broadcast_to(values, (len(ids), *values.shape))
-        return self._append(ids.astype(np.int64), values)
+        return self._append(ids, values)
 
     def _append(self, ids: Ints, values: Floats) -> Ints:
         count, arity = ids.shape
-        _check_scopes(np.full(count, arity), ids.ravel(), self._n_variables)
+        check_scopes(np.full(count, arity), ids.ravel(), self._n_variables)
         cards = self.cards[ids]
         shape = values.shape[1:]
         if len(values) != count or len(shape) != arity or (cards != shape).any():
@@ -261,22 +268,26 @@ class FactorGraph:
             )
         graph = copy.copy(self)
         graph._wiring, graph._tables = self.wiring, [values]
-        # Lists that later additions would append to are not shared.
-        for name in ("_cards", "_roles", "_arities", "_scopes"):
+        return graph
+
+    def __copy__(self) -> FactorGraph:
+        graph = FactorGraph.__new__(FactorGraph)
+        graph.__dict__.update(self.__dict__)
+        # Lists that later additions append to are not shared; names are never changed in place.
+        for name in ("_cards", "_roles", "_arities", "_scopes", "_tables"):
             setattr(graph, name, list(getattr(self, name)))
         return graph
 
     def table(self, factor: int) -> Floats:
         """Log potentials of one factor, one axis per variable."""
-        wiring = self.wiring
-        scope = self.scope(factor)
+        scope, wiring = self.scope(factor), self.wiring
         start, stop = wiring.table_offsets[factor : factor + 2]
         return self.potentials[start:stop].reshape(wiring.cards[scope])
 
     def scope(self, factor: int) -> Ints:
         """Variable indices of one factor."""
-        if not 0 <= factor < self._n_factors:
-            raise GraphError(f"there is no factor {factor}; the graph has {self._n_factors}")
+        if not isinstance(factor, (int, np.integer)) or not 0 <= factor < self._n_factors:
+            raise GraphError(f"there is no factor {factor!r}; the graph has {self._n_factors}")
         wiring = self.wiring
         return wiring.scopes[wiring.scope_offsets[factor] : wiring.scope_offsets[factor + 1]]
 
@@ -328,21 +339,3 @@ def _merged(parts: list[Ints]) -> Ints:
     if len(parts) != 1:
         parts[:] = [np.concatenate([*parts, np.zeros(0, np.int64)])]
     return parts[0]
-
-
-def _check_scopes(arities: Ints, scopes: Ints, n_variables: int) -> None:
-    if len(arities) and arities.min() < 1:
-        raise GraphError(f"factor {int(arities.argmin())} has an empty scope; need >= 1 variable")
-    if len(arities) and arities.max() > 60:
-        raise GraphError(
-            f"factor {int(arities.argmax())} has {arities.max()} variables; at most 60"
-        )
-    report = np.zeros(2, np.int64)
-    if wire.bad_scope(offsets(arities), scopes, n_variables, report):
-        factor, variable = report.tolist()
-        if 0 <= variable < n_variables:
-            raise GraphError(f"variable {variable} stands twice in the scope of factor {factor}")
-        raise GraphError(
-            f"the scope of factor {factor} names variable {variable}, but there are "
-            f"{n_variables} variables"
-        )

@@ -36,7 +36,7 @@ def pairwise(nodes: Any, edges: Any, tables: Any) -> FactorGraph:
     graph = FactorGraph()
     graph.add_variables(len(nodes), nodes.shape[1])
     graph.add_factors(np.arange(len(nodes))[:, None], nodes)
-    graph.add_factors(np.asarray(edges, np.int64).reshape(-1, 2), tables)
+    graph.add_factors(checks.indices("edges", edges, width=2), tables)
     return graph
 
 
@@ -52,7 +52,7 @@ def tree(nodes: Any, parents: Any, tables: Any) -> FactorGraph:
     Edge tables follow the order of the non-root nodes; axis 0 belongs to the parent.
     """
     nodes = _node_rows(nodes)
-    above = np.asarray(parents, np.int64)
+    above = checks.indices("parents", parents)
     if above.shape != (len(nodes),):
         raise GraphError(f"{above.size} parents were given for {len(nodes)} nodes")
     child = np.flatnonzero(above >= 0)
@@ -89,14 +89,15 @@ def hidden_chain(outputs: Any, hidden: Any, transitions: Any, emissions: Any) ->
     transitions : array (n - 1, hidden states, hidden states), or one for all
     emissions : array (n, output states, hidden states), or one for all
     """
-    return _layered(outputs, hidden, chain_edges(len(np.asarray(hidden))), transitions, emissions)
+    return _layered(outputs, hidden, chain_edges(len(_node_rows(hidden))), transitions, emissions)
 
 
 def hidden_grid(
     outputs: Any, hidden: Any, tables: Any, emissions: Any, neighbours: int = 4
 ) -> FactorGraph:
     """Outputs over a grid of hidden variables; arrays as in `grid`, outputs numbered first."""
-    outputs, hidden = np.asarray(outputs, float), np.asarray(hidden, float)
+    outputs = checks.potentials(outputs, "outputs")
+    hidden = checks.potentials(hidden, "hidden")
     if outputs.ndim != 3 or hidden.ndim != 3 or outputs.shape[:2] != hidden.shape[:2]:
         raise GraphError(
             f"outputs and hidden have shapes {outputs.shape} and {hidden.shape}; "

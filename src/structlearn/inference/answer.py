@@ -149,6 +149,7 @@ def collect(reply: Reply, result: Result) -> list[Answer]:
     _refuse_impossible(reply, result)
     if reply.query == "marginal_map" and not result.exact and reply.method != "portfolio":
         _rescore(reply, result)
+    _mention_contradictions(reply, result)
     n = len(reply.graphs)
     lower = np.full(n, -np.inf) if result.lower is None else result.lower + constant
     upper = np.full(n, np.inf) if result.upper is None else result.upper + constant
@@ -226,6 +227,14 @@ def _refuse_impossible(reply: Reply, result: Result) -> None:
             f"{cause} the hard constraints{where}: every assignment has potential -inf; "
             f"check the -inf entries of the tables and the evidence"
         )
+
+
+def _mention_contradictions(reply: Reply, result: Result) -> None:
+    """Say if an approximate method left a variable without any possible state."""
+    starts = reply.problem.wiring.belief_offsets[:-1]
+    beliefs = result.beliefs
+    if beliefs is not None and len(starts) and (np.add.reduceat(beliefs, starts) < 0.5).any():
+        result.status += "; a variable has no possible state: hard constraints contradict"
 
 
 def _rescore(reply: Reply, result: Result) -> None:

@@ -120,6 +120,10 @@ def in_graphs(which: Bools) -> str:
     return f" in {which.sum()} of {len(which)} graphs" if len(which) > 1 else ""
 
 
+class TooWide(str):
+    """A refusal for want of memory or time, so that it is raised as `TooWideError`."""
+
+
 class Inferer(Protocol):
     """One way to answer. `refuses` says in words why it cannot, or returns an empty string."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,11 @@ def infer_many(
     >>> [round(a.value, 3) for a in infer_many(chains, "partition")]
     [2.006, 3.32, 4.633]
     """
-    graphs = [graphs] if isinstance(graphs, FactorGraph) else list(graphs)
+    if isinstance(graphs, FactorGraph):
+        graphs = [graphs]
+    if not isinstance(graphs, Iterable):
+        raise GraphError(f"a {type(graphs).__name__} was given; need a list of FactorGraph")
+    graphs = list(graphs)
     for graph in graphs:
         if not isinstance(graph, FactorGraph):
             raise GraphError(f"a {type(graph).__name__} was given; need a FactorGraph")
@@ -197,7 +202,7 @@ def make_options(
         ),
         "schedule": lambda a, x: checks.one_of(a, x, schedules),
         "restarts": checks.whole,
-        "start": lambda a, x: x,
+        "start": _messages,
         "max_table": lambda a, x: checks.whole(a, x, low=1),
         "n_samples": lambda a, x: checks.whole(a, x, low=1),
         "burn_in": checks.whole,
@@ -214,6 +219,10 @@ def make_options(
     return Options(**checked, rng=generator(random_state), watch=Watch(time_limit, progress))
 
 
+def _messages(argument: str, given: Any) -> Floats | None:
+    return None if given is None else checks.potentials(given, argument)
+
+
 def _ask(
     graphs: list[FactorGraph],
     evidence: list[Any],
@@ -226,19 +235,22 @@ def _ask(
     one = len(graphs) == 1
     wiring = graphs[0].wiring if one else join([g.wiring for g in graphs])
     potentials = graphs[0].potentials if one else np.concatenate([g.potentials for g in graphs])
+    checks.potentials(potentials, "potentials")  # once more: the array is the user's to write to
     labels = _fixed(graphs, evidence, wiring)
     small = condition(wiring, potentials, labels)
     problem = Problem(small.wiring, small.potentials, *eps)
     inferer = pick(problem, query, method, options)
     result = inferer.run(problem, query, options)
-    reply = Reply(graphs, wiring, labels, small, problem, query, inferer.name, options)
+    # Copies: answers stay as they are when the user goes on building a graph.
+    kept = [copy.copy(g) for g in graphs]
+    reply = Reply(kept, wiring, labels, small, problem, query, inferer.name, options)
     return collect(reply, result)
 
 
 def _evidence_list(evidence: Any, count: int) -> list[Any]:
     if evidence is None:
         return [None] * count
-    if isinstance(evidence, Mapping) or len(evidence) != count:
+    if not isinstance(evidence, Sequence) or len(evidence) != count:
         raise EvidenceError(f"for {count} graphs give a list of {count} mappings (or None each)")
     return list(evidence)
 
@@ -269,12 +281,11 @@ def _temperatures(query: str, given: tuple[float, float] | None) -> tuple[float,
     implied = QUERIES[query]
     if given is None:
         return implied
-    try:
-        eps_output, eps_hidden = given
-    except (TypeError, ValueError):
+    if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
         raise ArgumentError(
             f"temperatures={given!r} must be a pair: of the outputs and of the hidden variables"
-        ) from None
+        )
+    eps_output, eps_hidden = given
     eps = (
         checks.number("temperatures[0]", eps_output, low=0.0, high=1e6),
         checks.number("temperatures[1]", eps_hidden, low=0.0, high=1e6),

@@ -10,7 +10,7 @@ import numpy as np
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import TooWideError, too_wide
 from structlearn.graph.wiring import HIDDEN, Wiring, offsets
-from structlearn.inference.base import NO_K_BEST, Options, Problem, Result
+from structlearn.inference.base import NO_K_BEST, Options, Problem, Result, TooWide
 from structlearn.inference.order import Elimination, find_order
 from structlearn.inference.share import over_graphs
 from structlearn.kernels import eliminate
@@ -40,7 +40,9 @@ class JunctionTree:
         if not order.complete and problem.wiring.n_variables <= _ORDER_IN_FULL:
             order = order_for(problem, None, options.n_jobs)
         size = 8 * (order.messages if np.isfinite(order.messages) else order.largest)
-        return too_wide(order.width, order.largest, size, options.max_table, not order.complete)
+        return TooWide(
+            too_wide(order.width, order.largest, size, options.max_table, not order.complete)
+        )
 
     def run(self, problem: Problem, query: str, options: Options) -> Result:
         """Answer exactly."""
@@ -57,8 +59,11 @@ class JunctionTree:
         elif query == "map":
             result.labels = tree.decode()
         elif query == "marginal_map":
+            # At one temperature hidden variables may stand anywhere in the order, so that the
+            # outputs hang on them; else they come first and need no state.
             outputs = problem.wiring.roles != HIDDEN
-            result.labels = tree.decode(wanted=outputs)
+            labels = tree.decode() if problem.uniform else tree.decode(wanted=outputs)
+            result.labels = np.where(outputs, labels, -1)
         elif query == "samples":
             draws = options.rng.random((options.n_samples, problem.wiring.n_variables))
             result.draws = np.stack([tree.decode(row) for row in draws])
@@ -178,7 +183,7 @@ def order_for(problem: Problem, limit: int | None, n_jobs: int | None = 1) -> El
 def _too_slow(entries: float, seconds: float) -> str:
     if entries * _SECONDS_PER_ENTRY <= seconds:
         return ""
-    return (
+    return TooWide(
         f"exact inference would take about {entries * _SECONDS_PER_ENTRY:.0f} s, more than the "
         f"time limit leaves; raise time_limit"
     )

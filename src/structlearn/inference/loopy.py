@@ -125,6 +125,9 @@ class BeliefPropagation:
         result.exact = exact and bool(run.messenger.residual.max(initial=0.0) <= _AT_REST)
         if result.exact:
             result.lower = result.upper = result.value
+            if query == "marginals" and problem.temperature == 0:
+                result.labels = run.messenger.decode()
+                _point_masses(problem, result)
         return result
 
 

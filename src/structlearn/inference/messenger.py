@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -163,40 +162,35 @@ class Messenger:
             np.divide(part, _spread(weights[first:last], sizes), out=scaled)
             if far and power * _lower(scaled, block[:-1] - block[0], sizes) > _WIDEST:
                 unsafe.append(first)
+                return
             np.exp(scaled, out=scaled)
 
         over_blocks(work, self.problem.wiring.table_offsets, self.n_jobs)
         return (False, theta) if unsafe else (True, out)
 
     def _to_linear(self) -> None:
-        def work(messages: Floats, starts: Ints, sizes: Ints, weights: Floats) -> None:
-            messages -= np.repeat(np.maximum.reduceat(messages, starts), sizes)
-            messages /= _spread(weights, sizes)
-            np.exp(messages, out=messages)
+        starts = self.problem.wiring.message_offsets
 
-        self._in_place(work)
+        def work(first: int, last: int) -> None:
+            loopy.level(self.net, self.weights, self.messages, first, last)
+            part = self.messages[starts[first] : starts[last]]
+            np.exp(part, out=part)
+
+        over_blocks(work, starts, self.n_jobs)
 
     def _to_log(self) -> None:
-        def work(messages: Floats, starts: Ints, sizes: Ints, weights: Floats) -> None:
-            with np.errstate(divide="ignore"):
-                np.log(messages, out=messages)
-            messages *= _spread(weights, sizes)
-
-        self._in_place(work)
-        # Messages of single-variable factors are their potentials, to the last digit.
-        loopy.load_singles(self.net, self.potentials, self.messages)
-
-    def _in_place(self, work: Callable[[Floats, Ints, Ints, Floats], None]) -> None:
-        """Call `work` on parts of the messages: where each begins, its size, its weight."""
         wiring = self.problem.wiring
 
-        def part(first: int, last: int) -> None:
+        def work(first: int, last: int) -> None:
             block = wiring.message_offsets[first : last + 1]
-            messages = self.messages[block[0] : block[-1]]
-            weights = self.weights[wiring.slot_factors[first:last]]
-            work(messages, block[:-1] - block[0], np.diff(block), weights)
+            part = self.messages[block[0] : block[-1]]
+            with np.errstate(divide="ignore"):
+                np.log(part, out=part)
+            part *= _spread(self.weights[wiring.slot_factors[first:last]], np.diff(block))
 
-        over_blocks(part, wiring.message_offsets, self.n_jobs)
+        over_blocks(work, wiring.message_offsets, self.n_jobs)
+        # Messages of single-variable factors are their potentials, to the last digit.
+        loopy.load_singles(self.net, self.potentials, self.messages)
 
     # ---- reading off ---------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ def _search(
         if best is None or (found.complete, -found.total) > (best.complete, -best.total):
             best = found
         worth = best.total if best.complete or n > _LARGE else limit
-        if spent > _STEPS_PER_ENTRY * worth or (attempt > 2 and n > _LARGE and not best.complete):
+        if spent > _STEPS_PER_ENTRY * worth or (attempt > 0 and n > _LARGE and not best.complete):
             break
     assert best is not None
     return best

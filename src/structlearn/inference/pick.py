@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from structlearn.common.errors import ArgumentError, QueryError, TooWideError, choose_one_of
-from structlearn.inference.base import Inferer, Options, Problem
+from structlearn.common import checks
+from structlearn.common.errors import QueryError, TooWideError
+from structlearn.inference.base import Inferer, Options, Problem, TooWide
 from structlearn.inference.chain import Chain
 from structlearn.inference.enumeration import Enumeration
 from structlearn.inference.gibbs import Gibbs
@@ -37,19 +38,18 @@ AUTO = {
     "marginal_map": (*_EXACT, "portfolio"),
     "samples": (*_EXACT, "gibbs"),
 }
-_TOO_MANY_TO_ORDER = 200_000  # variables; looking for an elimination order would take seconds
+_TOO_MANY_TO_ORDER = 50_000  # variables; looking for an elimination order would take seconds
 
 
 def pick(problem: Problem, query: str, method: str, options: Options) -> Inferer:
     """Return the inferer to use, or say why there is none."""
-    if method == "auto":
+    if isinstance(method, str) and method == "auto":
         return _first(problem, query, options)
-    if method not in METHODS:
-        raise ArgumentError(choose_one_of("method", method, ("auto", *METHODS)))
+    checks.one_of("method", method, ("auto", *METHODS))
     chosen = METHODS[method]
     reason = chosen.refuses(problem, query, options)
     if reason:
-        error = TooWideError if method == "junction_tree" and "entries" in reason else QueryError
+        error = TooWideError if isinstance(reason, TooWide) else QueryError
         raise error(f"method={method!r} cannot be used here: {reason}")
     return chosen
 

@@ -131,7 +131,7 @@ class _Search:
             self.value,
             exact=False,
             lower=self.value,
-            upper=self.upper,
+            upper=np.maximum(self.upper, self.value),  # equal up to rounding where it is proved
             labels=self.labels,
             iterations=np.full(len(self.value), self.tried),
             converged=np.ones(len(self.value), np.bool_),
@@ -149,7 +149,7 @@ class _Map(_Search):
         yield self._improved("own states", self.labels)
         wiring = self.problem.wiring
         forests = covering_forests(wiring, self.options.rng)
-        trw = self.messenger((0.0, 0.0), appearance=forests.mean(axis=0), damping=0.3)
+        trw = self.messenger((0.0, 0.0), appearance=forests.mean(axis=0), damping=0.1)
         self.upper = upper_bound(trw, forests)
         yield self._improved("tree-reweighted max-product", trw.decode())
         if self.proved():

@@ -12,7 +12,7 @@ from structlearn.graph.wiring import Wiring
 from structlearn.spread import threads
 
 _WORTH = 20_000  # table entries below which a thread costs more than it brings
-_GRAIN = 2**15  # entries of a flat array that fit a core's cache together with their copies
+_GRAIN = 2**18  # entries of a flat array: a good part of the cache, and worth a thread
 _LINE = 16  # numbers that keep two arrays on different cache lines
 
 
@@ -28,7 +28,7 @@ def over_graphs(work: Callable[[int, int], None], wiring: Wiring, n_jobs: int | 
 
 
 def over_blocks(work: Callable[[int, int], None], offsets: Ints, n_jobs: int | None) -> None:
-    """Call ``work(first, last)`` on ranges of the blocks of a flat array, each fit for a cache."""
+    """Call ``work(first, last)`` on ranges of the blocks of a flat array, fit for the cache."""
     threads.run(work, threads.split(offsets, 1 + int(offsets[-1]) // _GRAIN), n_jobs)
 
 

@@ -43,6 +43,19 @@ def load_singles(net, potentials, messages):
                 messages[m + k] = potentials[low + k]
 
 
+@lean
+def level(net, weights, messages, first, last):
+    """Shift messages to a largest entry of 0 and divide them by the weight of their factor."""
+    for t in range(first, last):
+        v, f, m = net.slots[t, 0], net.slots[t, 1], net.slots[t, 2]
+        end = m + net.variables[v + 1, 1] - net.variables[v, 1]
+        top = messages[m]
+        for k in range(m + 1, end):
+            top = max(top, messages[k])
+        for k in range(m, end):
+            messages[k] = (messages[k] - top) / weights[f]
+
+
 @part
 def _sweep(low, high, net, order, traffic, desk, flooding):
     """One sweep over the variables low..high-1; returns the largest change of a message.
