@@ -116,11 +116,7 @@ def compile_wiring(
         graph_variables = np.array([0, n_variables])
     if graph_factors is None:
         graph_factors = np.array([0, n_factors])
-    arrays = (
-        cards,
-        roles,
-        scope_offsets,
-        scopes,
+    ours = (
         strides,
         np.repeat(np.arange(n_factors), np.diff(scope_offsets)),
         offsets(sizes),
@@ -128,10 +124,11 @@ def compile_wiring(
         slots,
         offsets(cards[scopes]),
         offsets(cards),
-        graph_variables,
-        graph_factors,
     )
-    return Wiring(*(_frozen(a) for a in arrays))
+    for array in ours:
+        array.setflags(write=False)  # made here, so no copy is needed
+    borders = _frozen(graph_variables), _frozen(graph_factors)
+    return Wiring(cards, _frozen(roles), scope_offsets, scopes, *ours, *borders)
 
 
 def join(wirings: Sequence[Wiring]) -> Wiring:

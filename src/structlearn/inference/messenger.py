@@ -58,6 +58,8 @@ class Messenger:
         self.messages = self._initial(start)
         self._beliefs = np.empty(int(wiring.belief_offsets[-1]))
         self._room = _room(wiring)
+        self._moving = moving_slots(wiring)
+        self._exponentials = np.empty(0)
         self.linear = False
         self.residual = np.full(wiring.n_graphs, np.inf)
         self.iterations = np.zeros(wiring.n_graphs, np.int64)
@@ -78,6 +80,7 @@ class Messenger:
     def load(self, potentials: Floats) -> None:
         """Take new potentials; the messages stay as they are."""
         self.potentials = potentials
+        self._tables: Floats | None = None
         loopy.load_singles(self.net, potentials, self.messages)
         self.done[:] = False
 
@@ -85,13 +88,13 @@ class Messenger:
 
     def run(self, sweeps: int, tol: float, watch: Watch | None = None) -> str:
         """Sweep until every graph's messages move by at most `tol`; says why it ended."""
-        wiring = self.problem.wiring
-        self.linear, tables = self._tables()
+        if self._tables is None:
+            self._tables = self._prepared()
+        tables, self.linear = self._tables, self._tables is not self.potentials
         if self.linear:
             self._to_linear()
-        moving = offsets((wiring.arities[wiring.slot_factors] > 1).astype(np.int64))
-        chunk = max(1, min(sweeps, _BATCH // max(int(moving[-1]), 1)))
-        still = np.diff(moving[self.borders[:, 1]]) == 0
+        chunk = max(1, min(sweeps, _BATCH // max(int(self._moving.sum()), 1)))
+        still = self._moving == 0
         self.done |= still
         self.residual[still] = 0.0
         left = [sweeps]
@@ -145,15 +148,17 @@ class Messenger:
             float(self.damping),
         )  # fmt: skip
 
-    def _tables(self) -> tuple[bool, Floats]:
+    def _prepared(self) -> Floats:
         """Linear tables where that is safe, else the log potentials themselves."""
         theta = self.potentials
         if not len(theta) or (self.weights <= 0).any() or (self.problem.eps <= 0).any():
-            return False, theta
+            return theta
         # Messages are raised to the ratio of the temperatures of factor and variable.
         power = float(self.ratios.max(initial=1.0))
         far = max(theta.max(), -theta.min()) * power > _NEAR * self.weights.min()
-        out, unsafe = np.empty_like(theta), []
+        if not len(self._exponentials):
+            self._exponentials = np.empty_like(theta)
+        out, unsafe = self._exponentials, []
 
         def work(first: int, last: int) -> None:
             block, weights = self.problem.wiring.table_offsets[first : last + 1], self.weights
@@ -166,7 +171,7 @@ class Messenger:
             np.exp(scaled, out=scaled)
 
         over_blocks(work, self.problem.wiring.table_offsets, self.n_jobs)
-        return (False, theta) if unsafe else (True, out)
+        return theta if unsafe else out
 
     def _to_linear(self) -> None:
         starts = self.problem.wiring.message_offsets
@@ -302,6 +307,13 @@ def pack(wiring: Wiring) -> tuple[Net, Ints]:
     )
     slots = wiring.scope_offsets[wiring.graph_factors]
     return net, np.stack([wiring.graph_variables, slots, wiring.graph_factors], axis=1)
+
+
+def moving_slots(wiring: Wiring) -> Ints:
+    """Number of slots of every graph whose messages can change."""
+    arities = wiring.arities
+    moving = offsets(np.where(arities > 1, arities, 0))
+    return np.diff(moving[wiring.graph_factors])
 
 
 def _spread(values: Floats, sizes: Ints) -> Floats:
