@@ -155,7 +155,7 @@ class Messenger:
             return theta
         # Messages are raised to the ratio of the temperatures of factor and variable.
         power = float(self.ratios.max(initial=1.0))
-        far = max(theta.max(), -theta.min()) * power > _NEAR * self.weights.min()
+        near = _NEAR * self.weights.min() / power
         if not len(self._exponentials):
             self._exponentials = np.empty_like(theta)
         out, unsafe = self._exponentials, []
@@ -165,6 +165,7 @@ class Messenger:
             part, scaled = theta[block[0] : block[-1]], out[block[0] : block[-1]]
             sizes = np.diff(block)
             np.divide(part, _spread(weights[first:last], sizes), out=scaled)
+            far = max(part.max(), -part.min()) > near
             if far and power * _lower(scaled, block[:-1] - block[0], sizes) > _WIDEST:
                 unsafe.append(first)
                 return
