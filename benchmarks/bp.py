@@ -18,6 +18,7 @@ from structlearn.inference.messenger import Messenger
 from timing import best
 
 SWEEPS = 20
+REPEATS = 12
 # PGMax runs with this old jax only; its other requirements (TensorFlow, Jupyter) are not used.
 PGMAX = (
     "pgmax==0.6.1", "jax==0.4.34", "jaxlib==0.4.34", "ml_dtypes==0.5.1", "opt_einsum==3.4.0",
@@ -56,6 +57,7 @@ def _speed(problem: Problem, schedule: str) -> float:
     damping = 0.5 if schedule == "flooding" else 0.0
     timing = best(
         lambda messenger: messenger.run(SWEEPS, 0.0),
+        repeats=REPEATS,
         prepare=lambda: Messenger(problem, schedule=schedule, damping=damping),
     )
     edges = int((problem.wiring.arities == 2).sum())
@@ -66,8 +68,9 @@ def _to_tolerance(model: dict[str, np.ndarray], report: Report) -> sl.Answer:
     """From an already built graph to messages that move by at most 1e-4."""
     graph = models.as_graph(model)
     problem = Problem(graph.wiring, graph.potentials)
-    alone = best(lambda m: m.run(500, 1e-4), prepare=lambda: Messenger(problem))
-    whole = best(lambda: sl.infer(graph, "marginals", method="bp", restarts=0, tol=1e-4))
+    alone = best(lambda m: m.run(500, 1e-4), REPEATS, prepare=lambda: Messenger(problem))
+    ask = {"method": "bp", "restarts": 0, "tol": 1e-4}
+    whole = best(lambda: sl.infer(graph, "marginals", **ask), REPEATS)
     report.add("messages to 1e-4", alone.cpu, "s", 0.15, note=f"wall {alone.wall:.3f} s")
     note = f"wall {whole.wall:.3f} s; {whole.result.status}"
     report.add('infer(..., method="bp", tol=1e-4)', whole.cpu, "s", 0.15, note=note)

@@ -46,7 +46,12 @@ def best(
     work: Callable[..., Any], repeats: int = 5, prepare: Callable[[], Any] | None = None
 ) -> Timing:
     """Least times of `work` over several runs, given what `prepare` makes afresh each time."""
-    return least([once(work, *(() if prepare is None else (prepare(),))) for _ in range(repeats)])
+    timings: list[Timing] = []
+    for _ in range(repeats):
+        # Results that stay alive would make every run pay for memory never used before.
+        timings = [t._replace(result=None) for t in timings]
+        timings.append(once(work, *(() if prepare is None else (prepare(),))))
+    return least(timings)
 
 
 def undisturbed(
@@ -60,7 +65,6 @@ def undisturbed(
     while min(sum(t.quiet for t in row) for row in timings) < repeats and time.monotonic() < end:
         for case, row in zip(cases, timings, strict=True):
             _wait(end)
-            # Results that stay alive would make every run pay for memory never used before.
             row.append(once(work, case)._replace(result=None))
     return [least([t for t in row if t.quiet] or row) for row in timings]
 

@@ -12,7 +12,7 @@ from structlearn.common.checks import Floats, Ints
 from structlearn.kernels import chain, viterbi
 from structlearn.spread import threads
 
-_GRAIN = 2**19  # entries per range of chains: fits the cache, and outweighs what a range costs
+_GRAIN = 2**18  # entries per range of chains: fits the cache, and outweighs what a range costs
 _UNIFORMS = 2**24  # random numbers held at a time
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn.kernels.jit import lean, part
-from structlearn.kernels.message import combine, update
+from structlearn.kernels.message import NOBODY, combine, update
 from structlearn.kernels.tournament import set_leaf, winner
 
 
@@ -78,7 +78,7 @@ def _sweep(low, high, net, order, traffic, desk, flooding):
             if (earlier or later) if flooding else (later if k < n else earlier):
                 worst = max(worst, update(t, net, traffic, desk, out))
         if not flooding:
-            combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])
+            combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
     return worst
 
 
@@ -97,7 +97,7 @@ def propagate(
         low, high = borders[g, 0], borders[g + 1, 0]
         for i in range(0 if done[g] else sweeps):
             for v in range(low, high if flooding or i == 0 else low):
-                combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])
+                combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
             change[g] = _sweep(low, high, net, order, traffic, desk, flooding)
             iterations[g] += 1
             for t in range(borders[g, 1], borders[g + 1, 1] if flooding else borders[g, 1]):
@@ -132,7 +132,7 @@ def _residual(first, last, net, traffic, desk, tree, queue, tol):
         v, m = net.slots[t, 0], net.slots[t, 2]
         for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
             traffic.messages[k] = traffic.fresh[k]
-        combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])
+        combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
         queue[0] = t
         waiting = 1
         for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
@@ -151,7 +151,7 @@ def chase(
     """As `propagate`, with the message that would change most always updated next."""
     for g in range(first, last):
         for v in range(borders[g, 0], borders[g + 1, 0]):
-            combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])
+            combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
         for _ in range(0 if done[g] else sweeps):
             change[g] = _residual(
                 borders[g, 1], borders[g + 1, 1], net, traffic, desk, tree, queue, tol

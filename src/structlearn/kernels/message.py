@@ -30,6 +30,8 @@ from structlearn.kernels.jit import part
 _TINY = 1e-140  # below this a linear message is not divided out of a belief but left out
 _TIE = 1e-9
 _WIDE = 12  # states from which a table is better read along its rows
+# Plain numbers as arguments would have a function compiled anew for each of them.
+NOBODY, START, _ONE = np.int64(-1), np.int64(0), np.int64(1)
 
 
 class Net(NamedTuple):
@@ -104,7 +106,7 @@ def outgoing(s, net, traffic, out, row, spare):
         top = max(top, traffic.beliefs[b + x])
     ruled_out = least < _TINY if traffic.linear else least == -np.inf
     if ruled_out:
-        combine(v, s, net, traffic, spare, 0)
+        combine(v, s, net, traffic, spare, START)
     top -= _TIE * (1.0 + abs(top))
     for x in range(states):
         full, message = traffic.beliefs[b + x], traffic.messages[m + x]
@@ -173,7 +175,7 @@ def reduce(f, keep, net, traffic, desk):
     source, out, other = traffic.tables, desk.one, desk.two
     if (high - low - (keep >= 0)) % 2 == 0:
         out, other = other, out  # the last of several passes must end in desk.one
-    after = 1
+    after = _ONE
     for s in range(high - 1, low - 1, -1):
         v = net.slots[s, 0]
         states = net.variables[v + 1, 1] - net.variables[v, 1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn.kernels.jit import lean, part
-from structlearn.kernels.message import combine, outgoing, reduce
+from structlearn.kernels.message import NOBODY, START, combine, outgoing, reduce
 
 
 @part
@@ -47,7 +47,7 @@ def read_beliefs(borders, net, traffic, eps, first, last, out, value):
         value[g] = 0.0
         for v in range(borders[g, 0], borders[g + 1, 0]):
             start, stop = net.variables[v, 1], net.variables[v + 1, 1]
-            combine(v, -1, net, traffic, traffic.beliefs, start)
+            combine(v, NOBODY, net, traffic, traffic.beliefs, start)
             value[g] += soften(traffic.beliefs, start, stop, eps[v], out)
 
 
@@ -97,7 +97,7 @@ def read_factors(borders, net, traffic, marginals, desk, first, last, wanted, ou
                     log += desk.incoming[s - start, rest % states]
                     rest //= states
                 desk.one[k - low] = log
-            value[g] += soften(desk.one, 0, high - low, w, desk.two)
+            value[g] += soften(desk.one, START, high - low, w, desk.two)
             for k in range(low, high if wanted else low):
                 out[k] = desk.two[k - low]
 
@@ -132,7 +132,7 @@ def decode(net, traffic, eps, order, uniforms, desk, scores, labels):
     best state of every belief, keeps neighbours consistent. Labels that are not -1 stay.
     """
     for v in range(labels.size):
-        combine(v, -1, net, traffic, traffic.beliefs, net.variables[v, 1])
+        combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
     for k in range(labels.size):
         v = order[k]
         if labels[v] >= 0:
