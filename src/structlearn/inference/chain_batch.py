@@ -62,24 +62,28 @@ class Chains:
         self._spread(work)
         return values
 
-    def marginals(self, pairs: str = "none") -> tuple[Floats, Floats, Floats]:
+    def marginals(
+        self, pairs: str = "none", weights: Floats | None = None
+    ) -> tuple[Floats, Floats, Floats]:
         """Log partition functions, node marginals (T, K) and edge marginals.
 
         The edge marginals are (T - chains, K, K) for ``pairs="each"``, their sum over all edges
-        (1, K, K) for "sum" and empty for "none". An impossible chain has zeros.
+        (1, K, K) for "sum" and empty for "none". An impossible chain has zeros. With `weights`
+        (chains,) the marginals of every chain are multiplied by its weight.
         """
         checks.one_of("pairs", pairs, ("none", "each", "sum"))
         values, beliefs = np.empty(self.n_chains), np.empty_like(self.nodes)
         size = (len(self.nodes) - self.n_chains, *self.edges.shape[1:])
         each = np.zeros(size if pairs == "each" else (0, *size[1:]))
         sums: dict[int, Floats] = {}
+        by = np.ones(self.n_chains) if weights is None else weights
 
         def work(first: int, last: int) -> None:
             start, stop = self.offsets[first], self.offsets[last]
             out = each[start - first : stop - last] if pairs == "each" else each
             if pairs == "sum":
                 out = sums[first] = np.zeros((1, *size[1:]))
-            self._forward(first, last, values, beliefs[start:stop]).backward(out)
+            self._forward(first, last, values, beliefs[start:stop]).backward(by[first:last], out)
 
         self._spread(work)
         if pairs == "sum":
@@ -169,9 +173,9 @@ class _Filtered:
         if self.logs.any():
             chain.forward_log(nodes, edges, offsets, *both, self.logs, values)
 
-    def backward(self, pairs: Floats) -> None:
-        """Turn `soft` into marginals and add edge marginals to `pairs`."""
-        rest = self.alpha, self.scales, self.values, self.logs, pairs
+    def backward(self, weights: Floats, pairs: Floats) -> None:
+        """Turn `soft` into weighted marginals and add edge marginals to `pairs`."""
+        rest = self.alpha, self.scales, self.values, self.logs, weights, pairs
         chain.backward(self.offsets, self.soft, self.tables, *rest)
         if self.logs.any():
             chain.backward_log(self.nodes, self.edges, self.offsets, self.soft, *rest)

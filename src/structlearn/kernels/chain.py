@@ -147,8 +147,8 @@ def forward(offsets, soft, tops, tables, table_tops, alpha, scales, values):
 
 
 @kernel
-def backward(offsets, soft, tables, alpha, scales, values, logs, pairs):
-    """Marginals after `forward` of all chains that do not need `logs`.
+def backward(offsets, soft, tables, alpha, scales, values, logs, weights, pairs):
+    """Marginals after `forward` of all chains that do not need `logs`, times `weights` (chains,).
 
     `soft` becomes the node marginals, all 0 for impossible chains. Edge marginals are added to
     `pairs` (P, K, K): one table per edge, or their sum if P = 1, or nothing if P = 0. A state
@@ -165,7 +165,7 @@ def backward(offsets, soft, tables, alpha, scales, values, logs, pairs):
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
         if logs[c]:
             continue
-        possible = values[c] > -np.inf
+        possible, weight = values[c] > -np.inf, weights[c]
         for j in range(K):
             beta[1, j] = 1.0
         for t in range(stop - 1, start - 1, -1):
@@ -173,16 +173,16 @@ def backward(offsets, soft, tables, alpha, scales, values, logs, pairs):
             for j in range(K):
                 b = beta[1, j] if possible and alpha[t, j] > 0.0 else 0.0
                 beta[0, j] = b * soft[t, j] * inverse
-                soft[t, j] = alpha[t, j] * b if possible else 0.0
+                soft[t, j] = weight * (alpha[t, j] * b) if possible else 0.0
             if t == start or not possible:
                 continue
             e = 0 if shared else t - 1 - c
             p = 0 if pairs.shape[0] == 1 else t - 1 - c
             if summed:
-                _outer(alpha, t - 1, beta, pairs)
+                _outer(alpha, t - 1, weight, beta, pairs)
             elif pairs.shape[0] > 0:
                 for i in range(K):
-                    a = alpha[t - 1, i]
+                    a = weight * alpha[t - 1, i]
                     for j in range(K):
                         pairs[p, i, j] += a * (tables[e, i, j] * beta[0, j])
             if shared:
@@ -196,9 +196,9 @@ def backward(offsets, soft, tables, alpha, scales, values, logs, pairs):
 
 
 @kernel
-def _outer(alpha, t, beta, pairs):
+def _outer(alpha, t, weight, beta, pairs):
     for i in range(alpha.shape[1]):
-        a = alpha[t, i]
+        a = weight * alpha[t, i]
         for j in range(alpha.shape[1]):
             pairs[0, i, j] += a * beta[0, j]
 
@@ -230,18 +230,18 @@ def forward_log(nodes, edges, offsets, alpha, scales, logs, values):
 
 
 @kernel
-def backward_log(nodes, edges, offsets, soft, alpha, scales, values, logs, pairs):
+def backward_log(nodes, edges, offsets, soft, alpha, scales, values, logs, weights, pairs):
     """As `backward` for the chains that need `logs`, after `forward_log`."""
     K = nodes.shape[1]
     beta = np.empty((2, K))
     for c in range(offsets.size - 1):
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
-        possible = values[c] > -np.inf
+        possible, weight = values[c] > -np.inf, weights[c]
         for j in range(K):
             beta[1, j] = 0.0
         for t in range(stop - 1, start - 1 if logs[c] else stop - 1, -1):
             for j in range(K):
-                soft[t, j] = math.exp(alpha[t, j] + beta[1, j]) if possible else 0.0
+                soft[t, j] = weight * math.exp(alpha[t, j] + beta[1, j]) if possible else 0.0
             if t == start or not possible:
                 continue
             for j in range(K):
@@ -251,7 +251,8 @@ def backward_log(nodes, edges, offsets, soft, alpha, scales, values, logs, pairs
             for i in range(K):
                 beta[1, i] = _log_sum(beta, 0, edges, e, i, 2, K)
                 for j in range(K if pairs.shape[0] > 0 else 0):
-                    pairs[p, i, j] += math.exp(alpha[t - 1, i] + edges[e, i, j] + beta[0, j])
+                    pair = math.exp(alpha[t - 1, i] + edges[e, i, j] + beta[0, j])
+                    pairs[p, i, j] += weight * pair
 
 
 @kernel

@@ -1,0 +1,1 @@
+"""Fit, predict, score: estimators in the manner of scikit-learn."""

@@ -1,0 +1,194 @@
+"""Many examples side by side: which factors belong to which group, and to which example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from structlearn.common.checks import Bools, Floats, Ints
+from structlearn.graph.wiring import OUTPUT, Wiring, compile_wiring, offsets
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """What a sequence of labels must not do.
+
+    Parameters
+    ----------
+    first, last
+        (states,) Whether a state may not begin, or end, a sequence.
+    steps
+        (states, states) Whether a state may not follow another.
+    """
+
+    first: Bools
+    last: Bools
+    steps: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Chains without hidden variables: group 0 holds one row per position, group 1 one per edge.
+
+    Parameters
+    ----------
+    offsets
+        (sequences + 1,) Where sequences begin and end; none is empty.
+    states
+        Number of states of every position.
+    bars
+        Forbidden labels, if any.
+    """
+
+    offsets: Ints
+    states: int
+    bars: Bars | None = None
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sequences."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_variables(self) -> int:
+        """Number of positions over all sequences."""
+        return int(self.offsets[-1])
+
+    def rows(self, group: int) -> Ints:
+        """Where the rows of every example begin in a group."""
+        return self.offsets - (np.arange(len(self.offsets)) if group else 0)
+
+    @property
+    def variables(self) -> Ints:
+        """Where the variables of every example begin."""
+        return self.offsets
+
+    def take(self, which: Ints) -> Sequences:
+        """Return some of the sequences."""
+        sizes = np.diff(self.offsets)[which]
+        return Sequences(offsets(sizes), self.states, self.bars)
+
+    def graphs(self) -> Graphs:
+        """Return the same sequences as graphs, for inference at two temperatures."""
+        lengths, n = np.diff(self.offsets), self.n_variables
+        inner = np.ones(n, np.bool_)
+        inner[self.offsets[:-1]] = False
+        later = np.flatnonzero(inner)
+        # Graph by graph: the single-variable factors, then the edges.
+        order = np.argsort(
+            np.concatenate([self._owner(np.arange(n)), self._owner(later)]), kind="stable"
+        )
+        scopes = np.concatenate([np.arange(n), np.stack([later - 1, later], 1).ravel()])
+        arities = np.concatenate([np.ones(n, np.int64), np.full(len(later), 2)])
+        slots = spans(offsets(arities), order)
+        wiring = compile_wiring(
+            np.full(n, self.states),
+            np.full(n, OUTPUT),
+            offsets(arities[order]),
+            scopes[slots],
+            self.offsets,
+            offsets(2 * lengths - 1),
+        )
+        groups = np.flatnonzero(arities[order] == 1), np.flatnonzero(arities[order] == 2)
+        return Graphs(wiring, groups, self._bars(wiring, groups))
+
+    def _owner(self, positions: Ints) -> Ints:
+        """Sequence of every position."""
+        return np.searchsorted(self.offsets, positions, side="right") - 1
+
+    def _bars(self, wiring: Wiring, groups: tuple[Ints, Ints]) -> Floats | None:
+        if self.bars is None:
+            return None
+        out = np.zeros(int(wiring.table_offsets[-1]))
+        nodes, edges = Graphs(wiring, groups).entries
+        out[nodes[self.offsets[:-1]][:, self.bars.first]] = -np.inf
+        out[nodes[self.offsets[1:] - 1][:, self.bars.last]] = -np.inf
+        out[edges[:, self.bars.steps.ravel()]] = -np.inf
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """Any graphs; the factors of a group have tables of one size and share weights.
+
+    Parameters
+    ----------
+    wiring
+        All graphs side by side; hidden variables have that role.
+    groups
+        For every group its factors, in ascending order.
+    bars
+        (potentials,) Hard constraints: -inf where a combination is forbidden, else 0.
+    """
+
+    wiring: Wiring
+    groups: tuple[Ints, ...]
+    bars: Floats | None = None
+
+    @property
+    def n_examples(self) -> int:
+        """Number of graphs."""
+        return self.wiring.n_graphs
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables over all graphs."""
+        return self.wiring.n_variables
+
+    @property
+    def variables(self) -> Ints:
+        """Where the variables of every example begin."""
+        return self.wiring.graph_variables
+
+    def rows(self, group: int) -> Ints:
+        """Where the rows of every example begin in a group."""
+        return np.searchsorted(self.groups[group], self.wiring.graph_factors)
+
+    @cached_property
+    def entries(self) -> tuple[Ints, ...]:
+        """For every group, where the entries of its tables lie in the potentials: (rows, size)."""
+        starts, out = self.wiring.table_offsets, []
+        for factors in self.groups:
+            size = int(starts[factors[0] + 1] - starts[factors[0]]) if len(factors) else 0
+            out.append(starts[factors][:, None] + np.arange(size))
+        return tuple(out)
+
+    def take(self, which: Ints) -> Graphs:
+        """Return some of the graphs."""
+        wiring = self.wiring
+        factors = spans(wiring.graph_factors, which)
+        kind = np.full(wiring.n_factors, -1, np.int64)
+        for g, members in enumerate(self.groups):
+            kind[members] = g
+        chosen = kind[factors]
+        groups = tuple(np.flatnonzero(chosen == g) for g in range(len(self.groups)))
+        bars = self.bars
+        if bars is not None:
+            bars = bars[spans(wiring.table_offsets, factors)]
+        return Graphs(select(wiring, which), groups, bars)
+
+
+def spans(borders: Ints, which: Ints) -> Ints:
+    """Return the indices of several blocks, one block after the other."""
+    sizes = np.diff(borders)[which]
+    starts = offsets(sizes)
+    return np.arange(starts[-1]) + np.repeat(borders[:-1][which] - starts[:-1], sizes)
+
+
+def select(wiring: Wiring, which: Ints) -> Wiring:
+    """Return the wiring of some of the graphs of a wiring, in the order given."""
+    variables, factors = spans(wiring.graph_variables, which), spans(wiring.graph_factors, which)
+    slots = spans(wiring.scope_offsets, factors)
+    counts = np.diff(wiring.graph_variables)[which]
+    shift = offsets(counts)[:-1] - wiring.graph_variables[:-1][which]
+    graph_slots = np.diff(wiring.scope_offsets[wiring.graph_factors])[which]
+    return compile_wiring(
+        wiring.cards[variables],
+        wiring.roles[variables],
+        offsets(wiring.arities[factors]),
+        wiring.scopes[slots] + np.repeat(shift, graph_slots),
+        offsets(counts),
+        offsets(np.diff(wiring.graph_factors)[which]),
+    )

@@ -1,0 +1,227 @@
+"""Number byte strings and read the cells of column files.
+
+A table of strings is open addressing over integers: `slots` has a power of two places and holds
+1 + the number of a string, or 0; string ``g`` is ``base[starts[g]:starts[g] + lengths[g]]``.
+Hashes are kept below 2**40, so that no product wraps around.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn.kernels.jit import lean, part
+
+#: Why `scan` came back.
+DONE, FULL, WIDTH = range(3)
+#: Places in the state of `scan`; the last holds the number of columns of a line that has too few.
+POSITION, LINE, TOKENS, SENTENCES, STRINGS, FOUND, STATE = range(7)
+
+_SEED, _FACTOR, _MASK = 8191, 8388593, 2**40 - 1
+_NEWLINE = 10
+_SKIPPED = np.frombuffer(b"-DOCSTART-", np.uint8)
+
+
+class Table(NamedTuple):
+    """Distinct strings and where to find them; the strings' own bytes are in `base`."""
+
+    base: np.ndarray
+    slots: np.ndarray  # int32
+    hashes: np.ndarray  # int64
+    starts: np.ndarray  # int64
+    lengths: np.ndarray  # int64
+
+
+@part
+def _blank(byte):
+    # Most bytes are above 32; CRLF files end their lines with 13 and 10.
+    return byte <= 32 and (byte == 32 or byte == 9 or byte == 13)
+
+
+@part
+def _ends(byte):
+    return byte <= 32 and (byte == _NEWLINE or _blank(byte))
+
+
+@part
+def _stirred(hashed, byte):
+    return ((hashed ^ np.int64(byte)) * _FACTOR) & _MASK
+
+
+@part
+def _seek(table, data, begin, end, hashed):
+    """Slot of the string ``data[begin:end]``, or the empty one where it should go."""
+    mask = table.slots.size - 1
+    slot = (hashed ^ (hashed >> 19)) & mask
+    while table.slots[slot]:
+        g = table.slots[slot] - 1
+        if table.hashes[g] == hashed and table.lengths[g] == end - begin:
+            shift = table.starts[g] - begin
+            k = begin
+            while k < end and data[k] == table.base[k + shift]:
+                k += 1
+            if k == end:
+                break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@part
+def _put(table, slot, g, begin, end, hashed):
+    table.slots[slot] = g + 1
+    table.hashes[g] = hashed
+    table.starts[g] = begin
+    table.lengths[g] = end - begin
+
+
+@lean
+def rehash(table, count):
+    """Fill empty slots with the first `count` strings again, which differ from each other."""
+    mask = table.slots.size - 1
+    for g in range(count):
+        slot = (table.hashes[g] ^ (table.hashes[g] >> 19)) & mask
+        while table.slots[slot]:
+            slot = (slot + 1) & mask
+        table.slots[slot] = g + 1
+
+
+@lean
+def fill(table, offsets):
+    """Put all strings of `base` into an empty table; each ends one byte before the next."""
+    for g in range(offsets.size - 1):
+        hashed = np.int64(_SEED)
+        for k in range(offsets[g], offsets[g + 1] - 1):
+            hashed = _stirred(hashed, table.base[k])
+        slot = _seek(table, table.base, offsets[g], offsets[g + 1] - 1, hashed)
+        _put(table, slot, g, offsets[g], offsets[g + 1] - 1, hashed)
+
+
+@lean
+def find(table, text, offsets, out):
+    """Number in `table` of every string of `text`, or -1."""
+    for i in range(offsets.size - 1):
+        hashed = np.int64(_SEED)
+        for k in range(offsets[i], offsets[i + 1] - 1):
+            hashed = _stirred(hashed, text[k])
+        slot = _seek(table, text, offsets[i], offsets[i + 1] - 1, hashed)
+        out[i] = table.slots[slot] - 1
+
+
+@part
+def _skipped(data, begin, end):
+    same = end - begin == _SKIPPED.size
+    k = 0
+    while same and k < _SKIPPED.size:
+        same = data[begin + k] == _SKIPPED[k]
+        k += 1
+    return same
+
+
+@lean
+def scan(data, state, table, local, sizes, ids, ends, offsets):
+    """Read lines of cells and number the distinct strings of every column from 0.
+
+    Goes on from `state` until the end of `data`, the table is full, or a line has another
+    number of columns than `sizes`; returns which.
+
+    Parameters
+    ----------
+    table
+        All distinct strings, whatever their column; its base is `data`.
+    local
+        (strings, columns) 1 + the number of a string in its column, or 0.
+    sizes
+        (columns,) Distinct strings per column.
+    ids
+        (tokens, columns) Filled with numbers.
+    offsets
+        Filled with where each sentence begins.
+    """
+    width = sizes.size
+    i = state[POSITION]
+    tokens = state[TOKENS]
+    while i < data.size:
+        if state[STRINGS] + width > table.hashes.size:
+            state[POSITION] = i
+            state[TOKENS] = tokens
+            return FULL
+        state[LINE] += 1
+        found = 0
+        while True:
+            while i < data.size and _blank(data[i]):
+                i += 1
+            if i == data.size or data[i] == _NEWLINE:
+                break
+            begin = i
+            hashed = np.int64(_SEED)
+            while i < data.size and not _ends(data[i]):
+                hashed = _stirred(hashed, data[i])
+                i += 1
+            if found == 0 and _skipped(data, begin, i):
+                while i < data.size and data[i] != _NEWLINE:
+                    i += 1
+                break
+            if found < width:
+                slot = _seek(table, data, begin, i, hashed)
+                g = table.slots[slot] - 1
+                if g < 0:
+                    g = state[STRINGS]
+                    state[STRINGS] += 1
+                    _put(table, slot, g, begin, i, hashed)
+                if local[g, found] == 0:
+                    sizes[found] += 1
+                    local[g, found] = sizes[found]
+                ids[tokens, found] = local[g, found] - 1
+            found += 1
+            ends[tokens] = i
+        i += 1
+        if found == width:
+            tokens += 1
+        elif found:
+            state[FOUND] = found
+            return WIDTH
+        elif tokens > offsets[state[SENTENCES]]:
+            state[SENTENCES] += 1
+            offsets[state[SENTENCES]] = tokens
+    if tokens > offsets[state[SENTENCES]]:
+        state[SENTENCES] += 1
+        offsets[state[SENTENCES]] = tokens
+    state[TOKENS] = tokens
+    return DONE
+
+
+@lean
+def gather(table, which, out, offsets):
+    """Copy the strings `which` one after another, a newline after each."""
+    place = 0
+    for i in range(which.size):
+        start = table.starts[which[i]]
+        for k in range(table.lengths[which[i]]):
+            out[place + k] = table.base[start + k]
+        place += table.lengths[which[i]] + 1
+        out[place - 1] = _NEWLINE
+        offsets[i + 1] = place
+
+
+@lean
+def insert(data, places, ids, text, offsets, separator, out):
+    """Copy `data` with a separator and the string ``ids[i]`` of `text` before each of `places`.
+
+    Returns the size of `out`.
+    """
+    size = 0
+    begin = 0
+    for i in range(places.size):
+        for k in range(begin, places[i]):
+            out[size + k - begin] = data[k]
+        size += places[i] - begin
+        begin = places[i]
+        out[size] = separator
+        size += 1
+        for k in range(offsets[ids[i]], offsets[ids[i] + 1] - 1):
+            out[size] = text[k]
+            size += 1
+    for k in range(begin, data.size):
+        out[size + k - begin] = data[k]
+    return size + data.size - begin

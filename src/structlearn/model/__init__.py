@@ -1,0 +1,1 @@
+"""From weights to potentials, and from marginals back to weights."""

@@ -1,0 +1,1 @@
+"""How wrong weights are: task costs, the two worlds, losses, penalties."""

@@ -1,0 +1,269 @@
+"""Worlds of any graphs: exact by elimination, else by message passing from where it stood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from structlearn.common.checks import Floats, Ints
+from structlearn.common.errors import ArgumentError, TooWideError
+from structlearn.graph.batch import Graphs
+from structlearn.graph.condition import condition, places
+from structlearn.graph.wiring import HIDDEN, OUTPUT, Wiring
+from structlearn.inference.base import Options, Problem
+from structlearn.inference.junction import JunctionTree, Tree, order_for
+from structlearn.inference.loopy import best_states
+from structlearn.inference.messenger import Messenger
+from structlearn.model.model import Tables
+from structlearn.objective.world import Subtracting
+
+METHODS = ("auto", "exact", "bp")
+_EASY = 2**17  # entries of all tables of a graph up to which exact inference is worth repeating
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How worlds infer.
+
+    Parameters
+    ----------
+    method
+        "exact" by elimination, "bp" by belief propagation, "auto" exact where that is quick.
+    sweeps, tol
+        When message passing stops: after so many sweeps, or when messages move by less.
+    damping
+        Share of the old message that stays in every update.
+    """
+
+    method: str = "auto"
+    sweeps: int = 100
+    tol: float = 1e-4
+    damping: float = 0.0
+    n_jobs: int | None = None
+
+
+class Engine(Protocol):
+    """Solves one problem again and again with other potentials."""
+
+    @property
+    def sweeps(self) -> int:
+        """Message sweeps done so far; 0 for exact engines."""
+        ...
+
+    def solve(self, potentials: Floats) -> tuple[Floats, Floats]:
+        """Values of the graphs, and the beliefs of all factors."""
+        ...
+
+
+class _Exact:
+    """Elimination, planned once."""
+
+    sweeps = 0
+
+    def __init__(self, problem: Problem, effort: Effort) -> None:
+        order = order_for(problem, Options().max_table, effort.n_jobs)
+        self.tree = Tree(problem, order, effort.n_jobs)
+
+    def solve(self, potentials: Floats) -> tuple[Floats, Floats]:
+        """Values of the graphs, and the marginals of all factors."""
+        values = self.tree.forward(potentials)
+        return values, self.tree.backward()[1]
+
+
+class _Messages:
+    """Belief propagation; messages stay between calls."""
+
+    def __init__(self, problem: Problem, effort: Effort) -> None:
+        self.problem, self.effort = problem, effort
+        self.messenger = Messenger(problem, damping=effort.damping, n_jobs=effort.n_jobs)
+        self.hard = bool((problem.eps == 0.0).any())
+        # What is maximised is decoded and then fixed, so that value and beliefs belong to
+        # labels that exist; the rest is inferred given them.
+        self.inner = problem.eps == 0.0
+        self.rest: Clamp | None = None
+        if self.hard and not self.inner.all():
+            labels = np.where(self.inner, 0, -1)
+            self.rest = Clamp(problem.wiring, labels, float(problem.eps.max()), effort)
+
+    @property
+    def sweeps(self) -> int:
+        """Message sweeps done so far."""
+        rest = 0 if self.rest is None else self.rest.sweeps
+        return rest + int(self.messenger.iterations.max(initial=0))
+
+    def solve(self, potentials: Floats) -> tuple[Floats, Floats]:
+        """Values of the graphs, and the beliefs of all factors."""
+        messenger = self.messenger
+        messenger.load(potentials)
+        messenger.run(self.effort.sweeps, self.effort.tol)
+        if not self.hard:
+            values, _, factors = messenger.value(factor_beliefs=True)
+            assert factors is not None
+            return values, factors
+        if self.rest is None:
+            return points(self.problem.wiring, potentials, messenger.decode())
+        labels = best_states(self.problem, messenger.beliefs()[0])
+        values, beliefs = self.rest.solve(potentials, np.where(self.inner, labels, -1))
+        return values, beliefs
+
+
+def make_engine(problem: Problem, effort: Effort) -> Engine:
+    """Return the engine that `effort` asks for, or that suits the problem."""
+    if effort.method == "bp":
+        return _messages(problem, effort)
+    if effort.method == "exact":
+        reason = JunctionTree().refuses(problem, "marginals", Options(n_jobs=effort.n_jobs))
+        if reason:
+            raise TooWideError(reason)
+        return _Exact(problem, effort)
+    order = order_for(problem, Options().max_table, effort.n_jobs)
+    easy = order.complete and order.total <= _EASY * max(problem.wiring.n_graphs, 1)
+    return _Exact(problem, effort) if easy else _messages(problem, effort)
+
+
+def _messages(problem: Problem, effort: Effort) -> Engine:
+    if not problem.uniform and problem.eps_hidden == 0.0:
+        raise ArgumentError(
+            f"eps_y={problem.eps_output:g} with eps_h=0 cannot be trained by belief propagation, "
+            f"whose messages do not tell the marginals then; raise eps_h, or set eps_y=0"
+        )
+    return _Messages(problem, effort)
+
+
+class Clamp:
+    """Graphs with some variables fixed: the same tables, read at the fixed states only."""
+
+    def __init__(self, wiring: Wiring, labels: Ints, eps: float, effort: Effort) -> None:
+        self.wiring = wiring
+        small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), labels)
+        self.free = small.wiring.n_variables > 0
+        self.engine: Engine | None = None
+        if self.free:
+            roles = np.full(small.wiring.n_variables, HIDDEN)
+            problem = Problem(small.wiring._replace(roles=roles), small.potentials, eps, eps)
+            self.engine = make_engine(problem, effort)
+        factor_graphs = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
+        gone = np.ones(wiring.n_factors, np.bool_)
+        gone[small.factors] = False
+        self.gone_graphs = factor_graphs[gone]
+        self.fix(labels)
+
+    def fix(self, labels: Ints) -> None:
+        """Fix the same variables to other states."""
+        where, kept = places(self.wiring, labels)
+        self.kept, self.gone = where[kept], where[~kept]
+
+    def solve(self, potentials: Floats, labels: Ints | None = None) -> tuple[Floats, Floats]:
+        """Values of the graphs, and beliefs of all factors, point masses where fixed."""
+        if labels is not None:
+            self.fix(labels)
+        fixed = np.bincount(self.gone_graphs, potentials[self.gone], self.wiring.n_graphs)
+        values = fixed.astype(np.float64)
+        beliefs = np.zeros(len(potentials))
+        beliefs[self.gone] = 1.0
+        if self.engine is not None:
+            inner, beliefs[self.kept] = self.engine.solve(potentials[self.kept])
+            values = values + inner
+        return values, beliefs
+
+    @property
+    def sweeps(self) -> int:
+        """Message sweeps done so far."""
+        return 0 if self.engine is None else self.engine.sweeps
+
+
+def points(wiring: Wiring, potentials: Floats, labels: Ints) -> tuple[Floats, Floats]:
+    """Score of the labels in every graph, and the beliefs of factors that are sure of them."""
+    steps = wiring.strides * labels[wiring.scopes]
+    first = np.bincount(wiring.slot_factors, steps, wiring.n_factors).astype(np.int64)
+    beliefs = np.zeros(len(potentials))
+    beliefs[wiring.table_offsets[:-1] + first] = 1.0
+    return wiring.score(potentials, labels), beliefs
+
+
+class GraphWorld(Subtracting):
+    """Graphs whose variables labelled -1 are hidden; free, or clamped to the other labels.
+
+    Parameters
+    ----------
+    graphs
+        Wiring and groups of factors.
+    labels
+        (variables,) -1 where hidden.
+    eps_y, eps_h
+        Temperatures.
+    clamped
+        Whether labelled variables are fixed.
+    added
+        (potentials,) What is added to the potentials, for task costs.
+    """
+
+    def __init__(
+        self,
+        graphs: Graphs,
+        labels: Ints,
+        eps_y: float,
+        eps_h: float,
+        *,
+        clamped: bool,
+        added: Floats | None = None,
+        effort: Effort,
+    ) -> None:
+        self.graphs, self.added = graphs, added
+        wiring = graphs.wiring
+        self.engine: Engine | Clamp
+        if clamped:
+            self.engine = Clamp(wiring, labels, eps_h, effort)
+        else:
+            roles = np.where(labels < 0, HIDDEN, OUTPUT)
+            zeros = np.zeros(int(wiring.table_offsets[-1]))
+            problem = Problem(wiring._replace(roles=roles), zeros, eps_y, eps_h)
+            self.engine = make_engine(problem, effort)
+
+    @property
+    def sweeps(self) -> int:
+        """Message sweeps done so far."""
+        return self.engine.sweeps
+
+    def solve(self, tables: Tables, weights: Floats) -> tuple[Floats, Tables]:
+        """Values of the graphs, and their weighted expected tables."""
+        potentials = spread_out(self.graphs, tables)
+        for extra in (self.added, self.graphs.bars):
+            if extra is not None:
+                potentials += extra
+        values, beliefs = self.engine.solve(potentials)
+        wiring = self.graphs.wiring
+        beliefs *= np.repeat(weights, np.diff(wiring.table_offsets[wiring.graph_factors]))
+        return values, gather(self.graphs, beliefs, tables)
+
+
+def spread_out(graphs: Graphs, tables: Tables) -> Floats:
+    """Flat potentials from the tables of every group."""
+    potentials = np.zeros(int(graphs.wiring.table_offsets[-1]))
+    for entries, table in zip(graphs.entries, tables, strict=True):
+        potentials[entries] = table
+    return potentials
+
+
+def gather(graphs: Graphs, values: Floats, like: Tables) -> Tables:
+    """Adjoint of `spread_out`: the values of every group, summed where factors share one table."""
+    out = []
+    for entries, table in zip(graphs.entries, like, strict=True):
+        rows = values[entries]
+        out.append(rows if len(table) == len(rows) else rows.sum(axis=0, keepdims=True))
+    return tuple(out)
+
+
+def cost_entries(graphs: Graphs, labels: Ints, rows: Floats) -> Floats:
+    """Put the cost of every state of every labelled variable at its single-variable factor."""
+    wiring = graphs.wiring
+    out = np.zeros(int(wiring.table_offsets[-1]))
+    single = np.flatnonzero(wiring.arities == 1)[::-1]
+    owner = np.full(wiring.n_variables, -1, np.int64)
+    owner[wiring.scopes[wiring.scope_offsets[single]]] = single
+    labelled = np.flatnonzero(labels >= 0)
+    starts = wiring.table_offsets[owner[labelled]]
+    out[starts[:, None] + np.arange(rows.shape[1])] = rows[labelled]
+    return out

@@ -1,0 +1,254 @@
+"""The regularised objective: penalty plus the losses of all examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn.common.checks import Floats, Ints
+from structlearn.graph.batch import Sequences
+from structlearn.model.model import Model, Tables
+from structlearn.objective.cost import Cost
+from structlearn.objective.examples import Examples
+from structlearn.objective.graph_world import Effort, GraphWorld, cost_entries
+from structlearn.objective.loss import Loss, Part
+from structlearn.objective.penalty import ElasticNet
+from structlearn.objective.sequence_world import LabelledSequences, SequenceWorld, clamp
+from structlearn.objective.world import World
+
+
+class Worlds(NamedTuple):
+    """The two worlds of one part of a loss, and the part's share."""
+
+    share: float
+    free: World
+    clamped: World
+
+
+@dataclass(frozen=True, eq=False)
+class StructuredObjective:
+    r"""Penalty plus C times the losses of structured examples.
+
+    .. math:: F(w) = \Omega(w) + C \sum_i c_i \ell_i(w), \qquad
+              \nabla \ell_i = E_\text{free}[\phi_i] - E_\text{clamped}[\phi_i]
+
+    Parameters
+    ----------
+    model
+        Weights to tables, and back.
+    examples
+        What is learnt from.
+    loss
+        Temperatures, cost and mixture.
+    cost
+        The task cost, for losses that use one.
+    C
+        Weight of the losses against the penalty.
+    penalty
+        What large weights cost.
+    effort
+        How worlds infer.
+    """
+
+    model: Model
+    examples: Examples
+    loss: Loss
+    cost: Cost | None = None
+    C: float = 1.0
+    penalty: ElasticNet = field(default_factory=ElasticNet)
+    effort: Effort = field(default_factory=Effort)
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return self.model.n_weights
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return self.examples.n_examples
+
+    @property
+    def convex(self) -> bool:
+        """Whether the objective is convex: nothing is hidden."""
+        return not self.examples.hidden
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the losses have a gradient everywhere."""
+        return self.loss.smooth or (not self.examples.hidden and self._soft_outputs)
+
+    @property
+    def _soft_outputs(self) -> bool:
+        return all(part.eps_y > 0 for part in self.loss.parts)
+
+    @cached_property
+    def worlds(self) -> tuple[Worlds, ...]:
+        """The pairs of worlds of all parts of the loss; they keep their messages."""
+        make = (
+            self._sequence_worlds
+            if isinstance(self.examples.structure, Sequences)
+            else self._graph_worlds
+        )
+        return tuple(make(part) for part in self.loss.parts)
+
+    @property
+    def sweeps(self) -> int:
+        """Message sweeps done so far in all worlds."""
+        return sum(pair.free.sweeps + pair.clamped.sweeps for pair in self.worlds)
+
+    def _cost_rows(self) -> Floats | None:
+        examples = self.examples
+        if self.cost is None:
+            return None
+        return self.cost.rows(examples.labels, examples.structure.variables)
+
+    def _sequence_worlds(self, part: Part) -> Worlds:
+        examples, n_jobs = self.examples, self.effort.n_jobs
+        sequences = examples.structure
+        assert isinstance(sequences, Sequences)
+        added = self._cost_rows() if part.costly else None
+        free = SequenceWorld(sequences, part.eps_y, added, n_jobs)
+        clamped: World = LabelledSequences(sequences, examples.labels)
+        if examples.hidden:
+            fixed = clamp(examples.labels, sequences.states)
+            clamped = SequenceWorld(sequences, part.eps_h, fixed, n_jobs)
+        return Worlds(part.share, free, clamped)
+
+    def _graph_worlds(self, part: Part) -> Worlds:
+        examples = self.examples
+        graphs = examples.structure
+        assert not isinstance(graphs, Sequences)
+        rows = self._cost_rows() if part.costly else None
+        added = None if rows is None else cost_entries(graphs, examples.labels, rows)
+        free, clamped = (
+            GraphWorld(
+                graphs, examples.labels, part.eps_y, part.eps_h,
+                clamped=fixed, added=None if fixed else added, effort=self.effort,
+            )
+            for fixed in (False, True)
+        )  # fmt: skip
+        return Worlds(part.share, free, clamped)
+
+    def tables(self, weights: Floats) -> Tables:
+        """Tables of all groups at these weights."""
+        return self.model.push(weights, self.examples.inputs, self.effort.n_jobs)
+
+    def losses(self, weights: Floats) -> Floats:
+        """Loss of every example, without its weight and without C."""
+        return self._differences(weights)[0]
+
+    def loss_slope(self, weights: Floats, which: Ints | None = None) -> tuple[float, Floats]:
+        """C times the weighted losses of all examples, or of those in `which`, and the gradient."""
+        if which is not None:
+            return self.take(which).loss_slope(weights)
+        losses, difference = self._differences(weights)
+        slope = self.model.pull(difference, self.examples.inputs, self.effort.n_jobs)
+        return self.C * float(losses @ self.examples.weights), slope
+
+    def value(self, weights: Floats) -> float:
+        """Return the objective, penalty included."""
+        losses = self._differences(weights)[0]
+        return self.penalty.value(weights) + self.C * float(losses @ self.examples.weights)
+
+    def value_slope(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the objective and the gradient of all but the non-smooth part of the penalty."""
+        value, slope = self.loss_slope(weights)
+        return value + self.penalty.value(weights), slope + self.penalty.slope(weights)
+
+    def _differences(self, weights: Floats) -> tuple[Floats, Tables]:
+        """Losses, and C times the weighted difference of the two worlds' expected tables."""
+        tables = self.tables(weights)
+        losses, total = np.zeros(self.n_examples), None
+        for share, free, clamped in self.worlds:
+            by = self.C * share * self.examples.weights
+            high, expected = free.solve(tables, by)
+            low = clamped.subtract(tables, by, expected)
+            losses += share * (high - low)
+            total = expected if total is None else _sum(total, expected)
+        assert total is not None
+        return losses, total
+
+    # ---- what drivers ask for ------------------------------------------------------------
+
+    def take(self, which: Ints) -> StructuredObjective:
+        """Return the objective of some of the examples."""
+        return replace(self, examples=self.examples.take(which))
+
+    def paired(self, sweeps: int) -> StructuredObjective:
+        """Return the same objective with worlds that do only so many sweeps per evaluation."""
+        return replace(self, effort=replace(self.effort, sweeps=sweeps, tol=0.0))
+
+    def linearise(self, weights: Floats) -> Linearised:
+        """Return the convex upper bound that touches the objective at `weights`."""
+        tables = self.tables(weights)
+        value, slope = 0.0, np.zeros(self.n_weights)
+        for share, _, clamped in self.worlds:
+            by = self.C * share * self.examples.weights
+            values, expected = clamped.solve(tables, by)
+            slope += self.model.pull(expected, self.examples.inputs, self.effort.n_jobs)
+            value += float(values @ by)
+        return Linearised(self, slope, value - float(slope @ weights))
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    r"""An objective whose clamped worlds are replaced by their tangents, as CCCP wants.
+
+    .. math:: \Omega(w) + C \sum_i c_i \Phi_i^\text{free}(w) - \langle u, w \rangle - b
+
+    It is convex, nowhere below the objective, and equal to it where the tangents touch.
+    """
+
+    whole: StructuredObjective
+    tangent: Floats
+    constant: float
+    convex: bool = True
+
+    @property
+    def penalty(self) -> ElasticNet:
+        """What large weights cost."""
+        return self.whole.penalty
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the losses have a gradient everywhere."""
+        return self.whole.smooth
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return self.whole.n_weights
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return self.whole.n_examples
+
+    def loss_slope(self, weights: Floats, which: Ints | None = None) -> tuple[float, Floats]:
+        """Return the value without the penalty, and its gradient; `which` must be None."""
+        assert which is None
+        whole, value = self.whole, -self.constant - float(self.tangent @ weights)
+        tables, slope = whole.tables(weights), -self.tangent
+        for share, free, _ in whole.worlds:
+            by = whole.C * share * whole.examples.weights
+            values, expected = free.solve(tables, by)
+            slope = slope + whole.model.pull(expected, whole.examples.inputs, whole.effort.n_jobs)
+            value += float(values @ by)
+        return value, slope
+
+    def value(self, weights: Floats) -> float:
+        """Return the objective, penalty included."""
+        return self.loss_slope(weights)[0] + self.penalty.value(weights)
+
+    def value_slope(self, weights: Floats) -> tuple[float, Floats]:
+        """Return the objective and the gradient of all but the non-smooth part of the penalty."""
+        value, slope = self.loss_slope(weights)
+        return value + self.penalty.value(weights), slope + self.penalty.slope(weights)
+
+
+def _sum(a: Tables, b: Tables) -> Tables:
+    return tuple(x + y for x, y in zip(a, b, strict=True))

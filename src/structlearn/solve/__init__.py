@@ -1,0 +1,1 @@
+"""Find better weights: one loop, many steps."""
