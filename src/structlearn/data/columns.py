@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from structlearn.common.checks import Ints
 from structlearn.common.errors import ArgumentError, FormatError
 from structlearn.data.files import PathLike, read_bytes
-from structlearn.data.strings import Bytes, Index, Strings, empty_table
+from structlearn.data.strings import Index, Strings, Table, empty_table, gathered, grown
 from structlearn.kernels import strings as kernels
 
 _BOM = b"\xef\xbb\xbf"
@@ -66,7 +66,10 @@ class Columns(NamedTuple):
         ids, mine = self.ids.copy(), list(self.vocabularies)
         for c, vocabulary in enumerate(vocabularies):
             if vocabulary is not None and vocabulary is not mine[c]:
-                ids[:, c] = vocabulary.find(mine[c])[self.ids[:, c]]
+                numbers = np.append(vocabulary.find(mine[c]), -1).astype(
+                    np.int32
+                )  # the last for -1
+                ids[:, c] = numbers[self.ids[:, c]]
                 mine[c] = vocabulary
         return self._replace(ids=ids, vocabularies=tuple(mine))
 
@@ -104,7 +107,7 @@ def parse_columns(data: bytes, name: str = "the text") -> Columns:
                 f"{name}, line {state[kernels.LINE]}: {state[kernels.FOUND]} columns were found, "
                 f"but the lines before have {width}; every token needs the same columns"
             )
-        table, local = _grown(table, int(state[kernels.STRINGS])), _longer(local)
+        table, local = grown(table, int(state[kernels.STRINGS])), _longer(local)
     vocabularies = tuple(_strings(table, local[:, c], int(sizes[c])) for c in range(width))
     _check_text(data, vocabularies, name)
     n_tokens, n_sentences = state[kernels.TOKENS], state[kernels.SENTENCES]
@@ -179,27 +182,16 @@ def _separator(data: bytes) -> int:
     return ord(" ") if blanks.startswith(b" ") else ord("\t")
 
 
-def _grown(table: kernels.Table, count: int) -> kernels.Table:
-    larger = empty_table(table.base, 4 * len(table.hashes))
-    for old, new in zip(table[2:], larger[2:], strict=True):
-        new[: len(old)] = old
-    kernels.rehash(larger, count)
-    return larger
-
-
 def _longer(local: Index) -> Index:
     return np.concatenate([local, np.zeros((3 * len(local), local.shape[1]), np.int32)])
 
 
-def _strings(table: kernels.Table, local: Index, size: int) -> Strings:
+def _strings(table: Table, local: Index, size: int) -> Strings:
     """Return the strings that have a number in `local`, in the order of these numbers."""
     which = np.empty(size, np.int64)
     (used,) = np.nonzero(local)
     which[local[used] - 1] = used
-    text = np.empty(table.lengths[which].sum() + size, np.uint8)
-    offsets = np.zeros(size + 1, np.int64)
-    kernels.gather(table, which, text, offsets)
-    return Strings(text, offsets)
+    return gathered(table, which)
 
 
 def _check_text(data: bytes, vocabularies: Sequence[Strings], name: str) -> None:

@@ -1,26 +1,31 @@
-"""Many strings in two arrays, so that they can be searched by kernels and saved as they are."""
+"""Many strings in two arrays, so that kernels can search them and files keep them as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from structlearn.common.checks import Ints
 from structlearn.kernels import strings as kernels
+from structlearn.kernels.strings import Table
+from structlearn.spread import threads
 
 Bytes = NDArray[np.uint8]
 Index = NDArray[np.int32]
 
+_FIRST_ROOM = 2**14  # distinct strings before a table grows
+_SHARE = 2**14  # strings that are worth a thread
+
 
 @dataclass(frozen=True, eq=False)
 class Strings:
-    r"""Distinct strings: number ``i`` is ``text[offsets[i]:offsets[i + 1] - 1]`` in UTF-8.
-
-    A newline stands after each.
+    r"""String ``i`` is ``text[offsets[i]:offsets[i + 1] - 1]`` in UTF-8; a newline ends each.
 
     Examples
     --------
@@ -34,13 +39,21 @@ class Strings:
     text: Bytes
     offsets: Ints
 
+    def __post_init__(self) -> None:
+        # Text from files is read-only and offsets are not: one array type each, for the kernels.
+        text = np.ascontiguousarray(self.text, np.uint8).view()
+        text.setflags(write=False)
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "offsets", np.require(self.offsets, np.int64, ["C", "W"]))
+
     @classmethod
-    def of(cls, strings: Iterable[str]) -> Strings:
+    def of(cls, strings: Sequence[str]) -> Strings:
         """Put strings one after another."""
-        parts = [string.encode() for string in strings]
-        offsets = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum([len(part) + 1 for part in parts], out=offsets[1:])
-        return cls(np.frombuffer(b"".join(part + b"\n" for part in parts), np.uint8), offsets)
+        text = np.frombuffer("\n".join([*strings, ""]).encode(), np.uint8)
+        ends = np.flatnonzero(text == ord("\n")) + 1
+        if len(ends) != len(strings):  # some have newlines of their own
+            ends = np.cumsum([len(string.encode()) + 1 for string in strings])
+        return cls(text, np.append(0, ends))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -50,24 +63,64 @@ class Strings:
         text = self.text.tobytes()
         if text.count(b"\n") == len(self):
             return text.decode().split("\n")[:-1]
-        ends = self.offsets.tolist()
-        return [text[a : b - 1].decode() for a, b in zip(ends, ends[1:], strict=False)]
+        return [text[a : b - 1].decode() for a, b in pairwise(self.offsets.tolist())]
 
-    def find(self, other: Strings) -> Index:
-        """Return the number here of every string of `other`, or -1."""
-        out = np.empty(len(other), np.int32)
-        kernels.find(self._table, other.text, other.offsets, out)
+    def take(self, which: NDArray[Any]) -> Strings:
+        """Return some of the strings, by their numbers or a mask."""
+        numbers = np.arange(len(self))[which]
+        return _gathered(self.text, self.offsets[:-1], np.diff(self.offsets) - 1, numbers)
+
+    def distinct(self) -> tuple[Strings, Index]:
+        """Return the distinct strings in order of appearance, and the number of each string."""
+        out = np.empty(len(self), np.int32)
+        table, state = empty_table(self.text, _FIRST_ROOM), np.zeros(2, np.int64)
+        kernels.number(table, self.offsets, state, out)
+        while state[0] < len(self):
+            table = grown(table, int(state[1]))
+            kernels.number(table, self.offsets, state, out)
+        return gathered(table, np.arange(state[1])), out
+
+    def find(self, other: Strings, n_jobs: int | None = None) -> Index:
+        """Return the number here of every string of `other`, or -1; these are to be distinct."""
+        out, table = np.empty(len(other), np.int32), self._table
+
+        def work(first: int, last: int) -> None:
+            kernels.find(table, other.text, other.offsets, first, last, out)
+
+        shares = threads.split(np.arange(len(other) + 1), 1 + len(other) // _SHARE)
+        threads.run(work, shares, n_jobs)
         return out
 
     @cached_property
-    def _table(self) -> kernels.Table:
-        table = empty_table(self.text, len(self))
-        kernels.fill(table, self.offsets)
+    def _table(self) -> Table:
+        table = empty_table(self.text, len(self) + 1)
+        kernels.number(table, self.offsets, np.zeros(2, np.int64), np.empty(len(self), np.int32))
         return table
 
 
-def empty_table(base: Bytes, capacity: int) -> kernels.Table:
-    """Return a table with room for so many strings, at most half of its slots in use."""
-    slots = np.zeros(2 << max(capacity - 1, 0).bit_length(), np.int32)
-    hashes, starts, lengths = np.empty((3, max(capacity, 1)), np.int64)
-    return kernels.Table(base, slots, hashes, starts, lengths)
+def empty_table(base: Bytes, capacity: int) -> Table:
+    """Return a table with room for so many strings of `base`, at most half of its slots in use."""
+    slots = np.zeros(2 << (capacity - 1).bit_length(), np.int32)
+    hashes, starts, lengths = np.empty((3, capacity), np.int64)
+    return Table(base, slots, hashes, starts, lengths)
+
+
+def grown(table: Table, count: int) -> Table:
+    """Return a table four times as large with the same `count` strings."""
+    larger = empty_table(table.base, 4 * len(table.hashes))
+    for old, new in zip(table[2:], larger[2:], strict=True):
+        new[:count] = old[:count]
+    kernels.rehash(larger, count)
+    return larger
+
+
+def gathered(table: Table, which: Ints) -> Strings:
+    """Return these strings of a table."""
+    return _gathered(table.base, table.starts, table.lengths, which)
+
+
+def _gathered(base: Bytes, starts: Ints, lengths: Ints, which: Ints) -> Strings:
+    text = np.empty(lengths[which].sum() + len(which), np.uint8)
+    offsets = np.zeros(len(which) + 1, np.int64)
+    kernels.gather(base, starts, lengths, which, text, offsets)
+    return Strings(text, offsets)

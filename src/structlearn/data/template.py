@@ -105,15 +105,16 @@ def read_template(path: PathLike) -> Template:
 
 
 def parse_template(text: str = CHUNKING, name: str = "template") -> Template:
-    """Parse a template, whose `name` is for error messages.
+    r"""Parse a template, whose `name` is for error messages.
 
     Examples
     --------
-    >>> template = parse_template("U1:%x[0,0]/%x[1,0]\\nB")
+    >>> template = parse_template("U1:%x[0,0]/%x[1,0]\nB")
     >>> template.unigram[0].fill(("new", "york")), template.transitions
     ('U1:new/york', True)
     """
-    unigram, bigram = [], []
+    unigram: list[TemplateRow] = []
+    bigram: list[TemplateRow] = []
     for number, line in enumerate(text.splitlines(), start=1):
         line = line.strip()
         if line and not line.startswith("#"):

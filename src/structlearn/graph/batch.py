@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -72,37 +72,19 @@ class Sequences:
 
     def graphs(self) -> Graphs:
         """Return the same sequences as graphs, for inference at two temperatures."""
-        lengths, n = np.diff(self.offsets), self.n_variables
+        n = self.n_variables
         inner = np.ones(n, np.bool_)
         inner[self.offsets[:-1]] = False
         later = np.flatnonzero(inner)
-        # Graph by graph: the single-variable factors, then the edges.
-        order = np.argsort(
-            np.concatenate([self._owner(np.arange(n)), self._owner(later)]), kind="stable"
-        )
-        scopes = np.concatenate([np.arange(n), np.stack([later - 1, later], 1).ravel()])
-        arities = np.concatenate([np.ones(n, np.int64), np.full(len(later), 2)])
-        slots = spans(offsets(arities), order)
-        wiring = compile_wiring(
-            np.full(n, self.states),
-            np.full(n, OUTPUT),
-            offsets(arities[order]),
-            scopes[slots],
-            self.offsets,
-            offsets(2 * lengths - 1),
-        )
-        groups = np.flatnonzero(arities[order] == 1), np.flatnonzero(arities[order] == 2)
-        return Graphs(wiring, groups, self._bars(wiring, groups))
+        scopes = np.arange(n)[:, None], np.stack([later - 1, later], axis=1)
+        graphs = assemble(np.full(n, self.states), np.full(n, OUTPUT), self.offsets, scopes)
+        return replace(graphs, bars=self._bars(graphs))
 
-    def _owner(self, positions: Ints) -> Ints:
-        """Sequence of every position."""
-        return np.searchsorted(self.offsets, positions, side="right") - 1
-
-    def _bars(self, wiring: Wiring, groups: tuple[Ints, Ints]) -> Floats | None:
+    def _bars(self, graphs: Graphs) -> Floats | None:
         if self.bars is None:
             return None
-        out = np.zeros(int(wiring.table_offsets[-1]))
-        nodes, edges = Graphs(wiring, groups).entries
+        out = np.zeros(int(graphs.wiring.table_offsets[-1]))
+        nodes, edges = graphs.entries
         out[nodes[self.offsets[:-1]][:, self.bars.first]] = -np.inf
         out[nodes[self.offsets[1:] - 1][:, self.bars.last]] = -np.inf
         out[edges[:, self.bars.steps.ravel()]] = -np.inf
@@ -168,6 +150,37 @@ class Graphs:
         if bars is not None:
             bars = bars[spans(wiring.table_offsets, factors)]
         return Graphs(select(wiring, which), groups, bars)
+
+
+def assemble(cards: Ints, roles: Ints, graph_variables: Ints, scopes: tuple[Ints, ...]) -> Graphs:
+    """Compile graphs given by the scopes of every group of factors.
+
+    Parameters
+    ----------
+    cards, roles
+        (variables,) Number of states and role of every variable, graph by graph.
+    graph_variables
+        (graphs + 1,) Where the variables of every graph begin.
+    scopes
+        For every group an array (factors, arity) of variables, graph by graph.
+    """
+    arities = np.concatenate([np.full(len(rows), rows.shape[1]) for rows in scopes])
+    kinds = np.repeat(np.arange(len(scopes)), [len(rows) for rows in scopes])
+    flat = np.concatenate([rows.ravel() for rows in scopes])
+    owners = np.searchsorted(
+        graph_variables, np.concatenate([rows[:, 0] for rows in scopes]), side="right"
+    )
+    order = np.argsort(owners, kind="stable")
+    wiring = compile_wiring(
+        cards,
+        roles,
+        offsets(arities[order]),
+        flat[spans(offsets(arities), order)],
+        graph_variables,
+        offsets(np.bincount(owners - 1, minlength=len(graph_variables) - 1)),
+    )
+    groups = tuple(np.flatnonzero(kinds[order] == g) for g in range(len(scopes)))
+    return Graphs(wiring, groups)
 
 
 def spans(borders: Ints, which: Ints) -> Ints:

@@ -165,7 +165,8 @@ class _Key:
         wiring = problem.wiring
         constrained = not problem.uniform
         self.later = (wiring.roles != HIDDEN) & constrained
-        self._identity = (id(wiring.scopes), id(wiring.cards), constrained, limit)
+        # Roles may be replaced while scopes stay, so the constraint itself belongs to the key.
+        self._identity = (id(wiring.scopes), id(wiring.cards), self.later.tobytes(), limit)
 
     def __hash__(self) -> int:
         return hash(self._identity)

@@ -50,10 +50,15 @@ def _stirred(hashed, byte):
 
 
 @part
+def _home(hashed):
+    return hashed ^ (hashed >> 19)  # the low bits of a product depend on low bits only
+
+
+@part
 def _seek(table, data, begin, end, hashed):
     """Slot of the string ``data[begin:end]``, or the empty one where it should go."""
     mask = table.slots.size - 1
-    slot = (hashed ^ (hashed >> 19)) & mask
+    slot = _home(hashed) & mask
     while table.slots[slot]:
         g = table.slots[slot] - 1
         if table.hashes[g] == hashed and table.lengths[g] == end - begin:
@@ -75,37 +80,51 @@ def _put(table, slot, g, begin, end, hashed):
     table.lengths[g] = end - begin
 
 
+@part
+def _hashed(text, begin, end):
+    hashed = np.int64(_SEED)
+    for k in range(begin, end):
+        hashed = _stirred(hashed, text[k])
+    return hashed
+
+
 @lean
 def rehash(table, count):
     """Fill empty slots with the first `count` strings again, which differ from each other."""
     mask = table.slots.size - 1
     for g in range(count):
-        slot = (table.hashes[g] ^ (table.hashes[g] >> 19)) & mask
+        slot = _home(table.hashes[g]) & mask
         while table.slots[slot]:
             slot = (slot + 1) & mask
         table.slots[slot] = g + 1
 
 
 @lean
-def fill(table, offsets):
-    """Put all strings of `base` into an empty table; each ends one byte before the next."""
-    for g in range(offsets.size - 1):
-        hashed = np.int64(_SEED)
-        for k in range(offsets[g], offsets[g + 1] - 1):
-            hashed = _stirred(hashed, table.base[k])
-        slot = _seek(table, table.base, offsets[g], offsets[g + 1] - 1, hashed)
-        _put(table, slot, g, offsets[g], offsets[g + 1] - 1, hashed)
+def number(table, offsets, state, out):
+    """Number strings in order of appearance, each distinct one once.
+
+    String ``i`` is ``base[offsets[i]:offsets[i + 1] - 1]``. Goes on from `state`, the strings
+    done and the distinct ones among them, until the end or until the table is full.
+    """
+    while state[0] < offsets.size - 1 and state[1] < table.hashes.size:
+        begin = offsets[state[0]]
+        end = offsets[state[0] + 1] - 1
+        hashed = _hashed(table.base, begin, end)
+        slot = _seek(table, table.base, begin, end, hashed)
+        if table.slots[slot] == 0:
+            _put(table, slot, state[1], begin, end, hashed)
+            state[1] += 1
+        out[state[0]] = table.slots[slot] - 1
+        state[0] += 1
 
 
 @lean
-def find(table, text, offsets, out):
-    """Number in `table` of every string of `text`, or -1."""
-    for i in range(offsets.size - 1):
-        hashed = np.int64(_SEED)
-        for k in range(offsets[i], offsets[i + 1] - 1):
-            hashed = _stirred(hashed, text[k])
-        slot = _seek(table, text, offsets[i], offsets[i + 1] - 1, hashed)
-        out[i] = table.slots[slot] - 1
+def find(table, text, offsets, first, last, out):
+    """Number in `table` of the strings `first` to `last` of `text`, or -1."""
+    for i in range(first, last):
+        begin = offsets[i]
+        end = offsets[i + 1] - 1
+        out[i] = table.slots[_seek(table, text, begin, end, _hashed(text, begin, end))] - 1
 
 
 @part
@@ -192,14 +211,14 @@ def scan(data, state, table, local, sizes, ids, ends, offsets):
 
 
 @lean
-def gather(table, which, out, offsets):
+def gather(base, starts, lengths, which, out, offsets):
     """Copy the strings `which` one after another, a newline after each."""
     place = 0
     for i in range(which.size):
-        start = table.starts[which[i]]
-        for k in range(table.lengths[which[i]]):
-            out[place + k] = table.base[start + k]
-        place += table.lengths[which[i]] + 1
+        start = starts[which[i]]
+        for k in range(lengths[which[i]]):
+            out[place + k] = base[start + k]
+        place += lengths[which[i]] + 1
         out[place - 1] = _NEWLINE
         offsets[i + 1] = place
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn.kernels.jit import kernel
+from structlearn.kernels.jit import kernel, part
 
 
 @kernel
@@ -22,35 +22,46 @@ def max_product(nodes, edges, offsets, values, labels):
 
     Impossible chains get -inf and labels -1.
     """
-    K = nodes.shape[1]
     step = 0 if edges.shape[0] == 1 else 1
-    delta = np.empty((_longest(offsets), K))
+    delta = np.empty((_longest(offsets), nodes.shape[1]))
     for c in range(offsets.size - 1):
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
-        for t in range(stop - start):
-            _push_max(delta, t, edges, step * (start - c + t - 1))
-            for j in range(K):
-                delta[t, j] += nodes[start + t, j]
-        best = 0
-        t = stop - start - 1
-        for j in range(1, K):
-            if delta[t, j] > delta[t, best]:
-                best = j
-        values[c] = delta[t, best]
-        labels[stop - 1] = best
-        for t in range(stop - start - 2, -1, -1):
-            e = step * (start - c + t)
-            next_, best = best, 0
-            for i in range(1, K):
-                if delta[t, i] + edges[e, i, next_] > delta[t, best] + edges[e, best, next_]:
-                    best = i
-            labels[start + t] = best
+        values[c] = best_path(nodes, start, stop, edges, step * (start - c), step, delta, labels)
         if values[c] == -np.inf:
             for t in range(start, stop):
                 labels[t] = -1
 
 
-@kernel
+@part
+def best_path(nodes, start, stop, edges, e, step, delta, labels):
+    """Best score of one chain; its labels go to ``labels[start:stop]``.
+
+    The first table is ``edges[e]``, and the following ones are `step` apart. `delta` has a row for
+    every position.
+    """
+    K, last = nodes.shape[1], stop - start - 1
+    for t in range(last + 1):
+        _push_max(delta, t, edges, e + step * (t - 1))
+        for j in range(K):
+            delta[t, j] += nodes[start + t, j]
+    best = 0
+    for j in range(1, K):
+        if delta[last, j] > delta[last, best]:
+            best = j
+    value = delta[last, best]
+    labels[stop - 1] = best
+    for t in range(last - 1, -1, -1):
+        f = e + step * t
+        next_, best, most = best, 0, delta[t, 0] + edges[f, 0, best]
+        for i in range(1, K):
+            v = delta[t, i] + edges[f, i, next_]
+            if v > most:
+                best, most = i, v
+        labels[start + t] = best
+    return value
+
+
+@part
 def _push_max(rows, t, tables, e):
     """rows[t, j] = max over i of rows[t - 1, i] + tables[e, i, j]; zeros at t = 0."""
     for j in range(rows.shape[1]):

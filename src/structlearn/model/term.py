@@ -25,9 +25,12 @@ _GRAIN = 2**17  # entries of a feature matrix per range: outweighs what a range 
 
 
 class Term(Protocol):
-    """One linear map; `size` is the number of entries of a table."""
+    """One linear map."""
 
-    size: int
+    @property
+    def size(self) -> int:
+        """Number of entries of a table."""
+        ...
 
     @property
     def n_weights(self) -> int:

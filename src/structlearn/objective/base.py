@@ -34,8 +34,15 @@ class Objective(Protocol):
     .. math:: F(w) = \Omega(w) + C \sum_i c_i \ell_i(w)
     """
 
-    penalty: Penalty
-    convex: bool
+    @property
+    def penalty(self) -> Penalty:
+        """What large weights cost."""
+        ...
+
+    @property
+    def convex(self) -> bool:
+        """Whether every minimum is a global one."""
+        ...
 
     @property
     def n_weights(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,12 @@ class Examples:
     def hidden(self) -> bool:
         """Whether any variable is hidden."""
         return bool((self.labels < 0).any())
+
+    def at_two_temperatures(self) -> Examples:
+        """Return examples whose hidden variables may have a temperature of their own."""
+        if isinstance(self.structure, Graphs) or not self.hidden:
+            return self
+        return replace(self, structure=self.structure.graphs())
 
     def take(self, which: Ints) -> Examples:
         """Return some of the examples."""

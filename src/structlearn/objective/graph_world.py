@@ -243,7 +243,8 @@ def spread_out(graphs: Graphs, tables: Tables) -> Floats:
     """Flat potentials from the tables of every group."""
     potentials = np.zeros(int(graphs.wiring.table_offsets[-1]))
     for entries, table in zip(graphs.entries, tables, strict=True):
-        potentials[entries] = table
+        if len(entries):
+            potentials[entries] = table
     return potentials
 
 
@@ -251,7 +252,7 @@ def gather(graphs: Graphs, values: Floats, like: Tables) -> Tables:
     """Adjoint of `spread_out`: the values of every group, summed where factors share one table."""
     out = []
     for entries, table in zip(graphs.entries, like, strict=True):
-        rows = values[entries]
+        rows = values[entries] if len(entries) else np.zeros((0, table.shape[1]))
         out.append(rows if len(table) == len(rows) else rows.sum(axis=0, keepdims=True))
     return tuple(out)
 

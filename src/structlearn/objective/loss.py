@@ -70,10 +70,10 @@ def make_loss(
     checks.one_of("loss", name, tuple(NAMED))
     y, h, costly = NAMED[name]
     if eps_y is not None:
-        y = checks.number("eps_y", eps_y, low=0.0)
+        y = checks.number("eps_y", eps_y, low=0.0, open_high=True)
         h = y if name == "eps" else h
     if eps_h is not None:
-        h = checks.number("eps_h", eps_h, low=0.0)
+        h = checks.number("eps_h", eps_h, low=0.0, open_high=True)
     if name != "hybrid":
         return Loss((Part(1.0, y, h, costly),), h)
     share = checks.number("alpha", alpha, low=0.0, high=1.0)

@@ -35,7 +35,7 @@ class SequenceWorld(Subtracting):
 
     def chains(self, tables: Tables) -> Chains:
         """Return the chains at temperature 1."""
-        nodes, edges = tables[0], _edges(self.sequences, tables)
+        nodes, edges = _nodes(self.sequences, tables), _edges(self.sequences, tables)
         if self.added is not None:
             nodes = nodes + self.added
         if self.sequences.bars is not None:
@@ -54,7 +54,9 @@ class SequenceWorld(Subtracting):
         values, nodes, edges = chains.marginals(pairs, weights)
         if self.eps != 1.0:
             values *= self.eps
-        return values, (nodes, edges.reshape(len(edges), -1))[: len(tables)]
+        if len(tables[0]) < len(nodes):
+            nodes = nodes.sum(axis=0, keepdims=True)
+        return values, (nodes, edges.reshape(len(edges), self.sequences.states**2))[: len(tables)]
 
 
 class LabelledSequences:
@@ -72,11 +74,8 @@ class LabelledSequences:
 
     def subtract(self, tables: Tables, weights: Floats, out: Tables) -> Floats:
         """Scores of the labels; subtracts the weighted counts from `out`."""
-        sequences, labels = self.sequences, self.labels
-        out[0][np.arange(len(labels)), labels] -= np.repeat(weights, np.diff(sequences.offsets))
-        if len(out) > 1:
-            _count_edges(sequences, labels, -weights, out[1])
-        return score(sequences, labels, tables)
+        _count(self.sequences, self.labels, -weights, out)
+        return score(self.sequences, self.labels, tables)
 
 
 def clamp(labels: Ints, states: int) -> Floats:
@@ -88,33 +87,38 @@ def clamp(labels: Ints, states: int) -> Floats:
 
 def score(sequences: Sequences, labels: Ints, tables: Tables) -> Floats:
     """Score of the labels of every sequence."""
-    each = tables[0][np.arange(len(labels)), labels]
+    each = _read(tables[0], labels)
     if len(tables) > 1:
         inner, steps = _steps(sequences, labels)
-        rows = 0 if len(tables[1]) == 1 else np.arange(len(steps))
-        each = each.copy()
-        each[inner] += tables[1][rows, steps]
+        each[inner] += _read(tables[1], steps)
     return np.add.reduceat(each, sequences.offsets[:-1])
 
 
 def counts(sequences: Sequences, labels: Ints, weights: Floats, like: Tables) -> Tables:
     """Weighted counts of what the labels use, in the shape of the tables."""
-    nodes = np.zeros_like(like[0])
-    nodes[np.arange(len(labels)), labels] = np.repeat(weights, np.diff(sequences.offsets))
-    if len(like) == 1:
-        return (nodes,)
-    edges = np.zeros_like(like[1])
-    _count_edges(sequences, labels, weights, edges)
-    return nodes, edges
+    out = tuple(np.zeros_like(table) for table in like)
+    _count(sequences, labels, weights, out)
+    return out
 
 
-def _count_edges(sequences: Sequences, labels: Ints, weights: Floats, out: Floats) -> None:
-    _, steps = _steps(sequences, labels)
-    by = np.repeat(weights, np.diff(sequences.offsets) - 1)
-    if len(out) == 1:
-        out[0] += np.bincount(steps, by, out.shape[1])
+def _count(sequences: Sequences, labels: Ints, weights: Floats, out: Tables) -> None:
+    lengths = np.diff(sequences.offsets)
+    _add(out[0], labels, np.repeat(weights, lengths))
+    if len(out) > 1:
+        _add(out[1], _steps(sequences, labels)[1], np.repeat(weights, lengths - 1))
+
+
+def _read(table: Floats, entries: Ints) -> Floats:
+    """One entry of every row, or many of the only row."""
+    return table[0 if len(table) == 1 else np.arange(len(entries)), entries]
+
+
+def _add(table: Floats, entries: Ints, by: Floats) -> None:
+    """Adjoint of `_read`."""
+    if len(table) == 1:
+        table[0] += np.bincount(entries, by, table.shape[1])
     else:
-        out[np.arange(len(steps)), steps] += by
+        table[np.arange(len(entries)), entries] += by
 
 
 def _steps(sequences: Sequences, labels: Ints) -> tuple[Bools, Ints]:
@@ -123,6 +127,11 @@ def _steps(sequences: Sequences, labels: Ints) -> tuple[Bools, Ints]:
     inner[sequences.offsets[:-1]] = False
     before = labels[:-1][inner[1:]]
     return inner, before * sequences.states + labels[inner]
+
+
+def _nodes(sequences: Sequences, tables: Tables) -> Floats:
+    nodes, n = tables[0], sequences.n_variables
+    return nodes if len(nodes) == n else np.repeat(nodes, n, axis=0)
 
 
 def _edges(sequences: Sequences, tables: Tables) -> Floats:

@@ -1,0 +1,274 @@
+"""Label names to whole numbers and back, over sequences; which labels may follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn.common import checks
+from structlearn.common.checks import Bools, Ints
+from structlearn.common.errors import ArgumentError
+
+HIDDEN = -1
+SCHEMES = ("BIO", "BIOES", "IOB1")
+
+
+class LabelCoder:
+    """Number the labels of sequences from 0, in sorted order.
+
+    Labels are anything hashable. None, and -1 among whole numbers, is a label that is not
+    known: its number is -1.
+
+    Attributes
+    ----------
+    names
+        (labels,) Every label, sorted: an integer array if all of them are whole numbers, else
+        an array of objects.
+
+    Examples
+    --------
+    >>> coder = LabelCoder().fit([["O", "B"], ["B", None]])
+    >>> coder.transform([["O", "B"], ["B", None]])
+    array([ 1,  0,  0, -1])
+    >>> coder.inverse_transform([1, 0, 0], np.array([0, 2, 3]))
+    [array(['O', 'B'], dtype=object), array(['B'], dtype=object)]
+    """
+
+    names: NDArray[Any]
+
+    def __init__(self, names: Iterable[Hashable] = ()) -> None:
+        self._set(names)
+
+    def fit(self, sequences: Iterable[Iterable[Hashable]]) -> LabelCoder:
+        """Learn the labels of sequences."""
+        flat = _flat(sequences)
+        if isinstance(flat, np.ndarray):
+            found = np.unique(flat)
+            self._set(found[found != HIDDEN].tolist())
+        else:
+            self._set({label for label in _hashable(flat) if not _hidden(label)})
+        return self
+
+    def transform(self, sequences: Sequence[Iterable[Hashable]]) -> Ints:
+        """Return the number of every label, all sequences one after another."""
+        flat = _flat(sequences)
+        numbered = self._numbered(flat)
+        unknown = np.flatnonzero(numbered < HIDDEN)
+        if len(unknown):
+            lengths = [len(_flat([sequence])) for sequence in sequences]
+            sequence, place = locate(offsets_of(lengths), int(unknown[0]))
+            raise ArgumentError(
+                f"label {flat[unknown[0]]!r} of token {place} in sequence {sequence} was not seen "
+                f"in training; the known labels are {_some(self.names)}"
+            )
+        return numbered
+
+    def inverse_transform(self, numbers: Any, offsets: Ints) -> list[NDArray[Any]]:
+        """Return the labels of every sequence, from their numbers, which must not be hidden."""
+        return np.split(self.names[np.asarray(numbers)], offsets[1:-1])
+
+    def _set(self, names: Iterable[Hashable]) -> None:
+        listed = _sorted(names)
+        whole = all(type(name) is int for name in listed) and len(listed) > 0
+        self.names = np.array(listed, np.int64) if whole else np.empty(len(listed), object)
+        self.names[:] = listed
+        self._index = {name: number for number, name in enumerate(listed)}
+
+    def _numbered(self, flat: NDArray[Any] | list[Any]) -> Ints:
+        """Return numbers; -1 for hidden labels and -2 for those not known."""
+        if not isinstance(flat, np.ndarray):
+            index: dict[Any, int] = {None: HIDDEN, HIDDEN: HIDDEN, **self._index}
+            get = index.get
+            return np.fromiter((get(label, -2) for label in _hashable(flat)), np.int64, len(flat))
+        if self.names.dtype == object or not len(self.names):
+            return np.where(flat == HIDDEN, HIDDEN, -2)
+        places = np.searchsorted(self.names, flat).clip(max=len(self.names) - 1)
+        return np.where(flat == HIDDEN, HIDDEN, np.where(self.names[places] == flat, places, -2))
+
+
+class Forbidden(NamedTuple):
+    """What must not happen in a sequence of labels.
+
+    Attributes
+    ----------
+    pairs
+        (labels, labels) True where the second label must not follow the first.
+    starts, ends
+        (labels,) True for labels that no sequence may begin or end with.
+    """
+
+    pairs: Bools
+    starts: Bools
+    ends: Bools
+
+
+def forbidden_transitions(
+    names: Sequence[Hashable], rule: str | Iterable[tuple[Hashable, Hashable]]
+) -> Forbidden:
+    """Return which transitions between labels a coding scheme rules out.
+
+    Parameters
+    ----------
+    names
+        All labels, such as ``B-NP``, ``I-NP``, ``O`` (or bare ``B``, ``I``, ``O``).
+    rule
+        - ``"BIO"`` (IOB2): a chunk begins with B; I follows B or I of the same type.
+        - ``"BIOES"``: a chunk is S, or B, any number of I, and E, all of one type.
+        - ``"IOB1"``: a chunk begins with I; B only follows a chunk of the same type.
+        - pairs of labels ``(a, b)`` where ``b`` must not follow ``a``.
+
+    Examples
+    --------
+    >>> forbidden_transitions(["B", "I", "O"], "BIO").pairs.astype(int)
+    array([[0, 0, 0],
+           [0, 0, 0],
+           [0, 1, 0]])
+    """
+    if not isinstance(rule, str):
+        return _forbidden_pairs(names, rule)
+    checks.one_of("forbidden transitions", rule, SCHEMES)
+    tags = [_scheme_tag(name, rule) for name in names]
+    outside = ("O", "")
+    pairs = np.array([[not _may_follow(a, b, rule) for b in tags] for a in tags], np.bool_)
+    starts = np.array([not _may_follow(outside, tag, rule) for tag in tags], np.bool_)
+    ends = np.array([not _may_follow(tag, outside, rule) for tag in tags], np.bool_)
+    return Forbidden(pairs.reshape(len(tags), len(tags)), starts, ends)
+
+
+def chunk_tag(name: Hashable) -> tuple[str, str]:
+    """Split a label such as ``B-NP`` into its tag and its type, which a bare ``B`` lacks."""
+    tag, _, kind = str(name).partition("-")
+    return tag, kind
+
+
+def offsets_of(lengths: Iterable[int]) -> Ints:
+    """Return where each of many consecutive sequences begins, and where the last one ends."""
+    listed = list(lengths)
+    offsets = np.zeros(len(listed) + 1, np.int64)
+    np.cumsum(listed, out=offsets[1:])
+    return offsets
+
+
+def check_lengths(offsets: Ints, label_offsets: Ints) -> None:
+    """Refuse labels that are not as many as tokens, sequence by sequence, and empty sequences."""
+    n, n_labels = len(offsets) - 1, len(label_offsets) - 1
+    if n != n_labels:
+        raise ArgumentError(
+            f"X has {n} sequences and Y has {n_labels}; every sequence needs its own labels"
+        )
+    lengths, label_lengths = np.diff(offsets), np.diff(label_offsets)
+    wrong = np.flatnonzero((lengths != label_lengths) | (lengths == 0))
+    if len(wrong) == 0:
+        return
+    i = int(wrong[0])
+    if lengths[i] == label_lengths[i]:
+        raise ArgumentError(f"sequence {i} is empty; leave it out of X and Y")
+    raise ArgumentError(
+        f"sequence {i} has {lengths[i]} tokens in X and {label_lengths[i]} labels in Y; "
+        f"every token needs one label, None or -1 if it is not known"
+    )
+
+
+def locate(offsets: Ints, place: int) -> tuple[int, int]:
+    """Return which sequence a place of the flat array is in, and where in it."""
+    sequence = int(np.searchsorted(offsets, place, side="right")) - 1
+    return sequence, place - int(offsets[sequence])
+
+
+# ---- labels ------------------------------------------------------------------------------
+
+
+def _flat(sequences: Iterable[Any]) -> NDArray[Any] | list[Any]:
+    """Return all labels: as an array if they are whole numbers, else as a list."""
+    given = [y.ravel() if isinstance(y, np.ndarray) else y for y in sequences]
+    if given and all(isinstance(y, np.ndarray) and y.dtype.kind in "iu" for y in given):
+        return np.concatenate(given).astype(np.int64)
+    for i, y in enumerate(given):
+        if not isinstance(y, Iterable):
+            raise ArgumentError(
+                f"entry {i} of Y is {y!r}, but must be the labels of a whole sequence; "
+                f"Y is a list of such sequences"
+            )
+    flat = list(chain.from_iterable(y.tolist() if isinstance(y, np.ndarray) else y for y in given))
+    types = set(map(type, flat))
+    if types and all(issubclass(t, int | np.integer) and t is not bool for t in types):
+        return np.array(flat, np.int64)
+    return flat
+
+
+def _hashable(labels: list[Any]) -> list[Any]:
+    try:
+        set(labels)
+    except TypeError:
+        bad = next(label for label in labels if not isinstance(label, Hashable))
+        raise ArgumentError(
+            f"{bad!r} cannot be a label, since it is not hashable; Y must be a list of "
+            f"sequences of labels"
+        ) from None
+    return labels
+
+
+def _hidden(label: Any) -> bool:
+    return label is None or (isinstance(label, int | np.integer) and label == HIDDEN)
+
+
+def _sorted(names: Iterable[Any]) -> list[Any]:
+    listed = list(names)
+    try:
+        return sorted(listed)
+    except TypeError:  # labels of different types have no order of their own
+        return sorted(listed, key=lambda name: (type(name).__name__, repr(name)))
+
+
+def _some(names: NDArray[Any], most: int = 20) -> str:
+    shown = ", ".join(map(repr, names[:most].tolist()))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+# ---- schemes -----------------------------------------------------------------------------
+
+
+def _scheme_tag(name: Hashable, scheme: str) -> tuple[str, str]:
+    tag = chunk_tag(name)
+    if tag[0] not in [*scheme.rstrip("1")] or (tag[0] == "O" and tag[1]):
+        raise ArgumentError(
+            f"label {name!r} does not fit the scheme {scheme}, whose labels are "
+            f"O and {', '.join(f'{c}-TYPE' for c in sorted(set(scheme) - set('O1')))}"
+        )
+    return tag
+
+
+def _may_follow(a: tuple[str, str], b: tuple[str, str], scheme: str) -> bool:
+    """Whether tag `b` may come right after tag `a`; outside a sequence both are O."""
+    same = a[1] == b[1]
+    if scheme == "IOB1":
+        return b[0] != "B" or (a[0] in "BI" and same)
+    inside = b[0] in "IE"  # b goes on with a chunk
+    if scheme == "BIO":
+        return not inside or (a[0] in "BI" and same)
+    return inside == (a[0] in "BI") and (not inside or same)
+
+
+def _forbidden_pairs(
+    names: Sequence[Hashable], pairs: Iterable[tuple[Hashable, Hashable]]
+) -> Forbidden:
+    index = {name: number for number, name in enumerate(names)}
+    table = np.zeros((len(names), len(names)), np.bool_)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ArgumentError(
+                f"{pair!r} is not a pair of labels (a, b), where b must not follow a"
+            )
+        for name in pair:
+            if name not in index:
+                raise ArgumentError(
+                    f"the forbidden pair {tuple(pair)!r} names {name!r}, which is not a label; "
+                    f"the labels are {_some(np.array(list(names), object))}"
+                )
+        table[index[pair[0]], index[pair[1]]] = True
+    none = np.zeros(len(names), np.bool_)
+    return Forbidden(table, none, none.copy())

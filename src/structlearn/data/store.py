@@ -1,0 +1,113 @@
+"""Arrays and plain facts in one file: safetensors with JSON, so that loading runs no code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn.common.errors import ArgumentError, FormatError
+from structlearn.data.files import PathLike, replacing
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def write(
+    path: PathLike, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], schema: str
+) -> None:
+    """Write arrays and facts; others see the old file or the whole new one.
+
+    Parameters
+    ----------
+    arrays
+        Numbers or truth values, of any shape.
+    meta
+        What JSON can say; numpy's scalars and arrays become numbers and lists.
+    schema
+        What kind of file this is and how it is laid out, as in ``"structlearn.model/1"``.
+    """
+    from safetensors.numpy import save_file
+
+    _split(schema)
+    plain = {name: _plain(name, array) for name, array in arrays.items()}
+    facts = {"schema": schema, "meta": json.dumps(dict(meta), default=_listed)}
+    with replacing(path) as file:
+        save_file(plain, file.name, metadata=facts)
+
+
+def read(path: PathLike, schema: str) -> tuple[Arrays, dict[str, Any]]:
+    """Return the arrays and facts that `write` has put into a file.
+
+    A file of an older version is returned as it is; the entry ``"schema"`` of the facts tells
+    what it was written as.
+
+    Raises
+    ------
+    FormatError
+        The file is cut short, foreign, of another kind or from a newer version.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    with open(path, "rb"):  # a missing or closed file is reported under its own name
+        pass
+    try:
+        with safe_open(path, framework="numpy") as file:
+            facts = file.metadata() or {}
+            _check(path, facts.get("schema", ""), schema)
+            arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as reason:
+        raise FormatError(
+            f"{path}: the file is cut short or was not written by structlearn ({reason}); "
+            f"give a file of kind {schema}"
+        ) from None
+    return arrays, _facts(path, facts)
+
+
+def _facts(path: PathLike, facts: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        meta = json.loads(facts["meta"])
+    except (KeyError, json.JSONDecodeError):
+        meta = None
+    if not isinstance(meta, dict):
+        raise FormatError(f"{path}: the file's facts are damaged; write it anew")
+    return meta | {"schema": facts["schema"]}
+
+
+def _check(path: PathLike, found: str, wanted: str) -> None:
+    """See that a file of schema `found` can be read as `wanted`."""
+    kind, version = _split(wanted)
+    given, _, number = found.rpartition("/")
+    if given != kind or not number.isdecimal():
+        what = f"is of kind {found!r}" if found else "was not written by structlearn"
+        raise FormatError(f"{path}: the file {what}, but one of kind {wanted!r} is needed")
+    if int(number) > version:
+        raise FormatError(
+            f"{path}: the file was written as {found!r} by a newer structlearn, and this one "
+            f"reads up to {wanted!r}; upgrade structlearn"
+        )
+
+
+def _split(schema: str) -> tuple[str, int]:
+    kind, _, version = schema.rpartition("/")
+    if not kind or not version.isdecimal():
+        raise ArgumentError(f"schema={schema!r} must be a name and a version, as in 'model/1'")
+    return kind, int(version)
+
+
+def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind not in "fiub":
+        raise ArgumentError(
+            f"the array {name!r} has the type {array.dtype}; only numbers and truth values can "
+            f"be stored"
+        )
+    return np.asarray(array, order="C")
+
+
+def _listed(value: Any) -> Any:
+    """Turn what numpy made into what JSON knows."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")

@@ -1,0 +1,176 @@
+"""Features that users write per token, as dictionaries or lists of strings, to sparse rows.
+
+A token is a dictionary, where ``{"word": "york"}`` is the attribute ``word=york``, and a number
+or bool is the value of the attribute with that name; or it is a list (or set, or tuple) of
+attributes, each of value 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn.common import checks
+from structlearn.common.checks import Floats, Ints
+from structlearn.common.errors import ArgumentError, FormatError
+from structlearn.data.labels import offsets_of
+from structlearn.data.rows import Rows, binary_if_ones
+from structlearn.data.strings import Index, Strings
+
+_LISTS = {list, tuple, set, frozenset}
+
+Sentences = Iterable[Iterable[Any]]
+
+
+class Vocabulary:
+    """Attributes of tokens, numbered in order of appearance.
+
+    Examples
+    --------
+    >>> sentences = [[{"word": "new", "length": 3}, {"word": "york", "capital": True}]]
+    >>> vocabulary = Vocabulary()
+    >>> vocabulary.fit_transform(sentences).values
+    array([1., 3., 1., 1.])
+    >>> vocabulary.names
+    ['word=new', 'length', 'word=york', 'capital']
+    >>> vocabulary.transform([[["word=york", "word=old"]]]).columns
+    array([2], dtype=int32)
+    """
+
+    def __init__(self) -> None:
+        self._strings = Strings.of([])
+
+    def __len__(self) -> int:
+        return len(self._strings)
+
+    @property
+    def names(self) -> list[str]:
+        """Every attribute, by number."""
+        return self._strings.list()
+
+    def fit(self, sentences: Sentences, min_count: int = 1) -> Vocabulary:
+        """Learn the attributes of all tokens that occur at least `min_count` times."""
+        self.fit_transform(sentences, min_count)
+        return self
+
+    def fit_transform(self, sentences: Sentences, min_count: int = 1) -> Rows:
+        """Learn attributes as `fit` does, and return the rows of the same tokens with them."""
+        checks.whole("min_count", min_count, low=1)
+        entries = _entries(sentences)
+        strings, numbers = entries.names.distinct()
+        keep = np.bincount(numbers, minlength=len(strings)) >= min_count
+        self._strings = strings.take(keep)
+        renumbered = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
+        return _rows(entries, renumbered[numbers], len(self))
+
+    def transform(self, sentences: Sentences, n_jobs: int | None = None) -> Rows:
+        """Return one row per token; attributes that were not learned are left out."""
+        entries = _entries(sentences)
+        return _rows(entries, self._strings.find(entries.names, n_jobs), len(self))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return everything as arrays, for `from_state`."""
+        return {"text": self._strings.text, "offsets": self._strings.offsets}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Vocabulary:
+        """Build a vocabulary again from the arrays of `state`."""
+        if not {"text", "offsets"} <= set(state):
+            raise FormatError("a vocabulary needs the arrays text and offsets")
+        new = cls()
+        new._strings = Strings(state["text"], state["offsets"])
+        return new
+
+
+class _Entries(NamedTuple):
+    """Names of all tokens' attributes, their values (empty if all are 1), and their borders."""
+
+    offsets: Ints
+    names: Strings
+    values: Floats
+
+
+def _entries(sentences: Sentences) -> _Entries:
+    """Collect the attributes of all tokens.
+
+    Trouble is looked for again, token by token, only once there is some.
+    """
+    try:
+        return _quick_entries(sentences)
+    except (TypeError, ValueError, OverflowError):
+        _blame(sentences)
+        raise
+
+
+def _quick_entries(sentences: Sentences) -> _Entries:
+    tokens = list(chain.from_iterable(sentences))
+    types = set(map(type, tokens))
+    if any(issubclass(kind, str | bytes) for kind in types):
+        raise TypeError
+    if not types <= {dict, *_LISTS}:
+        tokens = [t if isinstance(t, Mapping) else list(t) for t in tokens]
+    offsets = offsets_of(map(len, tokens))
+    if types <= _LISTS:
+        return _Entries(offsets, Strings.of(list(chain.from_iterable(tokens))), np.empty(0))
+    items = [
+        *chain.from_iterable(t.items() if isinstance(t, Mapping) else _ones(t) for t in tokens)
+    ]
+    names = [f"{name}={value}" if isinstance(value, str) else name for name, value in items]
+    values = np.array([1.0 if isinstance(value, str) else value for _, value in items], np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError
+    return _Entries(offsets, Strings.of(names), values)
+
+
+def _ones(attributes: Iterable[str]) -> Iterable[tuple[str, float]]:
+    return ((attribute, 1.0) for attribute in attributes)
+
+
+def _rows(entries: _Entries, columns: Index, n_columns: int) -> Rows:
+    """Return the rows of all entries that are known and not zero."""
+    offsets, _, values = entries
+    keep = columns >= 0
+    if len(values):
+        keep &= values != 0
+        values = values[keep]
+    if not keep.all():
+        offsets = np.append(0, np.cumsum(keep))[offsets]
+        columns = columns[keep]
+    return binary_if_ones(Rows(offsets, columns, values, n_columns))
+
+
+def _blame(sentences: Sentences) -> None:
+    """Raise the error that names the first bad sentence or token."""
+    for s, sentence in enumerate(sentences):
+        if isinstance(sentence, str | bytes) or not isinstance(sentence, Iterable):
+            raise ArgumentError(f"sentence {s} is {sentence!r}, but must be a list of tokens")
+        for t, token in enumerate(sentence):
+            trouble = _trouble(token)
+            if trouble:
+                raise ArgumentError(f"token {t} of sentence {s}: {trouble}")
+
+
+def _trouble(token: Any) -> str:
+    if isinstance(token, str | bytes) or not isinstance(token, Iterable):
+        return f"{token!r} must be a dictionary or a list of attributes"
+    names = list(token)
+    bad = [name for name in names if not isinstance(name, str)]
+    if bad:
+        return f"the attribute {bad[0]!r} must be a string"
+    values = token.items() if isinstance(token, Mapping) else ()
+    for name, value in values:
+        if not (isinstance(value, str) or _finite(value)):
+            return f"{name} is {value!r}, but must be a string, a finite number or a bool"
+    return ""
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except (TypeError, OverflowError):
+        return False

@@ -1,0 +1,112 @@
+"""From tables to labels: what estimators predict with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structlearn.common.checks import Floats, Ints
+from structlearn.common.errors import QueryError
+from structlearn.graph.batch import Graphs, Sequences
+from structlearn.graph.condition import condition
+from structlearn.graph.wiring import HIDDEN
+from structlearn.inference.base import Options, Problem, Result
+from structlearn.inference.chain_batch import Chains
+from structlearn.inference.pick import pick
+from structlearn.model.model import Tables
+from structlearn.objective.graph_world import spread_out
+from structlearn.objective.sequence_world import SequenceWorld
+
+#: Inference by the names that estimators use.
+METHODS = {"auto": "auto", "exact": "junction_tree", "bp": "bp"}
+
+
+def best(
+    structure: Sequences | Graphs,
+    tables: Tables,
+    eps_h: float,
+    options: Options,
+    method: str = "auto",
+) -> Ints:
+    r"""Labels of the outputs, hidden variables summed out at temperature `eps_h`.
+
+    .. math:: \hat y = \arg\max_y \epsilon_h \log \sum_h \exp(\theta(y, h) / \epsilon_h)
+
+    Hidden variables get -1.
+    """
+    if isinstance(structure, Sequences):
+        return _chains(structure, tables, options.n_jobs).best()[1]
+    problem = _problem(structure, tables, 0.0, eps_h)
+    labels = _run(problem, "marginal_map", options, method).labels
+    assert labels is not None
+    return np.where(problem.hidden, -1, labels)
+
+
+def joint(
+    structure: Sequences | Graphs, tables: Tables, options: Options, method: str = "auto"
+) -> Ints:
+    """Best labels of outputs and hidden variables together."""
+    if isinstance(structure, Sequences):
+        return _chains(structure, tables, options.n_jobs).best()[1]
+    labels = _run(_problem(structure, tables, 0.0, 0.0), "map", options, method).labels
+    assert labels is not None
+    return labels
+
+
+def hidden_given(
+    graphs: Graphs, tables: Tables, labels: Ints, options: Options, method: str = "auto"
+) -> Ints:
+    """Best hidden variables given the labels of the outputs; outputs keep their labels."""
+    whole = _problem(graphs, tables, 0.0, 0.0)
+    fixed = np.where(whole.hidden, -1, labels)
+    small = condition(whole.wiring, whole.potentials, fixed)
+    out = labels.copy()
+    if small.wiring.n_variables:
+        problem = Problem(small.wiring, small.potentials, 0.0, 0.0)
+        found = _run(problem, "map", options, method).labels
+        assert found is not None
+        out[small.variables] = found
+    return out
+
+
+def marginals(
+    structure: Sequences | Graphs, tables: Tables, options: Options, method: str = "auto"
+) -> Floats:
+    """Probabilities of the states of every variable, at temperature 1: (variables, most states)."""
+    if isinstance(structure, Sequences):
+        return _chains(structure, tables, options.n_jobs).marginals()[1]
+    problem = _problem(structure, tables, 1.0, 1.0)
+    beliefs = _run(problem, "marginals", options, method).beliefs
+    assert beliefs is not None
+    cards = problem.wiring.cards
+    out = np.zeros((len(cards), int(cards.max(initial=1))))
+    out[np.arange(out.shape[1]) < cards[:, None]] = beliefs
+    return out
+
+
+def k_best(
+    structure: Sequences | Graphs, tables: Tables, k: int, options: Options
+) -> tuple[Floats, Ints]:
+    """Scores (examples, k) and labels (k, variables) of the best labellings of sequences."""
+    if not isinstance(structure, Sequences):
+        raise QueryError(
+            "the k best labellings are found for sequences without hidden variables only; "
+            "use predict, or predict_marginals to see alternatives"
+        )
+    return _chains(structure, tables, options.n_jobs).k_best(k)
+
+
+def _chains(sequences: Sequences, tables: Tables, n_jobs: int | None) -> Chains:
+    return SequenceWorld(sequences, 1.0, None, n_jobs).chains(tables)
+
+
+def _problem(graphs: Graphs, tables: Tables, eps_y: float, eps_h: float) -> Problem:
+    potentials = spread_out(graphs, tables)
+    if graphs.bars is not None:
+        potentials += graphs.bars
+    return Problem(graphs.wiring, potentials, eps_y, eps_h)
+
+
+def _run(problem: Problem, query: str, options: Options, method: str) -> Result:
+    if query == "marginal_map" and not (problem.wiring.roles == HIDDEN).any():
+        query = "map"
+    return pick(problem, query, METHODS[method], options).run(problem, query, options)

@@ -1,0 +1,163 @@
+"""Features of nodes as users give them: arrays, sparse matrices, tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from structlearn.common.checks import Floats, Ints
+from structlearn.common.errors import ArgumentError
+from structlearn.data.rows import Rows, from_csr
+from structlearn.data.tokens import Vocabulary
+from structlearn.graph.wiring import offsets
+from structlearn.model.features import Features, Sparse
+
+
+class Nodes(Protocol):
+    """Reads the features of the nodes of many examples, as it learnt from the first."""
+
+    def read(self, parts: Any) -> tuple[Features, Ints]:
+        """Features of all nodes, and where the nodes of every example begin."""
+        ...
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        ...
+
+
+@dataclass(frozen=True)
+class ArrayNodes:
+    """One array (nodes, width) per example; `intercept` adds a feature that is always 1."""
+
+    width: int
+    intercept: bool
+
+    def read(self, parts: Any) -> tuple[Features, Ints]:
+        """Put all arrays into one."""
+        arrays = [self._checked(part, i) for i, part in enumerate(parts)]
+        starts = offsets(np.array([len(array) for array in arrays], np.int64))
+        out = np.ones((int(starts[-1]), self.width + self.intercept))
+        for array, start, stop in zip(arrays, starts, starts[1:], strict=False):
+            out[start:stop, : self.width] = array
+        return _finite(out, starts), starts
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        return _numbered(self.width, self.intercept)
+
+    def _checked(self, part: Any, i: int) -> Floats:
+        array = np.asarray(part)
+        if array.dtype.kind not in "fiub" or array.ndim != 2 or array.shape[1] != self.width:
+            raise ArgumentError(
+                f"example {i} has features of shape {array.shape} and type {array.dtype}; "
+                f"it must be an array of numbers of shape (nodes, {self.width}) as in training"
+            )
+        return array
+
+
+@dataclass(frozen=True)
+class SparseNodes:
+    """One SciPy sparse matrix (nodes, width) per example."""
+
+    width: int
+    intercept: bool
+
+    def read(self, parts: Any) -> tuple[Features, Ints]:
+        """Stack all matrices."""
+        from scipy.sparse import vstack
+
+        for i, part in enumerate(parts):
+            if not hasattr(part, "tocsr") or part.shape[1] != self.width:
+                raise ArgumentError(
+                    f"example {i} is {_described(part)}; it must be a SciPy sparse matrix of shape "
+                    f"(nodes, {self.width}) as in training"
+                )
+        starts = offsets(np.array([part.shape[0] for part in parts], np.int64))
+        rows = from_csr(vstack(parts, format="csr"))
+        return Sparse(with_constant(rows) if self.intercept else rows), starts
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        return _numbered(self.width, self.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenNodes:
+    """One list of tokens per example, each a mapping or some strings."""
+
+    vocabulary: Vocabulary
+    intercept: bool
+
+    def read(self, parts: Any) -> tuple[Features, Ints]:
+        """Look up all attributes; those never seen in training are left out."""
+        return self.wrap(self.vocabulary.transform(parts), parts)
+
+    def wrap(self, rows: Rows, parts: Any) -> tuple[Features, Ints]:
+        """Features and borders of rows already looked up."""
+        starts = offsets(np.array([len(part) for part in parts], np.int64))
+        return Sparse(with_constant(rows) if self.intercept else rows), starts
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        return [*self.vocabulary.names, *["intercept"][: self.intercept]]
+
+
+def learn_nodes(parts: Any, intercept: bool) -> tuple[Nodes, Features, Ints]:
+    """Return the reader that fits the first example, and what it reads."""
+    if len(parts) == 0:
+        raise ArgumentError("X is empty; at least one example is needed")
+    nodes: Nodes
+    first = parts[0]
+    if hasattr(first, "tocsr"):
+        nodes = SparseNodes(int(first.shape[1]), intercept)
+    elif isinstance(first, np.ndarray) or _numeric(first):
+        array = np.asarray(first)
+        if array.ndim != 2:
+            raise ArgumentError(
+                f"the first example has shape {array.shape}; it must be (nodes, features)"
+            )
+        nodes = ArrayNodes(array.shape[1], intercept)
+    else:
+        vocabulary = Vocabulary()
+        rows = vocabulary.fit_transform(parts)
+        tokens = TokenNodes(vocabulary, intercept)
+        return tokens, *tokens.wrap(rows, parts)
+    return nodes, *nodes.read(parts)
+
+
+def with_constant(rows: Rows) -> Rows:
+    """Give every row one more entry, 1, in a new last column."""
+    ends = rows.offsets[1:]
+    values = rows.values if not len(rows.values) else np.insert(rows.values, ends, 1.0)
+    columns = np.insert(rows.columns, ends, np.int32(rows.n_columns))
+    return Rows(rows.offsets + np.arange(len(ends) + 1), columns, values, rows.n_columns + 1)
+
+
+def _numeric(part: Any) -> bool:
+    """Whether a list of lists holds numbers, as opposed to tokens."""
+    try:
+        return bool(np.asarray(part).dtype.kind in "fiub")
+    except ValueError:  # ragged
+        return False
+
+
+def _finite(array: Floats, starts: Ints) -> Floats:
+    if np.isfinite(array).all():
+        return array
+    row, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    example = int(np.searchsorted(starts, row, side="right")) - 1
+    raise ArgumentError(
+        f"X contains {array[row, column]}: feature {column} of node {row - starts[example]} of "
+        f"example {example}; NaN and infinity are not allowed: drop or replace them"
+    )
+
+
+def _described(part: Any) -> str:
+    shape = f" of shape {part.shape}" if hasattr(part, "shape") else ""
+    return f"a {type(part).__name__}{shape}"
+
+
+def _numbered(width: int, intercept: bool) -> list[str]:
+    return [f"x{i}" for i in range(width)] + ["intercept"][:intercept]

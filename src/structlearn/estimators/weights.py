@@ -1,0 +1,67 @@
+"""How much examples count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from structlearn.common.checks import Floats
+from structlearn.common.errors import ArgumentError
+from structlearn.objective.examples import Examples
+
+
+def sample_weights(given: Any, n: int) -> Floats:
+    """Return one weight per example, all 1 if none are given."""
+    if given is None:
+        return np.ones(n)
+    weights = np.asarray(given, dtype=np.float64)
+    weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
+    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ArgumentError(
+            f"sample_weight of shape {weights.shape} was given for {n} examples; it must hold one "
+            f"finite number of at least 0 for each"
+        )
+    return weights
+
+
+def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:
+    """Weight of every example: the mean weight of the classes of its labelled variables.
+
+    Parameters
+    ----------
+    given
+        None for all 1, a mapping from class to weight (1 for classes that it does not name), or
+        "balanced": inversely proportional to how often each class occurs.
+    classes
+        Label of every state.
+    """
+    if given is None:
+        return np.ones(examples.n_examples)
+    labels, borders = examples.labels, examples.structure.variables
+    known = labels >= 0
+    each = np.where(known, _by_state(given, classes, labels[known])[labels], 0.0)
+    count = np.add.reduceat(known, borders[:-1]).clip(1)
+    return np.add.reduceat(each, borders[:-1]) / count
+
+
+def _by_state(given: Any, classes: Any, labels: Any) -> Floats:
+    n = len(classes)
+    if isinstance(given, str) and given == "balanced":
+        count = np.bincount(labels, minlength=n)
+        return len(labels) / (n * np.maximum(count, 1))
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"class_weight={given!r} must be None, 'balanced', or a mapping from class to weight"
+        )
+    names = list(classes)
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ArgumentError(
+            f"class_weight names {unknown[0]!r}, which is no class; the classes are {names}"
+        )
+    weights = np.array([float(given.get(name, 1.0)) for name in names])
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ArgumentError("class_weight must hold finite numbers of at least 0")
+    return weights

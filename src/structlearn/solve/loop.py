@@ -1,0 +1,255 @@
+"""The one loop: stopping, history, callbacks, progress, checkpoints, interrupts."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn.common import checks
+from structlearn.common.checks import Floats
+from structlearn.common.errors import ArgumentError
+from structlearn.common.random import generator
+from structlearn.common.watch import Watch
+from structlearn.data.files import PathLike
+from structlearn.inference.base import EARLY
+from structlearn.objective.base import Objective
+from structlearn.solve.base import Report, Solver, State, answer
+from structlearn.solve.checkpoint import Checkpoint, Snapshot, load, save
+from structlearn.solve.history import History
+
+
+class Event(NamedTuple):
+    """What a callback is told after every iteration."""
+
+    iteration: int
+    value: float
+    gap: float
+    slope: float
+    weights: Floats  #: read-only and only of this moment: copy them to keep them
+    history: History
+
+
+#: Called after every iteration; True ends the run.
+Callback = Callable[[Event], bool | None]
+
+
+class Fit(NamedTuple):
+    """What a run returns."""
+
+    weights: Floats
+    value: float  #: the objective at `weights`; NaN if an interrupt left no time to find it
+    history: History
+    status: str  #: how it went, in one sentence
+    n_iter: int
+    converged: bool
+    ended: str  #: "done", "limit", "time" or "interrupted"
+
+
+def run(
+    solver: Solver,
+    objective: Objective,
+    weights: Floats,
+    *,
+    max_iter: int = 100,
+    tol: float | None = 1e-5,
+    patience: int = 5,
+    rng: np.random.Generator | None = None,
+    callbacks: Iterable[Callback] = (),
+    watch: Watch | None = None,
+    checkpoint: Checkpoint | PathLike | None = None,
+) -> Fit:
+    r"""Repeat the steps of a solver until they no longer help.
+
+    A run has converged when the solver says so, or when one of these falls below `tol` times the
+    value :math:`F`, of which a step may report any: the duality gap; the slope
+    :math:`\|\nabla F\| \max(1, \|w\|)`; the decrease of the best value over the last `patience`
+    iterations.
+
+    The answer is the best of all weights where the solver knows their values, else those of the
+    last step. An interrupt from the keyboard ends the run and keeps that answer.
+
+    Parameters
+    ----------
+    solver
+        Takes the steps.
+    objective
+        What to minimise.
+    weights
+        Where to begin; they are not changed.
+    max_iter
+        Limit on the number of iterations, those before a restart included.
+    tol
+        Relative tolerance; None never stops early.
+    patience
+        Number of iterations that must have brought next to nothing.
+    rng
+        Source of everything random; a fresh one if None.
+    callbacks
+        Called with an `Event` after every iteration; one that returns True ends the run.
+    watch
+        Time limit and progress.
+    checkpoint
+        Where (and how often) the run is saved, and continued from if the file exists. The result is
+        then the same, bit for bit, as that of a run that was never stopped.
+    """
+    if why := solver.refuses(objective):
+        raise ArgumentError(f"solver={solver.name!r}: {why}")
+    checks.whole("max_iter", max_iter, low=1)
+    checks.whole("patience", patience, low=1)
+    if tol is not None:
+        checks.number("tol", tol, low=0.0)
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    start = _checked(weights, objective.n_weights)
+    loop = _Loop(
+        solver, objective, start, generator(rng), tol, patience, tuple(callbacks), checkpoint
+    )
+    return loop.run(max_iter, watch or Watch())
+
+
+def _checked(weights: Floats, n_weights: int) -> Floats:
+    given = np.array(weights, np.float64)
+    if given.shape != (n_weights,):
+        raise ArgumentError(
+            f"weights of shape {given.shape} were given to start from, but the objective has "
+            f"{n_weights} weights"
+        )
+    if not np.isfinite(given).all():
+        raise ArgumentError("the weights to start from must be finite; some are NaN or infinite")
+    return given
+
+
+@dataclass
+class _Loop:
+    """One run under way."""
+
+    solver: Solver
+    objective: Objective
+    best: Floats  # weights of the answer
+    rng: np.random.Generator
+    tol: float | None
+    patience: int
+    callbacks: tuple[Callback, ...]
+    checkpoint: Checkpoint | None
+    value: float = math.inf  # what `best` is worth
+    state: State | None = None
+    report: Report = field(default_factory=Report)
+    history: History = field(default_factory=History)
+    iteration: int = 0
+    begun: float = field(default_factory=time.monotonic)
+    saved: float = field(default_factory=time.monotonic)
+    stop: str = ""  # why a run ends that has not converged
+
+    def run(self, max_iter: int, watch: Watch) -> Fit:
+        """Go on from the checkpoint or begin, and step until something ends it."""
+        self.restore()
+        ended = "done"
+        if not self.why():
+            ended = watch.repeat(self.step, max(max_iter - self.iteration, 0), self.words)
+        if ended != "interrupted" and self.state is not None:
+            self.save()
+        return self.fit(ended, max_iter)
+
+    def step(self) -> bool:
+        """Take one step and tell everybody; True if there is no reason for another."""
+        state = self.begin() if self.state is None else self.state
+        self.record(self.solver.step(self.objective, state), self.iteration + 1)
+        self.call(state)
+        if self.checkpoint and self.checkpoint.due(self.iteration, time.monotonic() - self.saved):
+            self.save()
+        return self.why() != ""
+
+    def begin(self) -> State:
+        """Start the solver."""
+        self.state = self.solver.start(self.objective, self.best.copy(), self.rng)
+        if "value" in self.state:
+            self.record(Report(value=float(self.state["value"])), 0)
+        return self.state
+
+    def record(self, report: Report, iteration: int) -> None:
+        """Note what a step has told, and keep its weights if they are better."""
+        assert self.state is not None
+        weights = answer(self.state)
+        if not np.isfinite(weights).all():
+            self.stop = "diverged: weights grew out of bounds; take smaller steps"
+        elif not report.exact or math.isnan(report.value):
+            self.best, self.value = weights.copy(), math.inf
+        elif report.value <= self.value:
+            self.best, self.value = weights.copy(), report.value
+        self.report, self.iteration = report, iteration
+        self.history.add(iteration, time.monotonic() - self.begun, report)
+
+    def call(self, state: State) -> None:
+        """Tell the callbacks."""
+        if not self.callbacks:
+            return
+        weights = answer(state).view()
+        weights.flags.writeable = False
+        report = self.report
+        event = Event(self.iteration, report.value, report.gap, report.slope, weights, self.history)
+        for callback in self.callbacks:
+            if callback(event) is True:
+                self.stop = self.stop or "stopped by a callback"
+
+    def why(self) -> str:
+        """Say why the run is over; empty if it is not."""
+        if self.stop or self.report.done:
+            return self.stop or self.report.words or "the solver is done"
+        if self.tol is None or self.iteration == 0:
+            return ""
+        norm = float(np.linalg.norm(self.best))
+        return arrived(self.report, self.history, norm, self.tol, self.patience)
+
+    def words(self) -> str:
+        """Say how far the run is."""
+        known = not math.isnan(self.report.value)
+        return f"iteration {self.iteration}" + (f", {self.report.value:.6g}" if known else "")
+
+    def save(self) -> None:
+        """Write the checkpoint, if there is one."""
+        if self.checkpoint is None or self.state is None:
+            return
+        snapshot = Snapshot(
+            self.state, self.best, self.value, self.report, self.history, self.iteration
+        )
+        save(self.checkpoint, self.solver, self.objective, snapshot, self.rng)
+        self.saved = time.monotonic()
+
+    def restore(self) -> None:
+        """Take over what the checkpoint holds, if it exists."""
+        found = self.checkpoint and load(self.checkpoint, self.solver, self.objective, self.rng)
+        if found:
+            self.state, self.best, self.value, self.report, self.history, self.iteration = found
+            if len(self.history):
+                self.begun -= float(self.history.seconds[-1])
+
+    def fit(self, ended: str, max_iter: int) -> Fit:
+        """Pack up."""
+        value = self.value
+        if not math.isfinite(value):
+            value = math.nan if ended == "interrupted" else self.objective.value(self.best)
+        why = self.why()
+        if ended in EARLY:
+            status = f"{EARLY[ended]} after {self.iteration} iterations; the best weights count"
+        else:
+            status = why or f"stopped at max_iter={max_iter} before reaching tol={self.tol}"
+        converged = ended == "done" and not self.stop and not self.report.stuck
+        return Fit(self.best, value, self.history, status, self.iteration, converged, ended)
+
+
+def arrived(report: Report, history: History, norm: float, tol: float, patience: int) -> str:
+    """Say by which sign of those a step reports a run has converged; empty if by none."""
+    known = not math.isnan(report.value)
+    scale = tol * abs(report.value) if known else tol
+    if report.gap <= scale:
+        return f"converged: the duality gap is below tol={tol:g}"
+    if report.slope * max(1.0, norm) <= scale:
+        return f"converged: the slope is below tol={tol:g}"
+    if known and history.best(patience) - history.best() <= tol * abs(history.best()):
+        return f"converged: {patience} iterations gained less than tol={tol:g}"
+    return ""

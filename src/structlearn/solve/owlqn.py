@@ -1,0 +1,57 @@
+"""Quasi-Newton steps for penalties with an L1 part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from structlearn.common.checks import Floats
+from structlearn.objective.base import Objective
+from structlearn.solve.base import lasso
+from structlearn.solve.lbfgs import Lbfgs
+from structlearn.solve.search import Point, backtrack
+
+
+@dataclass(frozen=True)
+class Owlqn(Lbfgs):
+    r"""OWL-QN: L-BFGS that keeps within one orthant per step, where an L1 penalty is linear.
+
+    The slope gives way to the sub-gradient of least norm: with the slope :math:`g` of the smooth
+    part and the factors :math:`\lambda` of the absolute values,
+
+    .. math:: \tilde g_i = \begin{cases} g_i + \lambda_i \operatorname{sign} w_i & w_i \ne 0 \\
+              \operatorname{sign}(g_i) \max(|g_i| - \lambda_i, 0) & w_i = 0 \end{cases}
+
+    The direction is cut to the signs of :math:`-\tilde g`, and weights that would change their
+    sign become 0. With a smooth penalty it is L-BFGS with a simpler search.
+
+    References
+    ----------
+    G. Andrew and J. Gao, "Scalable training of L1-regularized log-linear models", 2007.
+    """
+
+    name: ClassVar[str] = "owlqn"
+
+    def refuses(self, objective: Objective) -> str:
+        """Refuse nothing: every penalty has squares, absolute values or both."""
+        return ""
+
+    def _downhill(self, objective: Objective, point: Point) -> Floats:
+        weights, slope = point.weights, point.slope
+        at_zero = -objective.penalty.prox(-slope, 1.0)
+        beside = slope + lasso(objective.penalty, len(weights)) * np.sign(weights)
+        return np.where(weights == 0.0, at_zero, beside)
+
+    def _search(
+        self, objective: Objective, start: Point, downhill: Floats, direction: Floats, first: float
+    ) -> Point | None:
+        aligned = np.where(direction * downhill < 0.0, direction, 0.0)
+        orthant = np.where(start.weights != 0.0, np.sign(start.weights), -np.sign(downhill))
+
+        def move(length: float) -> Floats:
+            moved = start.weights + length * aligned
+            return np.where(moved * orthant > 0.0, moved, 0.0)
+
+        return backtrack(objective, start, downhill, move, first)
