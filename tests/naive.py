@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 
@@ -220,3 +221,109 @@ def tied_down(rng, graph):
     for v in np.setdiff1d(np.arange(graph.n_variables), graph.wiring.scopes):
         graph.add_factor([int(v)], rng.normal(size=graph.cards[v]))
     return graph
+
+
+# ---- text --------------------------------------------------------------------------------
+
+
+def column_lines(data):
+    """Sentences of a column file, each a list of rows of cells."""
+    sentences, current = [], []
+    for line in data.decode("utf-8-sig").split("\n"):
+        cells = re.findall("[^ \t\r]+", line)
+        if cells and cells[0] != "-DOCSTART-":
+            current.append(cells)
+        elif current:
+            sentences.append(current)
+            current = []
+    return sentences + [current] * bool(current)
+
+
+def expand(text, sentence):
+    """Attributes of every token by a CRF++ template, as strings: with one label, with two."""
+
+    def cell(i, column):
+        if i < 0:
+            return f"_B{i}"
+        return f"_B+{i - len(sentence) + 1}" if i >= len(sentence) else sentence[i][column]
+
+    unigram, bigram = [[] for _ in sentence], [[] for _ in sentence]
+    for line in filter(None, text.split("\n")):
+        for t in range(len(sentence)):
+
+            def fill(match, t=t):
+                return cell(t + int(match[1]), int(match[2]))
+
+            filled = re.sub(r"%x\[(-?\d+),(\d+)\]", fill, line)
+            if line.startswith("U"):
+                unigram[t].append(filled)
+            elif "%" in line and t > 0:
+                bigram[t].append(filled)
+    return unigram, bigram
+
+
+def chunks(tags):
+    """Chunks (start, end, type) of one sequence, by the rules that conlleval has for pairs."""
+
+    def cut(tag):
+        return tuple(tag.partition("-")[::2])
+
+    found, start = set(), None
+    for i, (before, now) in enumerate(itertools.pairwise(["O", *tags, "O"])):
+        (p, p_type), (t, t_type) = cut(before), cut(now)
+        other = p_type != t_type
+        ends = (p, t) in {("B", "B"), ("B", "O"), ("I", "B"), ("I", "O")} or p in "ES"
+        ends = p != "O" and (ends or other or t == "S")
+        if ends:
+            found.add((start, i, p_type))
+        begins = t in "BS" or (p in "OES" and t in "IE")
+        if t != "O" and (begins or other):
+            start = i
+    return found
+
+
+def two_worlds(scores, cards, labels, eps_y, eps_h, costs=None):
+    """Loss of one example by enumeration, and its gradient by the scores.
+
+    `scores` has one entry per assignment, the last variable fastest; variables labelled -1 are
+    hidden. `costs` (variables, states) is what every state costs, 0 for hidden variables. Eq. (5)
+    of the marginal structured SVM paper, and lemma 2.
+    """
+    outputs = [v for v in range(len(cards)) if labels[v] >= 0]
+    order = outputs + [v for v in range(len(cards)) if labels[v] < 0]
+    rows = int(np.prod([cards[v] for v in outputs]))
+    places = np.arange(len(scores)).reshape(cards).transpose(order).reshape(rows, -1)
+    table = scores[places]
+    inner = _soft_max_rows(table, eps_h)
+    given = list(assignments([cards[v] for v in outputs]))
+    true = given.index(tuple(int(labels[v]) for v in outputs))
+    dear = inner.copy()
+    if costs is not None:
+        dear += [sum(costs[v, s] for v, s in zip(outputs, y, strict=True)) for y in given]
+    free = soft_max(dear, eps_y)
+    within = _gradient(table, inner, eps_h)
+    between = _gradient(dear[None], [free], eps_y)[0]
+    between[true] -= 1.0
+    slope = np.zeros(len(scores))
+    slope[places] = between[:, None] * within
+    return free - inner[true], slope
+
+
+def annealed_best(scores, cards, labels, eps_h):
+    """Best outputs with hidden variables summed out at a temperature; hidden ones keep -1."""
+    outputs = [v for v in range(len(cards)) if labels[v] >= 0]
+    order = outputs + [v for v in range(len(cards)) if labels[v] < 0]
+    rows = int(np.prod([cards[v] for v in outputs]))
+    inner = _soft_max_rows(scores.reshape(cards).transpose(order).reshape(rows, -1), eps_h)
+    best = list(labels)
+    states = np.unravel_index(int(inner.argmax()), [cards[v] for v in outputs]) if outputs else ()
+    for v, state in zip(outputs, states, strict=True):
+        best[v] = int(state)
+    return best
+
+
+def cost_rows(labels, matrix, mean=False):
+    """What every state of every variable of one example costs."""
+    known = max(sum(label >= 0 for label in labels), 1)
+    rows = [matrix[label] if label >= 0 else np.zeros(len(matrix)) for label in labels]
+    return np.array(rows) / (known if mean else 1)

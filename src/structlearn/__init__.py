@@ -12,6 +12,7 @@ from structlearn._version import __version__
 
 if TYPE_CHECKING:
     from structlearn.common.errors import StructlearnError
+    from structlearn.estimators.persist import load, save
     from structlearn.graph.build import FactorGraph
     from structlearn.graph.exchange import from_networkx, to_networkx
     from structlearn.graph.shapes import chain, grid, hidden_chain, hidden_grid, pairwise, tree
@@ -34,8 +35,10 @@ _HOME = {
     "hidden_grid": "structlearn.graph.shapes",
     "infer": "structlearn.inference.front",
     "infer_many": "structlearn.inference.front",
+    "load": "structlearn.estimators.persist",
     "pairwise": "structlearn.graph.shapes",
     "read_uai": "structlearn.graph.uai",
+    "save": "structlearn.estimators.persist",
     "to_networkx": "structlearn.graph.exchange",
     "tree": "structlearn.graph.shapes",
     "write_uai": "structlearn.graph.uai",
@@ -56,8 +59,10 @@ __all__ = [
     "hidden_grid",
     "infer",
     "infer_many",
+    "load",
     "pairwise",
     "read_uai",
+    "save",
     "to_networkx",
     "tree",
     "write_uai",

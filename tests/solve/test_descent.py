@@ -49,6 +49,14 @@ def test_the_first_length_does_not_matter():
         np.testing.assert_allclose(fit.weights, toy.optimum(), rtol=1e-2)
 
 
+def test_far_away_is_reached_by_longer_steps():
+    toy = Quadratic(0, spread=1.0)
+    toy.x, toy.y = toy.x * 1e-3, toy.y * 1e9
+    fit = run(Descent(), toy, start(toy), max_iter=30, tol=1e-12)
+    assert np.linalg.norm(toy.optimum()) > 1e6
+    np.testing.assert_allclose(fit.weights, toy.optimum(), rtol=1e-3)
+
+
 def test_at_the_optimum_it_says_so():
     toy = Quadratic(spread=1.0)
     fit = run(Descent(), toy, toy.optimum(), tol=None)

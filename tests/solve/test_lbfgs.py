@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -137,6 +139,17 @@ def test_infinite_values_shorten_the_step():
     np.testing.assert_allclose(fit.weights, toy.optimum(), atol=1e-6)
 
 
+def test_slopes_decide_where_rounding_hides_the_decrease():
+    class High(Logistic):
+        def losses(self, weights, which):
+            losses, slope = super().losses(weights, which)
+            return losses + 1e6, slope
+
+    toy = High(3)
+    fit = run(Lbfgs(), toy, start(toy), max_iter=60, tol=None)
+    assert kuhn_tucker(toy, fit.weights) < 1e-5  # values alone would end near 1e-3
+
+
 def test_at_the_optimum_nothing_moves():
     toy = Quadratic(spread=1.0)
     fit = run(Lbfgs(), toy, toy.optimum(), tol=0.0)
@@ -200,6 +213,19 @@ def test_owlqn_agrees_with_scikit_learn():
     assert 0 < (weights != 0).sum() < toy.n_weights
     np.testing.assert_allclose(fit.weights, weights, atol=1e-5)
     assert fit.value <= toy.value(weights) + 1e-9
+
+
+def test_owlqn_moves_no_weight_against_its_sub_gradient():
+    toy = Logistic(9, d=30, C=0.3, l1_ratio=0.5, spread=30.0)
+    path = [start(toy)]
+    run(Owlqn(), toy, start(toy), tol=None, callbacks=[lambda e: path.append(e.weights.copy())])
+    assert len(path) > 20
+    for old, new in itertools.pairwise(path):
+        slope = toy.value_slope(old)[1]
+        least = np.sign(slope) * np.maximum(np.abs(slope) - 0.5, 0.0)
+        least = np.where(old == 0.0, least, slope + 0.5 * np.sign(old))
+        assert ((new - old) * least <= 0.0).all()
+        assert (old * new >= 0.0).all()
 
 
 def test_owlqn_with_a_diagonal():

@@ -142,6 +142,16 @@ def test_the_first_step_is_found_at_any_scale(rule, scale, batch_size):
     assert got.value - best < 0.2 * (begin - best)
 
 
+def test_first_steps_that_end_in_infinity_are_left():
+    class Steep(Quadratic):
+        def losses(self, weights, which):
+            return np.cosh(2000.0 * weights - 1.0), 2000.0 * np.sinh(2000.0 * weights - 1.0)
+
+    toy = Steep()
+    state = Stochastic("adagrad").start(toy, start(toy), np.random.default_rng(0))
+    assert 1e-5 < state["step"] < 1e-2
+
+
 def test_first_steps_are_tried_on_a_sample():
     class Spy(Logistic):
         def losses(self, weights, which):

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from structlearn.cli.arguments import check_output, natural, positive, whole, write_output
 from structlearn.cli.progress import ProgressLine
 from structlearn.common.errors import ArgumentError, FormatError, StructlearnError
 
@@ -66,13 +67,13 @@ def add(subparsers: Any) -> None:
     option("--method", metavar="M", choices=METHODS, default="auto",
            help=f"one of {', '.join(METHODS)}; auto (the default) is exact where that is "
            "possible")  # fmt: skip
-    option("--time-limit", metavar="S", type=_positive,
+    option("--time-limit", metavar="S", type=positive,
            help="seconds after which approximate methods give the best they have")  # fmt: skip
-    option("--max-table", metavar="N", type=_whole, default=2**25,
+    option("--max-table", metavar="N", type=whole, default=2**25,
            help="most entries of one table in exact inference (default %(default)s)")  # fmt: skip
-    option("--random-state", metavar="N", type=_natural, default=0,
+    option("--random-state", metavar="N", type=natural, default=0,
            help="seed (default %(default)s)")  # fmt: skip
-    option("--jobs", metavar="N", type=_whole, help="threads (default: all cores)")
+    option("--jobs", metavar="N", type=whole, help="threads (default: all cores)")
     option("--output", metavar="F", type=Path,
            help="write the answer to this file instead of standard output")  # fmt: skip
     option("--progress", action="store_true",
@@ -110,11 +111,7 @@ def _check(args: argparse.Namespace) -> None:
             if args.query == "MMAP"
             else f"--map-variables is for --query MMAP, not for {args.query}"
         )
-    if args.output is not None:
-        if args.output.is_dir():
-            raise ArgumentError(f"--output {args.output} is a folder; need a file")
-        if not args.output.parent.is_dir():
-            raise ArgumentError(f"--output {args.output}: there is no folder {args.output.parent}")
+    check_output("--output", args.output)
 
 
 def _read(args: argparse.Namespace) -> tuple[FactorGraph, dict[Hashable, int], list[int]]:
@@ -183,16 +180,11 @@ def _text(answer: Answer, chosen: list[int]) -> str:
 
 
 def _write(text: str, path: Path | None) -> None:
-    from structlearn.data.files import write_bytes
-
     if path is None:
         sys.stdout.write(text)
         sys.stdout.flush()
-        return
-    try:
-        write_bytes(path, text.encode())
-    except OSError as error:  # its own words would name a temporary file
-        raise ArgumentError(f"--output {path} cannot be written: {error.strerror}") from None
+    else:
+        write_output("--output", path, text.encode())
 
 
 def _verdict(answer: Answer) -> list[str]:
@@ -233,26 +225,3 @@ def _unused_evidence(args: argparse.Namespace) -> list[str]:
     except (OSError, StructlearnError):
         pass
     return []
-
-
-# ---- kinds of numbers --------------------------------------------------------------------
-
-
-def _positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number
-
-
-def _whole(text: str, low: int = 1) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) < low:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {low}")
-    return int(text)
-
-
-def _natural(text: str) -> int:
-    return _whole(text, low=0)

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from structlearn._version import __version__
-from structlearn.cli import demo, infer, warm_up
+from structlearn.cli import demo, evaluate, infer, inspect, tag, train, warm_up
 from structlearn.common.errors import StructlearnError
 
 #: A command is a module with ``add(subparsers)`` and ``run(args) -> int``, in order of the help.
-COMMANDS = (infer, demo, warm_up)
+COMMANDS = (train, tag, evaluate, inspect, infer, demo, warm_up)
 
 BAD_INPUT, INTERRUPTED, CLOSED = 2, 130, 141  # the last two as a shell counts SIGINT and SIGPIPE
 

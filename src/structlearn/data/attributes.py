@@ -1,8 +1,6 @@
 """Attributes of tokens by a template: learn their dictionary, turn columns into sparse rows.
 
-The cells that a template row names are digits of one whole number, its key, so that equal keys
-are equal attributes and no string is made. Keys that would need more than 62 bits are built in
-stages: the first digits are numbered, and that number is the first digit of the next stage.
+See `structlearn.data.dictionary` for how attributes are told apart without strings.
 """
 
 from __future__ import annotations
@@ -18,14 +16,13 @@ from structlearn.common import checks
 from structlearn.common.checks import Ints
 from structlearn.common.errors import ArgumentError, FormatError
 from structlearn.data.columns import Columns
+from structlearn.data.dictionary import Dictionary, Digits, KeyTable, Sheet
 from structlearn.data.rows import Rows
 from structlearn.data.strings import Index, Strings
 from structlearn.data.template import Template, TemplateRow, check_width, parse_template
 from structlearn.kernels import expand as kernels
 from structlearn.spread import threads
 
-_KEY_BITS, _NUMBER_BITS = 62, 31
-_FIRST_ROOM = 2**10  # keys before a table grows
 _STATE = ("template", "strings", "string_counts", "keys", "key_counts")
 
 
@@ -102,17 +99,15 @@ class Attributes:
             )
         new = cls._empty(template, strings)
         tables = [table for name in (new.unigram, new.bigram) for table in name.tables]
-        if len(keys) != len(tables) or sum(map(len, keys)) != len(state["keys"]):
+        if len(keys) != len(tables) or np.sum(state["key_counts"]) != len(state["keys"]):
             raise FormatError("the keys of the attributes are not as many as their counts say")
         for table, learned in zip(tables, keys, strict=True):
-            table.number(
-                np.ascontiguousarray(learned), np.empty(len(learned), np.int32), learn=True
-            )
+            table.learn(learned)
         return new
 
     @classmethod
     def _empty(cls, template: Template, vocabularies: Sequence[Strings]) -> Attributes:
-        digits = _Digits(template.reach, [len(strings) for strings in vocabularies])
+        digits = Digits(template.reach, [len(strings) for strings in vocabularies])
         names = (Namespace(rows, digits, vocabularies) for rows in template[:2])
         return cls(template, vocabularies, *names)
 
@@ -166,17 +161,17 @@ class Namespace:
     """
 
     def __init__(
-        self, rows: Sequence[TemplateRow], digits: _Digits, vocabularies: Sequence[Strings]
+        self, rows: Sequence[TemplateRow], digits: Digits, vocabularies: Sequence[Strings]
     ) -> None:
         self.n_rows = len(rows)
         self._vocabularies = vocabularies
-        self._dictionaries = [_Dictionary(same, digits) for same in _alike(rows)]
+        self._dictionaries = [Dictionary(same, digits) for same in _alike(rows)]
 
     def __len__(self) -> int:
         return int(self._starts[-1])
 
     @property
-    def tables(self) -> list[_KeyTable]:
+    def tables(self) -> list[KeyTable]:
         """Every table of keys, in a fixed order."""
         return [table for dictionary in self._dictionaries for table in dictionary.tables]
 
@@ -196,7 +191,7 @@ class Namespace:
             out[here] = self._dictionaries[home].names(local, self._vocabularies)
         return out.tolist()
 
-    def rows(self, sheet: _Sheet, starts: Index, n_jobs: int | None, min_count: int = 0) -> Rows:
+    def rows(self, sheet: Sheet, starts: Index, n_jobs: int | None, min_count: int = 0) -> Rows:
         """Return the sparse rows of all tokens, learning attributes first if `min_count`."""
         codes = np.empty((self.n_rows, len(starts)), np.int32)
 
@@ -223,138 +218,10 @@ class Namespace:
         return Rows(offsets, columns, np.empty(0), len(self))
 
 
-class _Dictionary:
-    """Attributes of template rows that share them; `rows` are (place in template, row)."""
-
-    def __init__(self, rows: Sequence[tuple[int, TemplateRow]], digits: _Digits) -> None:
-        self.rows = rows
-        self.digits = digits
-        self.tables = [_KeyTable() for _ in digits.stages(rows[0][1])]
-
-    def __len__(self) -> int:
-        return len(self.tables[-1].keys)
-
-    def fill(self, sheet: _Sheet, starts: Index, codes: NDArray[np.int32], min_count: int) -> None:
-        """Number the attributes of all tokens, in its rows of `codes`; learn if `min_count`."""
-        for place, row in self.rows:
-            before = starts
-            for macros, table in zip(self.digits.stages(row), self.tables, strict=True):
-                keys = before.astype(np.int64)
-                for shift, column in macros:
-                    size, radix = self.digits.sizes[column], self.digits.radix(column)
-                    kernels.push(sheet.cells[column], sheet.offsets, shift, size, radix, keys)
-                table.number(keys, codes[place], learn=min_count > 0)
-                before = codes[place]
-        if min_count > 1:
-            places = [place for place, _ in self.rows]
-            codes[places] = self._pruned(codes[places], min_count)
-
-    def _pruned(self, codes: NDArray[np.int32], min_count: int) -> NDArray[np.int32]:
-        """Forget attributes that occur less often than `min_count`; returns the new numbers."""
-        counts = np.bincount(codes[codes >= 0], minlength=len(self))
-        keep = counts >= min_count
-        kept = self.tables[-1].keys[keep]
-        renumbered = np.full(len(self) + 1, -1, np.int32)  # the last one is for -1
-        self.tables[-1] = _KeyTable()
-        self.tables[-1].number(kept, np.empty(len(kept), np.int32), learn=True)
-        renumbered[:-1][keep] = np.arange(len(kept))
-        return renumbered[codes]
-
-    def names(self, which: Ints, vocabularies: Sequence[Strings]) -> list[str]:
-        """Return the attributes of these numbers as text."""
-        row = self.rows[0][1]
-        cells: list[list[str]] = []
-        codes = which
-        stages = list(zip(self.digits.stages(row), self.tables, strict=True))
-        for macros, table in reversed(stages):
-            codes = table.keys[codes]
-            for _, column in reversed(macros):
-                codes, digit = np.divmod(codes, self.digits.radix(column))
-                cells.append(self.digits.text(column, digit, vocabularies[column]))
-        if not cells:
-            return [row.fill(())] * len(which)
-        return [row.fill(filled) for filled in zip(*reversed(cells), strict=True)]
-
-
-class _KeyTable:
-    """Distinct keys, numbered in order of appearance."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._keys = np.empty(_FIRST_ROOM, np.int64)
-        self._slots = np.zeros(2 * _FIRST_ROOM, np.int32)
-
-    @property
-    def keys(self) -> Ints:
-        return self._keys[: self._count]
-
-    def number(self, new: Ints, out: Index, learn: bool) -> None:
-        """Write the number of every key to `out`, -1 for one that is not there nor learned."""
-        if not learn:
-            kernels.find(new, self._slots, self._keys, out)
-            return
-        done = 0
-        while done < len(new):
-            done, self._count = kernels.number(new, done, self._slots, self._keys, self._count, out)
-            if self._count == len(self._keys):
-                self._grow()
-
-    def _grow(self) -> None:
-        kept = self.keys
-        self._keys = np.empty(4 * len(kept), np.int64)
-        self._slots = np.zeros(8 * len(kept), np.int32)
-        kernels.number(kept, 0, self._slots, self._keys, 0, np.empty(len(kept), np.int32))
-
-
-class _Digits(NamedTuple):
-    """How cells become digits: their own number, or one of ``2 * reach`` outside the sentence."""
-
-    reach: int
-    sizes: list[int]
-
-    def radix(self, column: int) -> int:
-        return self.sizes[column] + 2 * self.reach
-
-    def stages(self, row: TemplateRow) -> list[list[tuple[int, int]]]:
-        """Cut the macros of a row so that no key of a stage needs more than 62 bits."""
-        stages: list[list[tuple[int, int]]] = [[]]
-        most, product = 2**_KEY_BITS, 1
-        for macro in row.macros:
-            product *= self.radix(macro[1])
-            if product > most:
-                stages.append([])
-                most, product = 2 ** (_KEY_BITS - _NUMBER_BITS), self.radix(macro[1])
-            stages[-1].append(macro)
-        return stages
-
-    def text(self, column: int, digits: Ints, strings: Strings) -> list[str]:
-        """Return the cells that digits stand for, as CRF++ writes them."""
-        steps = range(1, self.reach + 1)
-        outside = [*(f"_B-{d}" for d in steps), *(f"_B+{d}" for d in reversed(steps))]
-        return np.array(strings.list() + outside, object)[digits].tolist()
-
-
-class _Sheet(NamedTuple):
-    """Columns made ready: one contiguous array each, numbered by the learned vocabularies."""
-
-    cells: list[Index]
-    offsets: Ints
-
-    @property
-    def every(self) -> Index:
-        return np.zeros(self.offsets[-1], np.int32)
-
-    @property
-    def not_first(self) -> Index:
-        starts = self.every
-        starts[self.offsets[:-1]] = -1
-        return starts
-
-
-def _sheet(columns: Columns, template: Template, vocabularies: Sequence[Strings]) -> _Sheet:
+def _sheet(columns: Columns, template: Template, vocabularies: Sequence[Strings]) -> Sheet:
     check_width(template, columns.width)
     ids = columns.known_by(vocabularies).ids
-    return _Sheet(
+    return Sheet(
         [np.ascontiguousarray(ids[:, c]) for c in range(len(vocabularies))], columns.offsets
     )
 

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from structlearn.common.checks import Ints
 from structlearn.common.errors import ArgumentError, FormatError
 from structlearn.data.files import PathLike, read_bytes
-from structlearn.data.strings import Index, Strings, Table, empty_table, gathered, grown
+from structlearn.data.strings import Index, Strings, empty_table, gathered, grown
 from structlearn.kernels import strings as kernels
 
 _BOM = b"\xef\xbb\xbf"
 _FIRST_ROOM = 2**14  # distinct strings before the table grows
 _CELL = re.compile(rb"[^ \t\r]+")
+_GAP = re.compile(rb"[^ \t\r]([ \t])[ \t]*[^ \t\r]")
 _FIRST_LINE = re.compile(rb"^[ \t\r]*(?!-DOCSTART-(?:[ \t\r\n]|\Z))[^ \t\r\n][^\n]*", re.MULTILINE)
 
 
@@ -178,15 +179,15 @@ def _width(data: bytes, name: str) -> int:
 
 def _separator(data: bytes) -> int:
     """Return what stands between columns; a tab, as in CRF++, if there is only one column."""
-    blanks = _CELL.sub(b"", _first_line(data)).strip(b"\r")
-    return ord(" ") if blanks.startswith(b" ") else ord("\t")
+    found = _GAP.search(_first_line(data))
+    return found[1][0] if found else ord("\t")
 
 
 def _longer(local: Index) -> Index:
     return np.concatenate([local, np.zeros((3 * len(local), local.shape[1]), np.int32)])
 
 
-def _strings(table: Table, local: Index, size: int) -> Strings:
+def _strings(table: kernels.Table, local: Index, size: int) -> Strings:
     """Return the strings that have a number in `local`, in the order of these numbers."""
     which = np.empty(size, np.int64)
     (used,) = np.nonzero(local)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from structlearn.common import checks
 from structlearn.common.checks import Bools, Ints
 from structlearn.common.errors import ArgumentError
+from structlearn.data.ragged import locate, offsets_of
 
 HIDDEN = -1
 SCHEMES = ("BIO", "BIOES", "IOB1")
@@ -62,14 +63,14 @@ class LabelCoder:
             lengths = [len(_flat([sequence])) for sequence in sequences]
             sequence, place = locate(offsets_of(lengths), int(unknown[0]))
             raise ArgumentError(
-                f"label {flat[unknown[0]]!r} of token {place} in sequence {sequence} was not seen "
-                f"in training; the known labels are {_some(self.names)}"
+                f"label {_plain(flat[unknown[0]])!r} of token {place} in sequence {sequence} was "
+                f"not seen in training; the known labels are {_some(self.names)}"
             )
         return numbered
 
     def inverse_transform(self, numbers: Any, offsets: Ints) -> list[NDArray[Any]]:
         """Return the labels of every sequence, from their numbers, which must not be hidden."""
-        return np.split(self.names[np.asarray(numbers)], offsets[1:-1])
+        return np.split(self.names[np.asarray(numbers)], offsets[1:-1])[: len(offsets) - 1]
 
     def _set(self, names: Iterable[Hashable]) -> None:
         listed = _sorted(names)
@@ -145,40 +146,6 @@ def chunk_tag(name: Hashable) -> tuple[str, str]:
     return tag, kind
 
 
-def offsets_of(lengths: Iterable[int]) -> Ints:
-    """Return where each of many consecutive sequences begins, and where the last one ends."""
-    listed = list(lengths)
-    offsets = np.zeros(len(listed) + 1, np.int64)
-    np.cumsum(listed, out=offsets[1:])
-    return offsets
-
-
-def check_lengths(offsets: Ints, label_offsets: Ints) -> None:
-    """Refuse labels that are not as many as tokens, sequence by sequence, and empty sequences."""
-    n, n_labels = len(offsets) - 1, len(label_offsets) - 1
-    if n != n_labels:
-        raise ArgumentError(
-            f"X has {n} sequences and Y has {n_labels}; every sequence needs its own labels"
-        )
-    lengths, label_lengths = np.diff(offsets), np.diff(label_offsets)
-    wrong = np.flatnonzero((lengths != label_lengths) | (lengths == 0))
-    if len(wrong) == 0:
-        return
-    i = int(wrong[0])
-    if lengths[i] == label_lengths[i]:
-        raise ArgumentError(f"sequence {i} is empty; leave it out of X and Y")
-    raise ArgumentError(
-        f"sequence {i} has {lengths[i]} tokens in X and {label_lengths[i]} labels in Y; "
-        f"every token needs one label, None or -1 if it is not known"
-    )
-
-
-def locate(offsets: Ints, place: int) -> tuple[int, int]:
-    """Return which sequence a place of the flat array is in, and where in it."""
-    sequence = int(np.searchsorted(offsets, place, side="right")) - 1
-    return sequence, place - int(offsets[sequence])
-
-
 # ---- labels ------------------------------------------------------------------------------
 
 
@@ -224,9 +191,13 @@ def _sorted(names: Iterable[Any]) -> list[Any]:
         return sorted(listed, key=lambda name: (type(name).__name__, repr(name)))
 
 
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
 def _some(names: NDArray[Any], most: int = 20) -> str:
     shown = ", ".join(map(repr, names[:most].tolist()))
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
 
 
 # ---- schemes -----------------------------------------------------------------------------

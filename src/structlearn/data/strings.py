@@ -46,14 +46,28 @@ class Strings:
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "offsets", np.require(self.offsets, np.int64, ["C", "W"]))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Strings, (self.text, self.offsets)  # without the table, and read-only again
+
     @classmethod
     def of(cls, strings: Sequence[str]) -> Strings:
         """Put strings one after another."""
-        text = np.frombuffer("\n".join([*strings, ""]).encode(), np.uint8)
-        ends = np.flatnonzero(text == ord("\n")) + 1
-        if len(ends) != len(strings):  # some have newlines of their own
-            ends = np.cumsum([len(string.encode()) + 1 for string in strings])
-        return cls(text, np.append(0, ends))
+        lines = cls.lines("\n".join(strings), len(strings))
+        if lines is not None:
+            return lines
+        parts = [string.encode() + b"\n" for string in strings]  # some have newlines inside
+        offsets = np.append(0, np.cumsum([len(part) for part in parts]))
+        return cls(np.frombuffer(b"".join(parts), np.uint8), offsets)
+
+    @classmethod
+    def lines(cls, text: str, count: int) -> Strings | None:
+        """Cut a text into its lines; returns nothing if these are not as many as promised."""
+        lines = np.frombuffer((text + "\n" if count else text).encode(), np.uint8)
+        if np.count_nonzero(lines == ord("\n")) != count:
+            return None
+        offsets = np.zeros(count + 2, np.int64)  # one more, for what follows the last
+        kernels.borders(lines, offsets)
+        return cls(lines, offsets[:-1])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -61,7 +75,7 @@ class Strings:
     def list(self) -> list[str]:
         """Return all of them as Python strings."""
         text = self.text.tobytes()
-        if text.count(b"\n") == len(self):
+        if np.count_nonzero(self.text == ord("\n")) == len(self):
             return text.decode().split("\n")[:-1]
         return [text[a : b - 1].decode() for a, b in pairwise(self.offsets.tolist())]
 

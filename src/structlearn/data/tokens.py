@@ -8,7 +8,8 @@ attributes, each of value 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError, FormatError
-from structlearn.data.labels import offsets_of
+from structlearn.data.ragged import offsets_of
 from structlearn.data.rows import Rows, binary_if_ones
 from structlearn.data.strings import Index, Strings
 
@@ -112,23 +113,33 @@ def _quick_entries(sentences: Sentences) -> _Entries:
     types = set(map(type, tokens))
     if any(issubclass(kind, str | bytes) for kind in types):
         raise TypeError
-    if not types <= {dict, *_LISTS}:
-        tokens = [t if isinstance(t, Mapping) else list(t) for t in tokens]
-    offsets = offsets_of(map(len, tokens))
     if types <= _LISTS:
-        return _Entries(offsets, Strings.of(list(chain.from_iterable(tokens))), np.empty(0))
-    items = [
-        *chain.from_iterable(t.items() if isinstance(t, Mapping) else _ones(t) for t in tokens)
+        return _list_entries(tokens)
+    if types != {dict}:
+        tokens = [t if isinstance(t, Mapping) else Counter(t) for t in tokens]
+    return _dict_entries(tokens)
+
+
+def _list_entries(tokens: Sequence[Collection[str]]) -> _Entries:
+    offsets = offsets_of(map(len, tokens))
+    lines = "\n".join(map("\n".join, filter(None, tokens)))
+    names = Strings.lines(lines, int(offsets[-1]))
+    if names is None:  # some have newlines inside
+        names = Strings.of([*chain.from_iterable(tokens)])
+    return _Entries(offsets, names, np.empty(0))
+
+
+def _dict_entries(tokens: Sequence[Mapping[str, Any]]) -> _Entries:
+    names = [
+        name + "=" + value if isinstance(value, str) else name
+        for token in tokens
+        for name, value in token.items()
     ]
-    names = [f"{name}={value}" if isinstance(value, str) else name for name, value in items]
-    values = np.array([1.0 if isinstance(value, str) else value for _, value in items], np.float64)
-    if not np.isfinite(values).all():
+    values = [1.0 if isinstance(v, str) else v for token in tokens for v in token.values()]
+    numbers = np.array(values, np.float64)
+    if numbers.ndim != 1 or not np.isfinite(numbers).all():
         raise ValueError
-    return _Entries(offsets, Strings.of(names), values)
-
-
-def _ones(attributes: Iterable[str]) -> Iterable[tuple[str, float]]:
-    return ((attribute, 1.0) for attribute in attributes)
+    return _Entries(offsets_of(map(len, tokens)), Strings.of(names), numbers)
 
 
 def _rows(entries: _Entries, columns: Index, n_columns: int) -> Rows:

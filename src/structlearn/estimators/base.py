@@ -1,43 +1,51 @@
-"""What all estimators share: parameters, fitting, predicting, scoring."""
+"""What all estimators share: parameters and fitting."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from structlearn.common import checks
-from structlearn.common.checks import Floats
+from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.common.random import generator
+from structlearn.common.watch import Progress, Watch
 from structlearn.estimators import decode
-from structlearn.estimators.plan import Plan
+from structlearn.estimators.choices import Design
+from structlearn.estimators.plan import Batch, Coder, Plan, Reader
 from structlearn.estimators.shape import Shape
 from structlearn.estimators.weights import class_weights, sample_weights
 from structlearn.inference.base import Options
 from structlearn.model.model import Tables
 from structlearn.objective.cost import make_cost
+from structlearn.objective.dominance import Dominance, dominance
 from structlearn.objective.examples import Examples
 from structlearn.objective.graph_world import METHODS, Effort
 from structlearn.objective.loss import Loss, make_loss
 from structlearn.objective.objective import StructuredObjective
 from structlearn.objective.penalty import ElasticNet
-from structlearn.solve.base import Solver
+from structlearn.solve.base import Solver, State, answer
+from structlearn.solve.checkpoint import Checkpoint
+from structlearn.solve.history import History
 from structlearn.solve.loop import Callback, run
-from structlearn.solve.pick import choose
+from structlearn.solve.pick import choose, choose_online
 
 _SMALL = 0.01  # standard deviation of the first weights where hidden states must differ
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
-    """Base class: the parameters that all estimators share.
+    """Base class: the parameters that all estimators share, and how they fit.
 
-    Subclasses say how to read their input (`_make_plan`); everything else is here.
+    Subclasses say how to read their input (`_reader`), their labels (`_coder`), and what model
+    they want (`_design`).
     """
 
     loss: str = "log"
@@ -57,42 +65,78 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
     warm_start: bool = False
     random_state: Any = None
     n_jobs: int | None = None
+    time_limit: float | None = None
+    progress: Progress | None = None
     callbacks: Sequence[Callback] = ()
     checkpoint: Any = None
 
+    # ---- what subclasses say -------------------------------------------------------------
+
+    def _reader(self, X: Any) -> tuple[Reader, Shape]:
+        """Learn how to read the input, and read it."""
+        raise NotImplementedError
+
+    def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
+        """Learn the labels; `classes` are given where Y need not have all of them."""
+        raise NotImplementedError
+
+    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
+        """Return the choices about the model."""
+        raise NotImplementedError
+
+    def _numbers(self, coder: Coder, Y: Any, shape: Shape) -> Ints:
+        """Return the numbers of the labels, checked against what examples have."""
+        return coder.transform(Y)
+
     # ---- fitting -------------------------------------------------------------------------
 
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Any:
-        """Learn from examples.
-
-        Parameters
-        ----------
-        X
-            One structure per example.
-        Y
-            Labels of every example, -1 (or None) where a label is hidden.
-        sample_weight
-            (examples,) How much each counts.
-        """
-        loss = self._check()
-        plan, examples = self._learn(X, Y)
-        examples = self._weighted(plan, examples, sample_weight)
-        objective = self._objective(plan, examples, loss)
-        solver = choose(self.solver, self.driver, objective, sweeps=self.sweeps)
-        rng = generator(self.random_state)
+    def _fit(self, X: Any, Y: Any, sample_weight: Any) -> Any:
+        """Learn from examples."""
+        loss, rng = self._check(), self._rng()
+        plan, batch = self._learn(X, Y)
+        examples = self._weighted(plan, batch.examples, sample_weight)
+        objective = self._objective(plan, examples, loss, float(self.C))
         fit = run(
-            solver,
+            choose(self.solver, self.driver, objective, sweeps=self.sweeps),
             objective,
             self._start(plan, examples, rng),
             max_iter=self.max_iter,
             tol=self.tol,
             rng=rng,
             callbacks=tuple(self.callbacks),
-            checkpoint=self.checkpoint,
+            watch=Watch(self.time_limit, self.progress),
+            checkpoint=self._checkpoint(),
         )
-        self.plan_, self.weights_ = plan, fit.weights
-        self.history_, self.status_, self.n_iter_ = fit.history, fit.status, fit.n_iter
-        self.converged_ = fit.converged
+        self.plan_, self.weights_, self.history_ = plan, fit.weights, fit.history
+        self.status_, self.n_iter_, self.converged_ = fit.status, fit.n_iter, fit.converged
+        self.n_seen_ = examples.n_examples
+        self.state_: State | None = None
+        if fit.ended == "limit" and not fit.converged:
+            warnings.warn(fit.status, ConvergenceWarning, stacklevel=3)
+        return self
+
+    def _partial_fit(self, X: Any, Y: Any, classes: Any, sample_weight: Any) -> Any:
+        """Go once through more examples, from the weights so far.
+
+        Each call minimises what a fit to all examples so far would, of which it has a sample.
+        """
+        loss, rng = self._check(), self._rng()
+        first = not hasattr(self, "weights_")
+        plan, batch = self._learn(X, Y, classes) if first else self._more(X, Y, classes)
+        examples = self._weighted(plan, batch.examples, sample_weight)
+        seen = examples.n_examples + (0 if first else self.n_seen_)
+        objective = self._objective(plan, examples, loss, self.C * seen / examples.n_examples)
+        solver = choose_online(self.solver)
+        state: State | None = None if first else self.state_
+        if state is None:
+            start = self._start(plan, examples, rng) if first else self.weights_.copy()
+            state = solver.start(objective, start, rng)
+        report = solver.step(objective, state)
+        self.plan_, self.weights_, self.state_ = plan, answer(state).copy(), state
+        self.history_ = History() if first else self.history_
+        self.n_seen_, self.n_iter_ = seen, (0 if first else self.n_iter_) + 1
+        self.history_.add(self.n_iter_, 0.0, report)
+        self.status_, self.converged_ = f"{seen} examples seen so far", False
         return self
 
     def _check(self) -> Loss:
@@ -100,83 +144,65 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         checks.number("C", self.C, low=0.0, open_low=True)
         checks.number("tol", self.tol, low=0.0)
         checks.whole("max_iter", self.max_iter, low=1)
+        if self.time_limit is not None:
+            checks.number("time_limit", self.time_limit, low=0.0)
         checks.one_of("inference", self.inference, METHODS)
         return make_loss(self.loss, self.eps_y, self.eps_h, self.alpha)
 
-    def _learn(self, X: Any, Y: Any) -> tuple[Plan, Examples]:
+    def _learn(self, X: Any, Y: Any, classes: Any = None) -> tuple[Plan, Batch]:
         """Learn how to read the input, and read it."""
-        raise NotImplementedError
+        reader, shape = self._reader(X)
+        coder = self._coder(Y, shape, classes)
+        labels = self._numbers(coder, Y, shape)
+        design = self._design(reader, shape, coder)
+        model = design.model(shape, labels, len(coder.names))
+        plan = Plan(reader, coder, design, model)
+        return plan, plan.lay_out(shape, labels)
 
-    def _objective(self, plan: Plan, examples: Examples, loss: Loss) -> StructuredObjective:
-        effort = Effort(method=self.inference, n_jobs=self.n_jobs)
+    def _more(self, X: Any, Y: Any, classes: Any) -> tuple[Plan, Batch]:
+        """Read more examples as the first were read."""
+        plan = self.plan_
+        if classes is not None and set(classes) != set(plan.classes.tolist()):
+            raise ArgumentError(
+                f"classes={list(classes)!r} were given, but the first call had "
+                f"{list(plan.classes)!r}; they cannot change"
+            )
+        shape = plan.reader.read(X)
+        return plan, plan.lay_out(shape, self._numbers(plan.coder, Y, shape))
+
+    def _objective(
+        self, plan: Plan, examples: Examples, loss: Loss, C: float
+    ) -> StructuredObjective:
         if any(part.eps_y != part.eps_h for part in loss.parts):
             examples = examples.at_two_temperatures()
-        cost = make_cost(self.cost, len(plan.classes))
-        penalty = ElasticNet(self.l1_ratio)
-        return StructuredObjective(plan.model, examples, loss, cost, float(self.C), penalty, effort)
+        cost, penalty = make_cost(self.cost, plan.states), ElasticNet(self.l1_ratio)
+        return StructuredObjective(plan.model, examples, loss, cost, C, penalty, self._effort())
 
     def _start(self, plan: Plan, examples: Examples, rng: np.random.Generator) -> Floats:
         """Weights to begin with; small random ones where hidden states would stay alike."""
-        n = plan.model.n_weights
         if self.warm_start and hasattr(self, "weights_"):
-            if len(self.weights_) != n:
+            if not _alike(plan, self.plan_):
                 raise ArgumentError(
-                    f"warm_start=True, but the earlier fit has {len(self.weights_)} weights and "
-                    f"this one needs {n}; use the same features and labels, or warm_start=False"
+                    "warm_start=True, but the earlier fit had other features, labels or weights; "
+                    "use the same ones, or warm_start=False"
                 )
             return np.array(self.weights_)
+        n = plan.model.n_weights
         return rng.normal(0.0, _SMALL, n) if examples.hidden else np.zeros(n)
 
     def _weighted(self, plan: Plan, examples: Examples, sample_weight: Any) -> Examples:
         weights = sample_weights(sample_weight, examples.n_examples)
         weights = weights * class_weights(self.class_weight, plan.classes, examples)
-        return Examples(examples.structure, examples.inputs, examples.labels, weights)
+        return replace(examples, weights=weights)
 
-    # ---- predicting ----------------------------------------------------------------------
+    def _checkpoint(self) -> Checkpoint | None:
+        """Return where the run is saved, with the facts that a restart must share."""
+        if self.checkpoint is None or isinstance(self.checkpoint, Checkpoint):
+            return self.checkpoint
+        names = ("loss", "alpha", "eps_y", "eps_h", "cost", "C", "l1_ratio", "class_weight")
+        return Checkpoint(self.checkpoint, problem={name: getattr(self, name) for name in names})
 
-    def predict(self, X: Any, joint: bool = False) -> list[Any]:
-        """Return the labels of every example.
-
-        Parameters
-        ----------
-        X
-            As in `fit`.
-        joint
-            Maximise over hidden variables too, instead of summing them out at the temperature
-            `eps_h` of the loss.
-        """
-        shape, examples, tables = self._tables(X)
-        options, structure = self._options(), examples.structure
-        if joint:
-            labels = decode.joint(structure, tables, options, self.inference)
-        else:
-            labels = decode.best(structure, tables, self._check().eps_h, options, self.inference)
-        return self.plan_.split(self.classes_[labels], shape)
-
-    def predict_marginals(self, X: Any) -> list[Any]:
-        """Return the probabilities of the labels: for every example an array (..., classes)."""
-        shape, examples, tables = self._tables(X)
-        rows = decode.marginals(examples.structure, tables, self._options(), self.inference)
-        return self.plan_.split(rows, shape)
-
-    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
-        """Return the share of right labels over all examples; hidden ones do not count."""
-        predicted = self.predict(X)
-        weights = sample_weights(sample_weight, len(predicted))
-        right, total = 0.0, 0.0
-        for weight, given, true in zip(weights, predicted, Y, strict=True):
-            hits, known = right_labels(given, true)
-            right, total = right + weight * hits, total + weight * known
-        return right / total if total else float("nan")
-
-    def _tables(self, X: Any) -> tuple[Shape, Examples, Tables]:
-        check_is_fitted(self, "weights_")
-        shape, examples = self.plan_.examples(X)
-        inputs = examples.inputs
-        return shape, examples, self.plan_.model.push(self.weights_, inputs, self.n_jobs)
-
-    def _options(self) -> Options:
-        return Options(n_jobs=self.n_jobs, rng=generator(self.random_state))
+    # ---- what predictions need -----------------------------------------------------------
 
     @property
     def classes_(self) -> Any:
@@ -184,15 +210,61 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "weights_")
         return np.asarray(self.plan_.classes)
 
+    def _read(self, X: Any) -> tuple[Batch, Tables]:
+        """Return examples without labels, and their tables."""
+        check_is_fitted(self, "weights_")
+        batch = self.plan_.read(X)
+        return batch, self.plan_.model.push(self.weights_, batch.examples.inputs, self.n_jobs)
 
-def right_labels(given: Any, true: Any) -> tuple[int, int]:
-    """Return how many labels are right, and how many are known at all."""
-    pairs = list(zip(np.ravel(given).tolist(), np.ravel(_plain(true)).tolist(), strict=True))
-    known = [(a, b) for a, b in pairs if b is not None and b != -1]
-    return sum(a == b for a, b in known), len(known)
+    def _best(self, batch: Batch, tables: Tables, joint: bool = False) -> Ints:
+        """Return the best labels of all variables, -1 for hidden ones."""
+        structure, eps_h = batch.examples.structure, self._check().eps_h
+        if joint:
+            return decode.joint(structure, tables, self._options(), self.inference)
+        return decode.best(structure, tables, eps_h, self._options(), self.inference)
+
+    def _hidden(self, batch: Batch, tables: Tables, labels: Ints) -> Ints:
+        """Return the best hidden variables given the labels of the outputs."""
+        structure = batch.examples.structure
+        return decode.hidden_given(structure, tables, labels, self._options(), self.inference)
+
+    def _marginals(self, batch: Batch, tables: Tables) -> Floats:
+        """Return the probabilities of the labels of everything that may have one."""
+        structure, outputs = batch.examples.structure, batch.layers.outputs
+        rows = decode.marginals(structure, tables, self._options(), self.inference)
+        return rows[outputs, : self.plan_.states]
+
+    def dominance(self, X: Any, Y: Any) -> Dominance:
+        """Tell how sure the model is of whole labellings: of the true and of the likeliest ones.
+
+        Where no labelling has a probability of at least 1/2, the hinge need not be consistent.
+        """
+        check_is_fitted(self, "weights_")
+        plan, batch = self._more(X, Y, None)
+        return dominance(plan.model, batch.examples, self.weights_, self._effort())
+
+    def _effort(self) -> Effort:
+        return Effort(method=self.inference, n_jobs=self.n_jobs)
+
+    def _options(self) -> Options:
+        return Options(n_jobs=self.n_jobs, rng=self._rng())
+
+    def _rng(self) -> np.random.Generator:
+        state = self.random_state
+        if isinstance(state, np.random.RandomState):
+            state = int(state.randint(2**31))
+        return generator(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
 
 
-def _plain(labels: Any) -> Any:
-    """Return labels as an array, of objects unless they are numbers."""
-    array = np.asarray(labels)
-    return array if array.dtype.kind in "iu" else np.array(labels, dtype=object)
+def _alike(a: Plan, b: Plan) -> bool:
+    """Whether the weights of two plans mean the same."""
+    return (
+        a.model.n_weights == b.model.n_weights
+        and list(a.classes) == list(b.classes)
+        and a.reader.names() == b.reader.names()
+    )

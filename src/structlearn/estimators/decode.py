@@ -11,6 +11,7 @@ from structlearn.graph.condition import condition
 from structlearn.graph.wiring import HIDDEN
 from structlearn.inference.base import Options, Problem, Result
 from structlearn.inference.chain_batch import Chains
+from structlearn.inference.junction import order_for
 from structlearn.inference.pick import pick
 from structlearn.model.model import Tables
 from structlearn.objective.graph_world import spread_out
@@ -18,6 +19,7 @@ from structlearn.objective.sequence_world import SequenceWorld
 
 #: Inference by the names that estimators use.
 METHODS = {"auto": "auto", "exact": "junction_tree", "bp": "bp"}
+_QUICK = 2**22  # entries of all tables of a graph up to which exact inference is quick
 
 
 def best(
@@ -34,7 +36,7 @@ def best(
     Hidden variables get -1.
     """
     if isinstance(structure, Sequences):
-        return _chains(structure, tables, options.n_jobs).best()[1]
+        return _path(structure, tables, options)
     problem = _problem(structure, tables, 0.0, eps_h)
     labels = _run(problem, "marginal_map", options, method).labels
     assert labels is not None
@@ -44,27 +46,35 @@ def best(
 def joint(
     structure: Sequences | Graphs, tables: Tables, options: Options, method: str = "auto"
 ) -> Ints:
-    """Best labels of outputs and hidden variables together."""
+    """Labels of the outputs that are best together with hidden variables, which get -1."""
     if isinstance(structure, Sequences):
-        return _chains(structure, tables, options.n_jobs).best()[1]
-    labels = _run(_problem(structure, tables, 0.0, 0.0), "map", options, method).labels
+        return _path(structure, tables, options)
+    problem = _problem(structure, tables, 0.0, 0.0)
+    labels = _run(problem, "map", options, method).labels
     assert labels is not None
-    return labels
+    return np.where(problem.hidden, -1, labels)
 
 
 def hidden_given(
-    graphs: Graphs, tables: Tables, labels: Ints, options: Options, method: str = "auto"
+    structure: Sequences | Graphs,
+    tables: Tables,
+    labels: Ints,
+    options: Options,
+    method: str = "auto",
 ) -> Ints:
     """Best hidden variables given the labels of the outputs; outputs keep their labels."""
-    whole = _problem(graphs, tables, 0.0, 0.0)
+    if isinstance(structure, Sequences) or not (structure.wiring.roles == HIDDEN).any():
+        raise QueryError(
+            "nothing is hidden here; before fit, choose hidden='node' or hidden='layer'"
+        )
+    whole = _problem(structure, tables, 0.0, 0.0)
     fixed = np.where(whole.hidden, -1, labels)
     small = condition(whole.wiring, whole.potentials, fixed)
+    problem = Problem(small.wiring, small.potentials, 0.0, 0.0)
+    found = _run(problem, "map", options, method).labels
+    assert found is not None
     out = labels.copy()
-    if small.wiring.n_variables:
-        problem = Problem(small.wiring, small.potentials, 0.0, 0.0)
-        found = _run(problem, "map", options, method).labels
-        assert found is not None
-        out[small.variables] = found
+    out[small.variables] = found
     return out
 
 
@@ -95,6 +105,21 @@ def k_best(
     return _chains(structure, tables, options.n_jobs).k_best(k)
 
 
+def _path(sequences: Sequences, tables: Tables, options: Options) -> Ints:
+    values, labels = _chains(sequences, tables, options.n_jobs).best()
+    _check_possible(values)
+    return labels
+
+
+def _check_possible(values: Floats) -> None:
+    lost = np.flatnonzero(values == -np.inf)
+    if len(lost):
+        raise QueryError(
+            f"example {lost[0]} has no labelling that `forbidden` allows; loosen the rule, or "
+            f"leave the example out"
+        )
+
+
 def _chains(sequences: Sequences, tables: Tables, n_jobs: int | None) -> Chains:
     return SequenceWorld(sequences, 1.0, None, n_jobs).chains(tables)
 
@@ -107,6 +132,15 @@ def _problem(graphs: Graphs, tables: Tables, eps_y: float, eps_h: float) -> Prob
 
 
 def _run(problem: Problem, query: str, options: Options, method: str) -> Result:
-    if query == "marginal_map" and not (problem.wiring.roles == HIDDEN).any():
+    if query == "marginal_map" and not problem.hidden.any():
         query = "map"
-    return pick(problem, query, METHODS[method], options).run(problem, query, options)
+    chosen = pick(problem, query, METHODS[method], options)
+    if method == "auto" and chosen.name == "junction_tree" and not _narrow(problem, options):
+        chosen = pick(problem, query, "bp" if query == "marginals" else "portfolio", options)
+    return chosen.run(problem, query, options)
+
+
+def _narrow(problem: Problem, options: Options) -> bool:
+    """Whether exact inference is quick."""
+    order = order_for(problem, options.max_table, options.n_jobs)
+    return order.total <= _QUICK * problem.wiring.n_graphs

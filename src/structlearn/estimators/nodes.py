@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
@@ -48,11 +49,13 @@ class ArrayNodes:
         return _numbered(self.width, self.intercept)
 
     def _checked(self, part: Any, i: int) -> Floats:
-        array = np.asarray(part)
+        array = as_array(part)
+        if array.size == 0:
+            return np.empty((0, self.width))
         if array.dtype.kind not in "fiub" or array.ndim != 2 or array.shape[1] != self.width:
             raise ArgumentError(
-                f"example {i} has features of shape {array.shape} and type {array.dtype}; "
-                f"it must be an array of numbers of shape (nodes, {self.width}) as in training"
+                f"the features of example {i} have shape {array.shape} and type {array.dtype}; "
+                f"numbers of shape (n, {self.width}) are needed, as in the first example"
             )
         return array
 
@@ -105,15 +108,15 @@ class TokenNodes:
 
 
 def learn_nodes(parts: Any, intercept: bool) -> tuple[Nodes, Features, Ints]:
-    """Return the reader that fits the first example, and what it reads."""
-    if len(parts) == 0:
-        raise ArgumentError("X is empty; at least one example is needed")
+    """Return the reader that fits the first example that has nodes, and what it reads."""
+    first = next((part for part in parts if _length(part)), None)
+    if first is None:
+        raise ArgumentError("all examples are empty; at least one needs features")
     nodes: Nodes
-    first = parts[0]
     if hasattr(first, "tocsr"):
         nodes = SparseNodes(int(first.shape[1]), intercept)
-    elif isinstance(first, np.ndarray) or _numeric(first):
-        array = np.asarray(first)
+    elif as_array(first).dtype.kind in "fiub":
+        array = as_array(first)
         if array.ndim != 2:
             raise ArgumentError(
                 f"the first example has shape {array.shape}; it must be (nodes, features)"
@@ -127,6 +130,14 @@ def learn_nodes(parts: Any, intercept: bool) -> tuple[Nodes, Features, Ints]:
     return nodes, *nodes.read(parts)
 
 
+def as_array(part: Any) -> NDArray[Any]:
+    """Return an array; of text, so that nobody takes it for numbers, if it would be ragged."""
+    try:
+        return np.asarray(part)
+    except ValueError:
+        return np.array("ragged")
+
+
 def with_constant(rows: Rows) -> Rows:
     """Give every row one more entry, 1, in a new last column."""
     ends = rows.offsets[1:]
@@ -135,12 +146,11 @@ def with_constant(rows: Rows) -> Rows:
     return Rows(rows.offsets + np.arange(len(ends) + 1), columns, values, rows.n_columns + 1)
 
 
-def _numeric(part: Any) -> bool:
-    """Whether a list of lists holds numbers, as opposed to tokens."""
-    try:
-        return bool(np.asarray(part).dtype.kind in "fiub")
-    except ValueError:  # ragged
-        return False
+def _length(part: Any) -> int:
+    """Return the number of nodes of an example; what has no length is refused later."""
+    if hasattr(part, "shape"):
+        return int(part.shape[0]) if len(part.shape) else 1
+    return len(part) if hasattr(part, "__len__") else 1
 
 
 def _finite(array: Floats, starts: Ints) -> Floats:

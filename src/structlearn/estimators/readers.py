@@ -1,4 +1,4 @@
-"""Readers: from sequences, images and graphs to shapes."""
+"""Readers: from rows and sequences to shapes."""
 
 from __future__ import annotations
 
@@ -8,38 +8,90 @@ from typing import Any
 import numpy as np
 
 from structlearn.common.checks import Ints
+from structlearn.common.errors import ArgumentError
 from structlearn.data.attributes import Attributes, Expanded, fit_transform
 from structlearn.data.columns import Columns
 from structlearn.data.rows import take
 from structlearn.data.template import Template
-from structlearn.estimators.nodes import Nodes, learn_nodes
-from structlearn.estimators.shape import Shape
-from structlearn.model.features import Features, Sparse
+from structlearn.estimators.nodes import ArrayNodes, Nodes, SparseNodes, learn_nodes
+from structlearn.estimators.shape import Links, Shape
+from structlearn.model.features import Features, Sparse, take_rows
 
 
-def chain_edges(offsets: Ints) -> Ints:
+def listed(X: Any) -> Any:
+    """Return the examples of X, of which there must be some."""
+    if isinstance(X, str | bytes | dict) or not hasattr(X, "__len__"):
+        raise ArgumentError(f"X is a {type(X).__name__}; it must be a list of examples")
+    if len(X) == 0:
+        raise ArgumentError("X is empty; at least one example is needed")
+    return X
+
+
+def none_empty(borders: Ints) -> Ints:
+    """Return the borders of examples, none of which may be empty."""
+    empty = np.flatnonzero(np.diff(borders) == 0)
+    if len(empty):
+        raise ArgumentError(f"example {empty[0]} of X is empty; leave it out")
+    return borders
+
+
+# ---- rows --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RowReader:
+    """One array or sparse matrix (examples, width) in which every row is an example of its own."""
+
+    width: int
+    intercept: bool
+
+    def read(self, X: Any) -> Shape:
+        """Return the shape of the rows."""
+        kind = SparseNodes if hasattr(X, "tocsr") else ArrayNodes
+        features, _ = kind(self.width, self.intercept).read([X])
+        return Shape(np.arange(X.shape[0] + 1), features)
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        return ArrayNodes(self.width, self.intercept).names()
+
+
+# ---- sequences ---------------------------------------------------------------------------
+
+
+def chain_edges(borders: Ints) -> Ints:
     """Edges between neighbours in sequences, one sequence after the other."""
-    inner = np.ones(int(offsets[-1]), np.bool_)
-    inner[offsets[:-1]] = False
+    inner = np.ones(int(borders[-1]), np.bool_)
+    inner[borders[:-1]] = False
     later = np.flatnonzero(inner)
     return np.stack([later - 1, later], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class SequenceReader:
-    """Sequences: a list with the features of every sequence."""
+    """Sequences: a list with the features of every sequence.
+
+    Parameters
+    ----------
+    nodes
+        Reads the features of positions.
+    between
+        Whether an edge has the features of the position that it leads to.
+    """
 
     nodes: Nodes
+    between: bool = False
 
     @classmethod
-    def learn(cls, X: Any, intercept: bool) -> tuple[SequenceReader, Shape]:
+    def learn(cls, X: Any, intercept: bool, between: bool = False) -> tuple[SequenceReader, Shape]:
         """Return the reader that fits the input, and what it reads."""
-        nodes, features, offsets = learn_nodes(X, intercept)
-        return cls(nodes), _sequences(features, offsets)
+        nodes, features, borders = learn_nodes(listed(X), intercept)
+        return cls(nodes, between), _sequences(features, borders, features if between else None)
 
     def read(self, X: Any) -> Shape:
         """Return the shape of the sequences."""
-        return _sequences(*self.nodes.read(X))
+        features, borders = self.nodes.read(listed(X))
+        return _sequences(features, borders, features if self.between else None)
 
     def names(self) -> list[str]:
         """Name of every feature."""
@@ -61,8 +113,19 @@ class ColumnReader:
         attributes, expanded = fit_transform(X, template, n_jobs=n_jobs)
         return cls(attributes, n_jobs), _expanded(expanded, X.offsets)
 
+    @property
+    def edges(self) -> str:
+        """What the template wants of edges: a table, features alone, or none."""
+        template = self.attributes.template
+        return "table" if template.transitions else "features" if template.bigram else "none"
+
     def read(self, X: Columns) -> Shape:
         """Return the shape of the sentences."""
+        if not isinstance(X, Columns):
+            raise ArgumentError(
+                f"X is a {type(X).__name__}, but this model was trained on Columns; give what "
+                f"read_columns returns"
+            )
         return _expanded(self.attributes.transform(X, self.n_jobs), X.offsets)
 
     def names(self) -> list[str]:
@@ -70,13 +133,18 @@ class ColumnReader:
         return self.attributes.unigram.names()
 
 
-def _sequences(features: Features, offsets: Ints, between: Features = None) -> Shape:
-    forms: list[tuple[int, ...]] = [(int(n),) for n in np.diff(offsets)]
-    return Shape(offsets, features, chain_edges(offsets), between, None, forms)
+def _sequences(features: Features, borders: Ints, later: Features = None) -> Shape:
+    """Shape of sequences; `later` are the features of positions that edges leading there have."""
+    pairs = chain_edges(none_empty(borders))
+    return Shape(borders, features, (Links(pairs, take_rows(later, pairs[:, 1])),))
 
 
-def _expanded(rows: Expanded, offsets: Ints) -> Shape:
-    between = None
-    if rows.bigram.n_columns:
-        between = Sparse(take(rows.bigram, chain_edges(offsets)[:, 1]))
-    return _sequences(Sparse(rows.unigram), offsets, between)
+def _expanded(rows: Expanded, borders: Ints) -> Shape:
+    if len(borders) < 2:
+        raise ArgumentError("X holds no sentences; at least one is needed")
+    shape = _sequences(Sparse(rows.unigram), borders)
+    if not rows.bigram.n_columns:
+        return shape
+    pairs = shape.links[0].pairs
+    between = Sparse(take(rows.bigram, pairs[:, 1]))
+    return shape._replace(links=(Links(pairs, between),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,95 +12,166 @@ from structlearn.common import checks
 from structlearn.common.checks import Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.data.columns import Columns
-from structlearn.data.labels import LabelCoder, forbidden_transitions
+from structlearn.data.labels import forbidden_transitions
 from structlearn.data.template import Template, parse_template
 from structlearn.estimators import decode
-from structlearn.estimators.base import StructuredEstimator
-from structlearn.estimators.plan import HIDDEN, SPACES, Choices, Plan, check_forms, make_model
+from structlearn.estimators.choices import SPACES, Choices, Design
+from structlearn.estimators.doc import documented
+from structlearn.estimators.labeler import Labeler, names_of
+from structlearn.estimators.plan import Coder, Reader
 from structlearn.estimators.readers import ColumnReader, SequenceReader
-from structlearn.graph.batch import Bars
-from structlearn.objective.examples import Examples
+from structlearn.estimators.shape import Shape
+from structlearn.graph.batch import Bars, Sequences
+from structlearn.objective.sequence_world import SequenceWorld, clamp
+
+TRANSITIONS = ("table", "features", "none")
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceLabeler(StructuredEstimator):
-    """Label every position of sequences: CRF, structured SVM and all between, on chains."""
+class SequenceLabeler(Labeler):
+    r"""Label every position of sequences: CRF, structured SVM and all between, on chains.
+
+    .. math:: \theta(y) = \sum_t \langle w_{y_t}, x_t \rangle + \sum_t W_{y_t, y_{t+1}}
+
+    Parameters
+    ----------
+    features
+        "dense": every feature has a weight for every label. "sparse": only the pairs of feature
+        and label (and of labels) that occur in training have one, which needs tokens or sparse
+        matrices and saves most of the memory of text models.
+    transitions
+        "table" has a weight for every pair of neighbouring labels; "features" also one for every
+        pair of labels and every feature of the later position; "none" has no transitions.
+    forbidden
+        What labels must not do, in training and prediction: "BIO", "BIOES", "IOB1", or pairs
+        ``(a, b)`` where ``b`` must not follow ``a``.
+    template
+        A template in the language of CRF++, for `X` given as columns; by default the one that
+        CRF++ has for chunking.
+    fit_intercept
+        Whether every position has one more feature, which is always 1.
+    {tied}
+    {hidden}
+    {shared}
+
+    {attributes}
+
+    Notes
+    -----
+    `X` is a list with one entry per sequence: an array (positions, features), a SciPy sparse
+    matrix of that shape, or a list of tokens, each a dictionary or a list of strings. Or it is
+    what `read_columns` returns, whose columns the template reads. `Y` is a list with the labels
+    of every sequence; None, and -1 among whole numbers, is a label that is not known.
+
+    {notes}
+
+    References
+    ----------
+    J. Lafferty, A. McCallum and F. Pereira, "Conditional random fields", 2001.
+    I. Tsochantaridis et al., "Large margin methods for structured and interdependent output
+    variables", 2005.
+    {references}
+
+    Examples
+    --------
+    >>> X = [[["the"], ["cat"]], [["a"], ["dog"], ["sleeps"]]]
+    >>> Y = [["D", "N"], ["D", "N", "V"]]
+    >>> labeler = SequenceLabeler(C=10.0).fit(X, Y)
+    >>> labeler.predict([[["the"], ["dog"]]])
+    [array(['D', 'N'], dtype=object)]
+    """
 
     features: str = "dense"
-    tied: bool = True
-    hidden: str | None = None
-    hidden_states: int = 2
+    transitions: str = "table"
     forbidden: Any = None
     template: Template | str | None = None
     fit_intercept: bool = False
 
-    def _learn(self, X: Any, Y: Any) -> tuple[Plan, Examples]:
+    def _reader(self, X: Any) -> tuple[Reader, Shape]:
         checks.one_of("features", self.features, SPACES)
-        if self.hidden is not None:
-            checks.one_of("hidden", self.hidden, HIDDEN)
-        reader: SequenceReader | ColumnReader
-        if isinstance(X, Columns):
-            reader, shape = ColumnReader.learn(X, self._template(), self.n_jobs)
-        else:
-            reader, shape = SequenceReader.learn(X, self.fit_intercept)
-        check_forms(Y, shape)
-        coder = LabelCoder().fit(Y)
-        labels = coder.transform(Y)
+        checks.one_of("transitions", self.transitions, TRANSITIONS)
+        self._check_hidden()
+        if not isinstance(X, Columns):
+            return SequenceReader.learn(X, self.fit_intercept, self.transitions == "features")
+        if self.transitions == "features":
+            raise ArgumentError(
+                "transitions='features' is not for columns; write lines that begin with B into "
+                "the template instead"
+            )
+        return ColumnReader.learn(X, self._template(), self.n_jobs)
+
+    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
+        edges = reader.edges if isinstance(reader, ColumnReader) else "table"
+        edges = "none" if self.transitions == "none" else edges
+        if self.forbidden is not None and edges == "none":
+            raise ArgumentError("forbidden transitions need transitions; there are none")
         choices = Choices(
             space=self.features,
             tied=self.tied,
+            edges=edges,
             hidden=self.hidden,
-            hidden_states=checks.whole("hidden_states", self.hidden_states, low=1),
-            bars=self._bars(coder, labels, shape.offsets),
+            hidden_states=self.hidden_states,
+            bars=self._bars(coder),
             chain=True,
         )
-        plan = Plan(reader, coder, choices, make_model(shape, labels, len(coder.names), choices))
-        return plan, plan.lay_out(shape, labels)
+        return choices.seeing(shape)
+
+    def _numbers(self, coder: Coder, Y: Any, shape: Shape) -> Ints:
+        labels = super()._numbers(coder, Y, shape)
+        bars = self._bars(coder)
+        if bars is not None:
+            _check_allowed(Sequences(shape.offsets, len(coder.names), bars), coder, labels)
+        return labels
 
     def _template(self) -> Template:
         if self.template is None:
             return parse_template()
         return parse_template(self.template) if isinstance(self.template, str) else self.template
 
-    def _bars(self, coder: LabelCoder, labels: Ints, offsets: Ints) -> Bars | None:
+    def _bars(self, coder: Coder) -> Bars | None:
         if self.forbidden is None:
             return None
         found = forbidden_transitions(coder.names.tolist(), self.forbidden)
-        bars = Bars(found.starts, found.ends, found.pairs)
-        _check_allowed(bars, coder, labels, offsets)
-        return bars
+        return Bars(found.starts, found.ends, found.pairs)
 
     def decode(self, X: Any, k: int = 1) -> list[list[tuple[float, Any]]]:
-        """Return the `k` best labellings of every sequence, best first, each with its score."""
+        """Return the `k` best labellings of every sequence, best first, each with its score.
+
+        There are fewer where fewer exist.
+        """
         checks.whole("k", k, low=1)
-        shape, examples, tables = self._tables(X)
-        scores, labels = decode.k_best(examples.structure, tables, k, self._options())
-        found = [self.plan_.split(self.classes_[row], shape) for row in labels]
+        batch, tables = self._read(X)
+        scores, labels = decode.k_best(batch.examples.structure, tables, k, self._options())
+        found = [batch.shape.cut(names_of(self.plan_.classes, row)) for row in labels]
         return [
             [(float(scores[i, j]), found[j][i]) for j in range(k) if np.isfinite(scores[i, j])]
-            for i in range(len(shape.forms))
+            for i in range(batch.shape.n_examples)
         ]
 
 
-def _check_allowed(bars: Bars, coder: LabelCoder, labels: Ints, offsets: Ints) -> None:
-    """Refuse training sequences that do what is forbidden."""
-    names = coder.names
-    first, last = labels[offsets[:-1]], labels[offsets[1:] - 1]
-    for place, row, barred in (("begins", first, bars.first), ("ends", last, bars.last)):
-        wrong = np.flatnonzero((row >= 0) & barred[row])
-        if len(wrong):
-            raise ArgumentError(
-                f"sequence {wrong[0]} {place} with {names[row[wrong[0]]]!r}, which `forbidden` "
-                f"rules out; mend its labels or the rule"
-            )
-    inner = np.ones(len(labels), np.bool_)
-    inner[offsets[:-1]] = False
-    later = np.flatnonzero(inner)
-    a, b = labels[later - 1], labels[later]
-    wrong = np.flatnonzero((a >= 0) & (b >= 0) & bars.steps[a, b])
-    if len(wrong):
-        sequence = int(np.searchsorted(offsets, later[wrong[0]], side="right")) - 1
+def _check_allowed(sequences: Sequences, coder: Coder, labels: Ints) -> None:
+    """Refuse training sequences that cannot be as labelled without doing what is forbidden."""
+    states = sequences.states
+    zeros = np.zeros((1, states)), np.zeros((1, states * states))
+    fixed = SequenceWorld(sequences, 0.0, clamp(labels, states))
+    lost = np.flatnonzero(fixed.chains(zeros).best()[0] == -np.inf)
+    if len(lost):
+        start, stop = sequences.offsets[lost[0]], sequences.offsets[lost[0] + 1]
+        what = _forbidden_step(sequences, coder.names, labels[start:stop])
         raise ArgumentError(
-            f"in sequence {sequence}, {names[b[wrong[0]]]!r} follows {names[a[wrong[0]]]!r}, which "
-            f"`forbidden` rules out; mend its labels or the rule"
+            f"sequence {lost[0]} {what}, which `forbidden` rules out; mend its labels or the rule"
         )
+
+
+def _forbidden_step(sequences: Sequences, names: Any, labels: Ints) -> str:
+    """Say what a sequence of labels does that is forbidden."""
+    bars = sequences.bars
+    assert bars is not None
+    for word, label, barred in (("begins", labels[0], bars.first), ("ends", labels[-1], bars.last)):
+        if label >= 0 and barred[label]:
+            return f"{word} with {names[label]!r}"
+    for t, (a, b) in enumerate(pairwise(labels)):
+        if a >= 0 and b >= 0 and bars.steps[a, b]:
+            return f"has {names[b]!r} after {names[a]!r} at position {t + 1}"
+    return "has unknown labels that no labels can fill in"

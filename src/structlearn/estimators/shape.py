@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from structlearn.common.checks import Bools, Floats, Ints
-from structlearn.graph.batch import Graphs, assemble
-from structlearn.graph.wiring import HIDDEN, OUTPUT
+from structlearn.common.checks import Bools, Ints
 from structlearn.model.features import Features
+
+
+class Links(NamedTuple):
+    """Edges of one kind, which have weights of their own."""
+
+    pairs: Ints  #: (edges, 2) nodes, counted over all examples, example by example
+    features: Features = None  #: of the edges, if they have any
 
 
 class Shape(NamedTuple):
@@ -17,10 +23,14 @@ class Shape(NamedTuple):
 
     offsets: Ints  #: (examples + 1,) where the nodes of every example begin
     features: Features  #: of the nodes
-    edges: Ints  #: (edges, 2) nodes, counted over all examples
-    edge_features: Features  #: of the edges, or None
-    hidden: Bools | None  #: (nodes,) which nodes are never labelled; None if all may be
-    forms: list[tuple[int, ...]]  #: form in which the labels of every example are given
+    links: tuple[Links, ...] = ()  #: kinds of edges
+    hidden: Bools | None = None  #: (nodes,) which nodes are never labelled; None if all may be
+    forms: list[tuple[int, ...]] | None = None  #: form of every example's labels; None if flat
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.offsets) - 1
 
     @property
     def n_nodes(self) -> int:
@@ -28,60 +38,41 @@ class Shape(NamedTuple):
         return int(self.offsets[-1])
 
     @property
-    def positions(self) -> Ints:
-        """Number of every node within its example."""
-        return np.arange(self.n_nodes) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+    def sizes(self) -> Ints:
+        """Number of nodes of every example."""
+        return np.diff(self.offsets)
 
     @property
-    def edge_positions(self) -> Ints:
+    def positions(self) -> Ints:
+        """Number of every node within its example."""
+        return np.arange(self.n_nodes) - np.repeat(self.offsets[:-1], self.sizes)
+
+    def owners(self, pairs: Ints) -> Ints:
+        """Example of every edge."""
+        return np.searchsorted(self.offsets, pairs[:, 0], side="right") - 1
+
+    def edge_positions(self, pairs: Ints) -> Ints:
         """Number of every edge within its example."""
-        owner = np.searchsorted(self.offsets, self.edges[:, 0], side="right")
+        owner = self.owners(pairs)
         return np.arange(len(owner)) - np.searchsorted(owner, owner)
+
+    def cut(self, values: Any) -> list[Any]:
+        """Cut one value (or row) per node into one array per example, in its form."""
+        parts = np.split(values, self.offsets[1:-1])
+        if self.forms is None:
+            return parts
+        pairs = zip(parts, self.forms, strict=True)
+        return [part.reshape(*form, *part.shape[1:]) for part, form in pairs]
 
 
 class Layers(NamedTuple):
-    """Where nodes, and the hidden variables beside them, lie among the variables of graphs."""
+    """Where labelled things, and the hidden states beside them, lie among the variables."""
 
-    outputs: Ints  #: (nodes,) variable of every node
-    beside: Ints  #: (nodes,) variable of the hidden state beside every node; empty without
-
-
-def lay_out(
-    shape: Shape, states: int, hidden: str | None, hidden_states: int
-) -> tuple[Graphs, Layers]:
-    """Compile graphs over the nodes of a shape.
-
-    Groups of factors are the nodes, the edges, and with hidden states beside the nodes, these
-    (``"node"``: edges link the nodes; ``"layer"``: edges link the hidden states) and the pairs of
-    node and hidden state.
-    """
-    sizes = np.diff(shape.offsets)
-    layers = 1 if hidden is None else 2
-    first = np.repeat(layers * shape.offsets[:-1], sizes)
-    outputs = first + shape.positions
-    beside = outputs + np.repeat(sizes, sizes) if layers == 2 else np.empty(0, np.int64)
-    n = layers * shape.n_nodes
-    cards, roles = np.full(n, states), np.full(n, OUTPUT)
-    if shape.hidden is not None:
-        roles[outputs[shape.hidden]] = HIDDEN
-    linked = beside if hidden == "layer" else outputs
-    scopes = [outputs[:, None], linked[shape.edges]]
-    if layers == 2:
-        cards[beside], roles[beside] = hidden_states, HIDDEN
-        scopes += [beside[:, None], np.stack([outputs, beside], axis=1)]
-    graphs = assemble(cards, roles, layers * shape.offsets, tuple(scopes))
-    return graphs, Layers(outputs, beside)
+    outputs: Ints | slice = slice(None)  #: variable of everything that may have a label
+    beside: Ints | None = None  #: variable of the hidden state beside every node, if there are any
 
 
-def flat_labels(shape: Shape, layers: Layers, labels: Ints, n_variables: int) -> Ints:
-    """Labels of all variables, -1 for hidden ones, from those of the nodes."""
-    out = np.full(n_variables, -1, np.int64)
-    out[layers.outputs] = labels
-    if shape.hidden is not None:
-        out[layers.outputs[shape.hidden]] = -1
-    return out
-
-
-def constant(n: int) -> Floats:
-    """Return a feature that is 1 everywhere."""
-    return np.ones((n, 1))
+def shift_edges(edges: Sequence[Ints], borders: Ints) -> Ints:
+    """Put the edges of all examples into one array, nodes counted over all examples."""
+    counts = np.array([len(pairs) for pairs in edges], np.int64)
+    return np.concatenate(edges) + np.repeat(borders[:-1], counts)[:, None]

@@ -23,11 +23,15 @@ def sample_weights(given: Any, n: int) -> Floats:
             f"sample_weight of shape {weights.shape} was given for {n} examples; it must hold one "
             f"finite number of at least 0 for each"
         )
+    if not weights.any():
+        raise ArgumentError("sample_weight is zero for all examples; at least one must count")
     return weights
 
 
 def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:
     """Weight of every example: the mean weight of the classes of its labelled variables.
+
+    Examples without any have weight 1.
 
     Parameters
     ----------
@@ -42,8 +46,8 @@ def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:
     labels, borders = examples.labels, examples.structure.variables
     known = labels >= 0
     each = np.where(known, _by_state(given, classes, labels[known])[labels], 0.0)
-    count = np.add.reduceat(known, borders[:-1]).clip(1)
-    return np.add.reduceat(each, borders[:-1]) / count
+    count = np.add.reduceat(known, borders[:-1])
+    return np.where(count > 0, np.add.reduceat(each, borders[:-1]) / count.clip(1), 1.0)
 
 
 def _by_state(given: Any, classes: Any, labels: Any) -> Floats:

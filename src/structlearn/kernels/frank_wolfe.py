@@ -1,9 +1,9 @@
 r"""Block-coordinate Frank-Wolfe steps on the dual of the structured hinge.
 
 The dual variables of a sequence are a distribution :math:`\alpha_i` over labellings. Weights and
-scores need only its expected counts: how often position ``t`` has state ``s``, and how often ``s``
-follows ``r``. Few of them are not 0, so they are kept as a list of codes and shares: the code of
-a transition is ``r * K + s``, that of a position ``K * K + t * K + s``.
+scores need only its flow: how likely state ``s`` stands at position ``t`` after state ``r``. Few
+of these probabilities are not 0, so the flow is a list of links, sorted by position: a link ends
+in the node ``t * K + s``, comes from the state ``r`` (-1 at the first position), and has a share.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from structlearn.kernels.sequence import add_rows, find, score
 from structlearn.kernels.viterbi import best_path
 
 _TINY = 1e-13  # shares below this are dropped
+_ROUNDING = 1e-13  # by how much two scores may differ that should agree, relatively
 
 
 class Dual(NamedTuple):
-    """Expected counts of every sequence, and what follows from them."""
+    """The flow of every sequence, and its expected cost."""
 
     starts: np.ndarray  #: (sequences,) where its list begins
     counts: np.ndarray  #: (sequences,) length of the list; there must be room for one more path
-    codes: np.ndarray
+    ends: np.ndarray  #: node in which a link ends, int32
+    befores: np.ndarray  #: state from which it comes, int32
     shares: np.ndarray
     losses: np.ndarray  #: (sequences,) weighted expected cost
-    gaps: np.ndarray  #: (sequences,) duality gap when last seen
 
 
 class Primal(NamedTuple):
@@ -36,118 +37,162 @@ class Primal(NamedTuple):
     weights: np.ndarray  #: of features, flat
     lag: np.ndarray
     edges: np.ndarray  #: (1, states, states) table of transitions, -inf where forbidden
-    edge_lag: np.ndarray  #: (states * states,)
+    edge_lag: np.ndarray  #: (states, states)
 
 
 class Desk(NamedTuple):
-    """Scratch space."""
+    """Scratch space for one sequence."""
 
-    scores: np.ndarray  #: by code: the edges of `Primal`, and then
-    nodes: np.ndarray  #: (longest, states), which share its memory
-    delta: np.ndarray  #: (longest, states)
+    nodes: np.ndarray  #: (longest, states) scores
+    delta: np.ndarray  #: (longest, states) scores of partial paths; the moves of nodes
     labels: np.ndarray  #: (longest,)
-    slots: np.ndarray  #: by code: 1 + place in the list, all 0 between calls
-    moves: np.ndarray  #: by place: what a full step would take away
-    pulled: np.ndarray  #: as the weights of features, all 0 between calls
+    borders: np.ndarray  #: (longest + 1,) where the links of every position begin
+    states: np.ndarray  #: state in which every link ends, int32
+    befores: np.ndarray
+    shares: np.ndarray
+    moves: np.ndarray  #: what a step of length 1 takes from every share
+    back: np.ndarray  #: (longest, states) link by which a state is reached
+    path: np.ndarray  #: (longest,) links of the best path
+    pulled: np.ndarray  #: the moves as weights of features, all 0 between steps
+    turns: np.ndarray  #: (states, states) the moves as weights of transitions
 
 
 @part
-def _mean(c, dual, desk):
-    """Expected score of sequence `c`; copies its list to the desk."""
-    mean = 0.0
-    for q in range(dual.counts[c]):
-        code, share = dual.codes[dual.starts[c] + q], dual.shares[dual.starts[c] + q]
-        mean += share * desk.scores[code]
-        desk.slots[code] = q + 1
-        desk.moves[q] = share
-    return mean
-
-
-@part
-def _subtract(code, c, dual, desk):
-    """Take one from the moves of `code`, which joins the list if it is new."""
-    q = desk.slots[code] - 1
-    if q < 0:
-        q = dual.counts[c]
-        dual.codes[dual.starts[c] + q] = code
-        dual.shares[dual.starts[c] + q] = 0.0
-        dual.counts[c] = q + 1
-        desk.slots[code] = q + 1
-        desk.moves[q] = 0.0
-    desk.moves[q] -= 1.0
-
-
-@part
-def _face(data, c, n, dual, desk):
-    """Turn the moves towards the labels on the desk."""
-    K = desk.nodes.shape[1]
+def _load(c, n, dual, desk):
+    """Copy the flow of sequence `c` to the desk, and mark or add the path in ``desk.labels``."""
+    K, q, m = desk.nodes.shape[1], dual.starts[c], 0
+    stop = q + dual.counts[c]
     for t in range(n):
-        if t > 0:
-            code = desk.labels[t - 1] * K + desk.labels[t]
-            if data.learnt[code]:
-                _subtract(code, c, dual, desk)
-        _subtract(K * K + t * K + desk.labels[t], c, dual, desk)
+        state, before = desk.labels[t], desk.labels[t - 1] if t > 0 else -1
+        desk.borders[t], desk.path[t] = m, -1
+        while q < stop and dual.ends[q] < (t + 1) * K:
+            desk.states[m], desk.befores[m] = dual.ends[q] - t * K, dual.befores[q]
+            desk.shares[m] = dual.shares[q]
+            if desk.states[m] == state and desk.befores[m] == before:
+                desk.path[t] = m
+            q += 1
+            m += 1
+        if desk.path[t] < 0:
+            desk.states[m], desk.befores[m], desk.shares[m] = state, before, 0.0
+            desk.path[t] = m
+            m += 1
+    desk.borders[n] = m
 
 
 @part
-def _length(data, c, first, dual, desk):
-    """Squared length of the moves as weights; leaves those of features in `pulled`."""
-    K = desk.nodes.shape[1]
-    ones, total = data.values.size == 0, 0.0
-    for q in range(dual.counts[c]):
-        move, code = desk.moves[q], dual.codes[dual.starts[c] + q] - K * K
-        if code < 0:
-            total += move * move
-        elif move != 0.0:
-            t, s = first + code // K, code % K
-            for e in range(data.rows[t], data.rows[t + 1]):
+def _store(c, n, dual, desk):
+    """Put the flow back, without the links that are gone."""
+    K, q = desk.nodes.shape[1], dual.starts[c]
+    for t in range(n):
+        for m in range(desk.borders[t], desk.borders[t + 1]):
+            if desk.shares[m] > _TINY:
+                dual.ends[q], dual.befores[q] = t * K + desk.states[m], desk.befores[m]
+                dual.shares[q] = desk.shares[m]
+                q += 1
+    dual.counts[c] = q - dual.starts[c]
+
+
+@part
+def _leave_all(n, edges, desk):
+    """Let all of the flow move; return its mean score and how far the step can go."""
+    mean = 0.0
+    for t in range(n):
+        for m in range(desk.borders[t], desk.borders[t + 1]):
+            s, r = desk.states[m], desk.befores[m]
+            mean += desk.shares[m] * (desk.nodes[t, s] + (edges[0, r, s] if t > 0 else 0.0))
+            desk.moves[m] = desk.shares[m]
+    return mean, 1.0
+
+
+@part
+def _leave_worst(n, edges, desk):
+    """Let only the worst path in use move; return its score and how far the step can go."""
+    K, delta = desk.nodes.shape[1], desk.delta
+    for t in range(n):
+        for s in range(K):
+            delta[t, s] = np.inf
+        for m in range(desk.borders[t], desk.borders[t + 1]):
+            desk.moves[m] = 0.0
+            s, r = desk.states[m], desk.befores[m]
+            value = desk.nodes[t, s] + (delta[t - 1, r] + edges[0, r, s] if t > 0 else 0.0)
+            if value < delta[t, s] and desk.shares[m] > 0.0:
+                delta[t, s] = value
+                desk.back[t, s] = m
+    s, most = 0, 1.0
+    for r in range(1, K):
+        if delta[n - 1, r] < delta[n - 1, s]:
+            s = r
+    worst = delta[n - 1, s]
+    for t in range(n - 1, -1, -1):
+        m = desk.back[t, s]
+        desk.moves[m] = 1.0
+        if m != desk.path[t]:
+            most = min(most, desk.shares[m])
+        s = desk.befores[m]
+    return worst, most
+
+
+@part
+def _pull(data, first, n, desk):
+    """Turn the moves of links into those of nodes, and these into weights; their squared length."""
+    K, ones, moves, total = desk.nodes.shape[1], data.values.size == 0, desk.delta, 0.0
+    for t in range(n):
+        for s in range(K):
+            moves[t, s] = 0.0
+        for m in range(desk.borders[t], desk.borders[t + 1]):
+            s, r, x = desk.states[m], desk.befores[m], desk.moves[m]
+            moves[t, s] += x
+            if t > 0 and data.learnt[r, s]:
+                total += x * (2.0 * desk.turns[r, s] + x)
+                desk.turns[r, s] += x
+        for s in range(K):
+            x = moves[t, s]
+            for e in range(data.rows[first + t], data.rows[first + t + (abs(x) > _TINY)]):
                 k = find(data, data.columns[e], s, K)
                 if k >= 0:
-                    x = move if ones else move * data.values[e]
-                    total += x * (2.0 * desk.pulled[k] + x)
-                    desk.pulled[k] += x
+                    y = x if ones else x * data.values[e]
+                    total += y * (2.0 * desk.pulled[k] + y)
+                    desk.pulled[k] += y
     return total
 
 
 @part
-def _walk(data, c, first, by, past, primal, dual, desk):
-    """Add `by` times the moves to the weights, and `past` times that to the lag."""
-    K = desk.nodes.shape[1]
-    for q in range(dual.counts[c]):
-        code = dual.codes[dual.starts[c] + q]
-        if code < K * K:
-            x = by * desk.moves[q]
-            desk.scores[code] += x
-            primal.edge_lag[code] += past * x
-        elif desk.moves[q] != 0.0:
-            code -= K * K
-            t, s = first + code // K, code % K
-            for e in range(data.rows[t], data.rows[t + 1]):
-                k = find(data, data.columns[e], s, K)
-                if k >= 0:
-                    x = by * desk.pulled[k]
-                    primal.weights[k] += x
-                    primal.lag[k] += past * x
-                    desk.pulled[k] = 0.0
+def _walk(data, added, first, n, length, by, past, primal, desk):
+    """Take a step of some length; return by how much it raises the expected cost."""
+    K, moves, cost = desk.nodes.shape[1], desk.delta, 0.0
+    for t in range(n):
+        for m in range(desk.borders[t], desk.borders[t + 1]):
+            s, r = desk.states[m], desk.befores[m]
+            desk.shares[m] -= length * desk.moves[m]
+            if t > 0:
+                y = length * by * desk.turns[r, s]
+                primal.edges[0, r, s] += y
+                primal.edge_lag[r, s] += past * y
+                desk.turns[r, s] = 0.0
+        for s in range(K):
+            if abs(moves[t, s]) > _TINY:
+                cost -= length * moves[t, s] * added[first + t, s]
+                _add(data, first + t, s, length * by, past, primal, desk)
+    return cost
 
 
 @part
-def _keep(c, by, dual, desk):
-    """Move the shares, drop those that are gone, and clear the desk."""
-    start, kept = dual.starts[c], 0
-    for q in range(dual.counts[c]):
-        code, share = dual.codes[start + q], dual.shares[start + q] - by * desk.moves[q]
-        desk.slots[code] = 0
-        if share > _TINY:
-            dual.codes[start + kept] = code
-            dual.shares[start + kept] = share
-            kept += 1
-    dual.counts[c] = kept
+def _add(data, t, s, by, past, primal, desk):
+    """Add what was pulled for a node to its weights."""
+    for e in range(data.rows[t], data.rows[t + 1]):
+        k = find(data, data.columns[e], s, desk.nodes.shape[1])
+        if k >= 0:
+            y = by * desk.pulled[k]
+            primal.weights[k] += y
+            primal.lag[k] += past * y
+            desk.pulled[k] = 0.0
 
 
 @lean
-def frank_wolfe(order, data, added, by, primal, dual, desk, steps):
+def frank_wolfe(order, data, added, by, primal, dual, desk, steps, pairwise):
     r"""One step with exact line search for every sequence in `order`.
+
+    A step moves probability to the best path, from all others or from the worst one in use only.
 
     Parameters
     ----------
@@ -156,13 +201,16 @@ def frank_wolfe(order, data, added, by, primal, dual, desk, steps):
     by : array (sequences,)
         Weight of every sequence's loss.
     steps : int
-        Number of steps before these. Weights after step :math:`k` count by :math:`k^2` in the
-        average, which is the weights less the lag over :math:`\sum_{j \le k} j^2`.
+        Number of steps before these. Weights after step :math:`k` count by :math:`k` in the
+        average, which is the weights less the lag over :math:`\sum_{j \le k} j`.
+    pairwise : bool
+        Take only from the worst path.
 
     Notes
     -----
     Lacoste-Julien et al. (2013), "Block-coordinate Frank-Wolfe optimization for structural SVMs",
-    algorithm 4.
+    algorithm 4; Garber and Meshi (2016), "Linear-memory and decomposition-invariant linearly
+    convergent conditional gradient algorithm for structured polytopes", algorithm 3.
     """
     for i in range(order.size):
         c = order[i]
@@ -170,17 +218,19 @@ def frank_wolfe(order, data, added, by, primal, dual, desk, steps):
         score(data, first, n, primal.weights, 1.0, desk.nodes)
         add_rows(desk.nodes, n, added, first)
         best = best_path(desk.nodes, 0, n, primal.edges, 0, 0, desk.delta, desk.labels)
-        gap, length = by[c] * (best - _mean(c, dual, desk)), 0.0
-        dual.gaps[c] = gap
-        if gap > 0.0:
-            past = steps * (steps + 1.0) * (2.0 * steps + 1.0) / 6.0
-            cost = 0.0
-            for t in range(n):
-                cost += added[first + t, desk.labels[t]]
-            _face(data, c, n, dual, desk)
-            most = by[c] * by[c] * _length(data, c, first, dual, desk)
-            length = 1.0 if gap >= most else gap / most
-            _walk(data, c, first, length * by[c], past, primal, dual, desk)
-            dual.losses[c] += length * (by[c] * cost - dual.losses[c])
-        _keep(c, length, dual, desk)
+        _load(c, n, dual, desk)
+        if pairwise:
+            left, most = _leave_worst(n, primal.edges, desk)
+        else:
+            left, most = _leave_all(n, primal.edges, desk)
+        for t in range(n):
+            desk.moves[desk.path[t]] -= 1.0
+        rise = by[c] * (best - left)
+        if rise > _ROUNDING * by[c] * abs(best):
+            square = by[c] * by[c] * _pull(data, first, n, desk)
+            length = most if rise >= square * most else rise / square
+            past = 0.5 * steps * (steps + 1.0)
+            cost = _walk(data, added, first, n, length, by[c], past, primal, desk)
+            dual.losses[c] += by[c] * cost
+            _store(c, n, dual, desk)
         steps += 1

@@ -1,4 +1,4 @@
-"""One sequence at a time: scores of its positions, its best path, and where its features point.
+"""One sequence at a time: the scores of its positions, and which weights its features have.
 
 `data` is a `Data`. The weights of features lie in one flat array: feature ``d`` and state ``s``
 have weight ``d * K + s``, or, where only some pairs have a weight, the ``k`` from
@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn.kernels.jit import part
-from structlearn.kernels.viterbi import best_path
 
 
 class Data(NamedTuple):
@@ -25,7 +24,7 @@ class Data(NamedTuple):
     values: np.ndarray  #: (entries,) its value; empty if all are 1
     pair_offsets: np.ndarray  #: (features + 1,); empty if all pairs have a weight
     pair_states: np.ndarray  #: (pairs,) int32
-    learnt: np.ndarray  #: (states * states,) which transitions have a weight
+    learnt: np.ndarray  #: (states, states) which transitions have a weight
 
 
 @part
@@ -39,9 +38,9 @@ def score(data, first, n, weights, scale, nodes):
         for e in range(data.rows[first + t], data.rows[first + t + 1]):
             d, x = data.columns[e], scale if ones else scale * data.values[e]
             if all_pairs:
-                start = d * K
+                own = weights[d * K : (d + 1) * K]
                 for s in range(K):
-                    nodes[t, s] += x * weights[start + s]
+                    nodes[t, s] += x * own[s]
             else:
                 for k in range(data.pair_offsets[d], data.pair_offsets[d + 1]):
                     nodes[t, data.pair_states[k]] += x * weights[k]

@@ -8,7 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from structlearn.common.checks import Floats, Ints
-from structlearn.data.rows import Index, Rows, take, transpose
+from structlearn.common.errors import ArgumentError
+from structlearn.data.rows import Index, Rows, from_dense, take, transpose
+
+_MOST_COLUMNS = int(np.iinfo(np.int32).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +55,18 @@ def by_position(features: Features, position: Ints, positions: int) -> Sparse:
     position
         (rows,) Position of every row, below `positions`.
     """
+    rows = _rows(features, len(position))
+    width = rows.n_columns
+    if width * positions > _MOST_COLUMNS:
+        raise ArgumentError(
+            f"{width} features at each of {positions} positions make more than {_MOST_COLUMNS} "
+            f"columns; use fewer features, or share them over positions"
+        )
+    shift = np.repeat(position * width, np.diff(rows.offsets)).astype(np.int32)
+    return Sparse(rows._replace(columns=rows.columns + shift, n_columns=width * positions))
+
+
+def _rows(features: Features, n_rows: int) -> Rows:
     if features is None:
-        rows = np.arange(len(position) + 1), position.astype(np.int32), np.empty(0), positions
-        return Sparse(Rows(*rows))
-    if not isinstance(features, Sparse):
-        from_array = np.repeat(np.arange(features.shape[1], dtype=np.int32)[None], len(features), 0)
-        starts = np.arange(len(features) + 1) * features.shape[1]
-        flat = Rows(starts, from_array.ravel(), features.ravel(), features.shape[1])
-        features = Sparse(flat)
-    rows_, width = features.rows, features.rows.n_columns
-    shift = np.repeat(position * width, np.diff(rows_.offsets)).astype(np.int32)
-    return Sparse(rows_._replace(columns=rows_.columns + shift, n_columns=width * positions))
+        return Rows(np.arange(n_rows + 1), np.zeros(n_rows, np.int32), np.empty(0), 1)
+    return features.rows if isinstance(features, Sparse) else from_dense(features)

@@ -107,20 +107,26 @@ class Linear:
 
     def push(self, weights: Floats, features: Features, n_jobs: int | None = None) -> Floats:
         """Product of the features and the weights."""
-        matrix = weights.reshape(self.n_features, self.size)
+        matrix, features = weights.reshape(self.n_features, self.size), self._checked(features)
         if not isinstance(features, Sparse):
-            return _array(features, self.n_features) @ matrix
+            return features @ matrix
         rows, out = features.rows, np.empty((features.rows.n_rows, self.size))
         _spread(lambda a, b: scatter.push_all(*rows[:3], matrix, a, b, out), rows.offsets, n_jobs)
         return out
 
     def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
         """Product of the transposed features and the marginals."""
+        features = self._checked(features)
         if not isinstance(features, Sparse):
-            return np.ravel(_array(features, self.n_features).T @ marginals)
+            return np.ravel(features.T @ marginals)
         columns, out = features.columns, np.empty((self.n_features, self.size))
         _spread(lambda a, b: scatter.pull_all(*columns, marginals, a, b, out), columns[0], n_jobs)
         return out.ravel()
+
+    def _checked(self, features: Features) -> Floats | Sparse:
+        if features is None or features.shape[1] != self.n_features:
+            raise ArgumentError(_unfit(features, f"features with {self.n_features} columns"))
+        return features
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,16 +187,17 @@ class Pairs:
 
     def _sparse(self, features: Features) -> Sparse:
         if not isinstance(features, Sparse) or features.shape[1] != len(self.offsets) - 1:
-            raise ArgumentError(
-                f"weights for pairs need sparse features with {len(self.offsets) - 1} columns"
-            )
+            need = f"sparse features with {len(self.offsets) - 1} columns"
+            raise ArgumentError(_unfit(features, need))
         return features
 
 
-def _array(features: Features, width: int) -> Floats:
-    if features is None or isinstance(features, Sparse) or features.shape[1] != width:
-        raise ArgumentError(f"these weights need an array of features with {width} columns")
-    return features
+def _unfit(features: Features, need: str) -> str:
+    given = "no features were given"
+    if features is not None:
+        kind = "a sparse matrix" if isinstance(features, Sparse) else "an array"
+        given = f"{kind} of shape {features.shape} was given"
+    return f"{given}, but these weights need {need}; give those that the model was made for"
 
 
 def _spread(work: Callable[[int, int], None], offsets: Ints, n_jobs: int | None) -> None:

@@ -72,7 +72,7 @@ def make_cost(cost: Any, states: int) -> Cost:
         return Cost(hamming, mean=cost == "hamming-mean")
     matrix = np.asarray(cost, dtype=np.float64)
     if matrix.shape == (states,):
-        matrix = matrix[:, None] * hamming
+        matrix = np.where(np.eye(states), 0.0, matrix[:, None])
     if matrix.shape != (states, states):
         raise ArgumentError(
             f"cost has shape {matrix.shape}; with {states} labels it must be ({states},) or "

@@ -47,7 +47,8 @@ class Examples:
         """Return examples whose hidden variables may have a temperature of their own."""
         if isinstance(self.structure, Graphs) or not self.hidden:
             return self
-        return replace(self, structure=self.structure.graphs())
+        graphs = self.structure.graphs()
+        return replace(self, structure=replace(graphs, groups=graphs.groups[: len(self.inputs)]))
 
     def take(self, which: Ints) -> Examples:
         """Return some of the examples."""

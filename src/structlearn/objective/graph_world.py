@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError, TooWideError
-from structlearn.graph.batch import Graphs
+from structlearn.graph.batch import Graphs, spans
 from structlearn.graph.condition import condition, places
 from structlearn.graph.wiring import HIDDEN, OUTPUT, Wiring
 from structlearn.inference.base import Options, Problem
@@ -48,8 +48,8 @@ class Engine(Protocol):
     """Solves one problem again and again with other potentials."""
 
     @property
-    def sweeps(self) -> int:
-        """Message sweeps done so far; 0 for exact engines."""
+    def messengers(self) -> tuple[Messenger, ...]:
+        """Whatever passes messages; none in exact engines."""
         ...
 
     def solve(self, potentials: Floats) -> tuple[Floats, Floats]:
@@ -60,7 +60,7 @@ class Engine(Protocol):
 class _Exact:
     """Elimination, planned once."""
 
-    sweeps = 0
+    messengers: tuple[Messenger, ...] = ()
 
     def __init__(self, problem: Problem, effort: Effort) -> None:
         order = order_for(problem, Options().max_table, effort.n_jobs)
@@ -88,10 +88,9 @@ class _Messages:
             self.rest = Clamp(problem.wiring, labels, float(problem.eps.max()), effort)
 
     @property
-    def sweeps(self) -> int:
-        """Message sweeps done so far."""
-        rest = 0 if self.rest is None else self.rest.sweeps
-        return rest + int(self.messenger.iterations.max(initial=0))
+    def messengers(self) -> tuple[Messenger, ...]:
+        """Whatever passes messages."""
+        return self.messenger, *(() if self.rest is None else self.rest.messengers)
 
     def solve(self, potentials: Floats) -> tuple[Floats, Floats]:
         """Values of the graphs, and the beliefs of all factors."""
@@ -169,9 +168,9 @@ class Clamp:
         return values, beliefs
 
     @property
-    def sweeps(self) -> int:
-        """Message sweeps done so far."""
-        return 0 if self.engine is None else self.engine.sweeps
+    def messengers(self) -> tuple[Messenger, ...]:
+        """Whatever passes messages."""
+        return () if self.engine is None else self.engine.messengers
 
 
 def points(wiring: Wiring, potentials: Floats, labels: Ints) -> tuple[Floats, Floats]:
@@ -223,9 +222,9 @@ class GraphWorld(Subtracting):
             self.engine = make_engine(problem, effort)
 
     @property
-    def sweeps(self) -> int:
-        """Message sweeps done so far."""
-        return self.engine.sweeps
+    def messengers(self) -> tuple[Messenger, ...]:
+        """Whatever passes messages."""
+        return self.engine.messengers
 
     def solve(self, tables: Tables, weights: Floats) -> tuple[Floats, Tables]:
         """Values of the graphs, and their weighted expected tables."""
@@ -258,13 +257,44 @@ def gather(graphs: Graphs, values: Floats, like: Tables) -> Tables:
 
 
 def cost_entries(graphs: Graphs, labels: Ints, rows: Floats) -> Floats:
-    """Put the cost of every state of every labelled variable at its single-variable factor."""
+    """Put the cost of every state of every labelled variable into the smallest table it is in.
+
+    Parameters
+    ----------
+    rows
+        (variables, states) Costs; a variable with fewer states uses the first ones.
+    """
     wiring = graphs.wiring
-    out = np.zeros(int(wiring.table_offsets[-1]))
-    single = np.flatnonzero(wiring.arities == 1)[::-1]
-    owner = np.full(wiring.n_variables, -1, np.int64)
-    owner[wiring.scopes[wiring.scope_offsets[single]]] = single
     labelled = np.flatnonzero(labels >= 0)
-    starts = wiring.table_offsets[owner[labelled]]
-    out[starts[:, None] + np.arange(rows.shape[1])] = rows[labelled]
-    return out
+    cards = wiring.cards[labelled]
+    _check_costs(wiring, labelled, rows.shape[1])
+    slots = smallest_slots(wiring)[labelled]
+    factors = wiring.slot_factors[slots]
+    sizes = np.diff(wiring.table_offsets)[factors]
+    entries = spans(wiring.table_offsets, factors)
+    inside = entries - np.repeat(wiring.table_offsets[factors], sizes)
+    states = inside // np.repeat(wiring.strides[slots], sizes) % np.repeat(cards, sizes)
+    costs = rows[np.repeat(labelled, sizes), states]
+    return np.bincount(entries, costs, int(wiring.table_offsets[-1])).astype(np.float64)
+
+
+def smallest_slots(wiring: Wiring) -> Ints:
+    """Slot of every variable in the smallest of its tables; any number if it has none."""
+    sizes = np.diff(wiring.table_offsets)[wiring.slot_factors]
+    by_variable = np.append(np.lexsort((sizes, wiring.scopes)), -1)
+    return by_variable[wiring.slot_offsets[:-1]]
+
+
+def _check_costs(wiring: Wiring, labelled: Ints, states: int) -> None:
+    many = labelled[wiring.cards[labelled] > states]
+    if len(many):
+        raise ArgumentError(
+            f"the cost is for {states} states, but the labelled variable {many[0]} has "
+            f"{wiring.cards[many[0]]}; give a cost for as many"
+        )
+    lonely = labelled[np.diff(wiring.slot_offsets)[labelled] == 0]
+    if len(lonely):
+        raise ArgumentError(
+            f"the labelled variable {lonely[0]} is in no factor, so that its cost cannot count; "
+            f"give it a factor of its own"
+        )

@@ -9,7 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn.common.checks import Floats, Ints
-from structlearn.graph.batch import Sequences
+from structlearn.common.errors import ArgumentError
+from structlearn.graph.batch import Graphs, Sequences
+from structlearn.graph.wiring import offsets
+from structlearn.inference.messenger import Messenger
 from structlearn.model.model import Model, Tables
 from structlearn.objective.cost import Cost
 from structlearn.objective.examples import Examples
@@ -18,6 +21,8 @@ from structlearn.objective.loss import Loss, Part
 from structlearn.objective.penalty import ElasticNet
 from structlearn.objective.sequence_world import LabelledSequences, SequenceWorld, clamp
 from structlearn.objective.world import World
+
+_KEPT = 256  # graphs up to which each is planned by itself, and kept
 
 
 class Worlds(NamedTuple):
@@ -28,7 +33,7 @@ class Worlds(NamedTuple):
     clamped: World
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class StructuredObjective:
     r"""Penalty plus C times the losses of structured examples.
 
@@ -88,45 +93,61 @@ class StructuredObjective:
     @cached_property
     def worlds(self) -> tuple[Worlds, ...]:
         """The pairs of worlds of all parts of the loss; they keep their messages."""
-        make = (
-            self._sequence_worlds
-            if isinstance(self.examples.structure, Sequences)
-            else self._graph_worlds
-        )
-        return tuple(make(part) for part in self.loss.parts)
+        return tuple(self._make_worlds(part) for part in self.loss.parts)
+
+    @property
+    def messengers(self) -> tuple[Messenger, ...]:
+        """Whatever passes messages in any of the worlds."""
+        worlds = (world for pair in self.worlds for world in (pair.free, pair.clamped))
+        return tuple(messenger for world in worlds for messenger in world.messengers)
 
     @property
     def sweeps(self) -> int:
-        """Message sweeps done so far in all worlds."""
-        return sum(pair.free.sweeps + pair.clamped.sweeps for pair in self.worlds)
+        """Message sweeps done so far in all worlds, each by its slowest graph."""
+        return sum(int(m.iterations.max(initial=0)) for m in self.messengers)
 
-    def _cost_rows(self) -> Floats | None:
+    @property
+    def messages(self) -> Floats:
+        """All messages, flat; setting them puts the worlds back to where they stood then."""
+        return np.concatenate([np.empty(0), *(m.messages for m in self.messengers)])
+
+    @messages.setter
+    def messages(self, messages: Floats) -> None:
+        starts = offsets(np.array([len(m.messages) for m in self.messengers], np.int64))
+        if len(messages) != starts[-1]:
+            raise ArgumentError(
+                f"{len(messages)} messages were given, but these worlds have {starts[-1]}; "
+                f"use those of the same objective"
+            )
+        for i, messenger in enumerate(self.messengers):
+            messenger.messages = messages[starts[i] : starts[i + 1]].copy()
+
+    def _make_worlds(self, part: Part) -> Worlds:
         examples = self.examples
-        if self.cost is None:
-            return None
-        return self.cost.rows(examples.labels, examples.structure.variables)
+        if part.eps_y != part.eps_h:
+            examples = examples.at_two_temperatures()
+        costs = None
+        if part.costly and self.cost is not None:
+            costs = self.cost.rows(examples.labels, examples.structure.variables)
+        if isinstance(examples.structure, Sequences):
+            return self._sequence_worlds(part, examples.structure, costs)
+        return self._graph_worlds(part, examples.structure, costs)
 
-    def _sequence_worlds(self, part: Part) -> Worlds:
-        examples, n_jobs = self.examples, self.effort.n_jobs
-        sequences = examples.structure
-        assert isinstance(sequences, Sequences)
-        added = self._cost_rows() if part.costly else None
-        free = SequenceWorld(sequences, part.eps_y, added, n_jobs)
-        clamped: World = LabelledSequences(sequences, examples.labels)
-        if examples.hidden:
-            fixed = clamp(examples.labels, sequences.states)
+    def _sequence_worlds(self, part: Part, sequences: Sequences, costs: Floats | None) -> Worlds:
+        labels, n_jobs = self.examples.labels, self.effort.n_jobs
+        free = SequenceWorld(sequences, part.eps_y, costs, n_jobs)
+        clamped: World = LabelledSequences(sequences, labels)
+        if self.examples.hidden:
+            fixed = clamp(labels, sequences.states)
             clamped = SequenceWorld(sequences, part.eps_h, fixed, n_jobs)
         return Worlds(part.share, free, clamped)
 
-    def _graph_worlds(self, part: Part) -> Worlds:
-        examples = self.examples
-        graphs = examples.structure
-        assert not isinstance(graphs, Sequences)
-        rows = self._cost_rows() if part.costly else None
-        added = None if rows is None else cost_entries(graphs, examples.labels, rows)
+    def _graph_worlds(self, part: Part, graphs: Graphs, costs: Floats | None) -> Worlds:
+        labels = self.examples.labels
+        added = None if costs is None else cost_entries(graphs, labels, costs)
         free, clamped = (
             GraphWorld(
-                graphs, examples.labels, part.eps_y, part.eps_h,
+                graphs, labels, part.eps_y, part.eps_h,
                 clamped=fixed, added=None if fixed else added, effort=self.effort,
             )
             for fixed in (False, True)
@@ -144,10 +165,29 @@ class StructuredObjective:
     def loss_slope(self, weights: Floats, which: Ints | None = None) -> tuple[float, Floats]:
         """C times the weighted losses of all examples, or of those in `which`, and the gradient."""
         if which is not None:
-            return self.take(which).loss_slope(weights)
+            return self._some(weights, which)
         losses, difference = self._differences(weights)
         slope = self.model.pull(difference, self.examples.inputs, self.effort.n_jobs)
         return self.C * float(losses @ self.examples.weights), slope
+
+    def _some(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
+        """Go example by example where plans are kept; messages never are: runs can be resumed."""
+        graphs = isinstance(self.examples.structure, Graphs)
+        if not graphs or self.n_examples > _KEPT or self.messengers:
+            return self.take(which).loss_slope(weights)
+        parts = [self._single(int(i)).loss_slope(weights) for i in which]
+        return sum(loss for loss, _ in parts), np.sum([slope for _, slope in parts], axis=0)
+
+    def _single(self, i: int) -> StructuredObjective:
+        if i not in self._singles:
+            exact = replace(self.effort, method="exact")
+            self._singles[i] = replace(self.take(np.array([i])), effort=exact)
+        return self._singles[i]
+
+    @cached_property
+    def _singles(self) -> dict[int, StructuredObjective]:
+        """Single graphs, which solvers come back to: planning costs more than an evaluation."""
+        return {}
 
     def value(self, weights: Floats) -> float:
         """Return the objective, penalty included."""

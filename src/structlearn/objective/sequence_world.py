@@ -7,6 +7,7 @@ import numpy as np
 from structlearn.common.checks import Bools, Floats, Ints
 from structlearn.graph.batch import Sequences
 from structlearn.inference.chain_batch import Chains
+from structlearn.inference.messenger import Messenger
 from structlearn.model.model import Tables
 from structlearn.objective.world import Subtracting
 
@@ -25,7 +26,7 @@ class SequenceWorld(Subtracting):
         for states that clamping rules out.
     """
 
-    sweeps = 0
+    messengers: tuple[Messenger, ...] = ()
 
     def __init__(
         self, sequences: Sequences, eps: float, added: Floats | None, n_jobs: int | None = None
@@ -62,7 +63,7 @@ class SequenceWorld(Subtracting):
 class LabelledSequences:
     """The clamped world when every label is known: nothing is left to infer."""
 
-    sweeps = 0
+    messengers: tuple[Messenger, ...] = ()
 
     def __init__(self, sequences: Sequences, labels: Ints) -> None:
         self.sequences, self.labels = sequences, labels

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from structlearn.common.checks import Floats
+from structlearn.inference.messenger import Messenger
 from structlearn.model.model import Tables
 
 
@@ -18,8 +19,8 @@ class World(Protocol):
     """One inference problem over a batch of examples, with what it remembers between calls."""
 
     @property
-    def sweeps(self) -> int:
-        """Message sweeps done so far; 0 for exact worlds."""
+    def messengers(self) -> tuple[Messenger, ...]:
+        """Whatever passes messages here, and keeps them between calls; none in exact worlds."""
         ...
 
     def solve(self, tables: Tables, weights: Floats) -> tuple[Floats, Tables]:

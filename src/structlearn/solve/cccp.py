@@ -40,7 +40,8 @@ class Cccp:
     inner_iter
         Limit on its iterations for each of them.
     inner_tol
-        Its relative tolerance. CCCP is done when a bound brings no more than that.
+        Its relative tolerance; 0 takes all steps, which subgradients need, as they do not go
+        down all the time. CCCP is done when a bound brings no more than that.
 
     References
     ----------
@@ -77,7 +78,7 @@ class Cccp:
             cast(Linearisable, objective).linearise(state["weights"]),
             state["weights"],
             max_iter=self.inner_iter,
-            tol=self.inner_tol,
+            tol=self.inner_tol or None,
             rng=stream(state, state["iteration"]),
         )
         if fit.ended == "interrupted":

@@ -13,8 +13,8 @@ _FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that
 def empty(memory: int, n_weights: int) -> State:
     r"""Return a memory of `memory` pairs: steps :math:`s`, changes of slope :math:`y`.
 
-    The dot products :math:`\langle s_i, y_j \rangle` are kept too, so that a direction needs only
-    four products of a matrix with a vector.
+    The dot products :math:`\langle s_i, y_j \rangle` of steps with no older changes are kept, so
+    that a direction needs only four products of a matrix with a vector.
     """
     return {
         "steps": np.zeros((memory, n_weights)),
@@ -34,7 +34,6 @@ def push(state: State, step: Floats, change: Floats) -> None:
     state["pairs"] += 1
     n = _used(state)
     state["dots"][:n, k] = state["steps"][:n] @ change
-    state["dots"][k, :n] = state["changes"][:n] @ step
 
 
 def direction(state: State, slope: Floats, inverse: Floats | None) -> Floats:
@@ -56,25 +55,26 @@ def direction(state: State, slope: Floats, inverse: Floats | None) -> Floats:
     oldest_first = [(state["pairs"] - n + i) % n for i in range(n)]
     back, forth = np.zeros(n), np.zeros(n)
     along = steps @ slope
-    for i in reversed(oldest_first):
+    for i in reversed(oldest_first):  # those still 0 in `back` are older, in `forth` newer
         back[i] = (along[i] - dots[i] @ back) / dots[i, i]
     turned = _scaled(state, slope - back @ changes, inverse)
     along = changes @ turned
     for i in oldest_first:
         forth[i] = back[i] - (along[i] + forth @ dots[:, i]) / dots[i, i]
-    downhill: Floats = -(turned + forth @ steps)
-    return downhill
+    turned += forth @ steps
+    return np.negative(turned, out=turned)
 
 
 def _scaled(state: State, vector: Floats, inverse: Floats | None) -> Floats:
-    """Apply the first inverse Hessian, at the scale that the newest pair shows."""
-    turned = vector if inverse is None else inverse * vector
-    if not state["pairs"]:
-        return turned
-    k = (state["pairs"] - 1) % len(state["steps"])
-    change = state["changes"][k]
-    size = change @ (change if inverse is None else inverse * change)
-    return state["dots"][k, k] / size * turned
+    """Apply the first inverse Hessian to `vector` in place, at the scale of the newest pair."""
+    if inverse is not None:
+        vector *= inverse
+    if state["pairs"]:
+        k = (state["pairs"] - 1) % len(state["steps"])
+        change = state["changes"][k]
+        size = change @ (change if inverse is None else inverse * change)
+        vector *= state["dots"][k, k] / size
+    return vector
 
 
 def _used(state: State) -> int:

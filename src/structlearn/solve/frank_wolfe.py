@@ -12,12 +12,12 @@ from structlearn.common.checks import Floats, Ints
 from structlearn.graph.wiring import offsets
 from structlearn.kernels.frank_wolfe import Desk, Dual, Primal, frank_wolfe
 from structlearn.objective.base import Objective
+from structlearn.objective.objective import StructuredObjective
 from structlearn.solve import sequences
 from structlearn.solve.base import Report, State, draw_seed, stream
 from structlearn.solve.sequences import Flat
 
-_REFRESH = 10  # passes after which all gaps are seen anew
-_PATHS = 4  # paths that a list of counts gets room for at a time
+_PATHS = 4  # paths that a list of links gets room for at a time
 
 
 @dataclass(frozen=True)
@@ -26,158 +26,163 @@ class FrankWolfe:
 
     .. math:: \min_w \tfrac{1}{2} \|w\|^2 + C \sum_i c_i \max_y
               \big[\Delta_i(y) - \langle w, \psi_i(y) \rangle \big]
-              \;=\; \max_\alpha \sum_i \ell_i(\alpha_i) - \tfrac{1}{2} \|w(\alpha)\|^2,
+              \;=\; \max_\alpha C \sum_i c_i E_{\alpha_i} \Delta_i - \tfrac{1}{2} \|w(\alpha)\|^2
 
-    with :math:`\psi_i(y) = \phi_i(y_i) - \phi_i(y)`, :math:`\ell_i(\alpha_i) = C c_i
-    E_{\alpha_i} \Delta_i` and :math:`w(\alpha) = \sum_i C c_i E_{\alpha_i} \psi_i`. It needs no step
-    size, the dual never falls, and the gap bounds how far the answer can be from the optimum. The
-    answer is an average in which the weights after step :math:`k` count by :math:`k^2`. It always
+    with :math:`\psi_i(y) = \phi_i(y_i) - \phi_i(y)` and
+    :math:`w(\alpha) = C \sum_i c_i E_{\alpha_i} \psi_i`. A step moves probability to the best
+    labelling, as much as raises the dual most. So no step size is needed, the dual never falls, and
+    the gap bounds how far the answer is from the optimum. The answer is the average in which weights
+    after step :math:`k` count by :math:`k`, or the last weights once these are better. It always
     begins at weights of 0.
 
     Parameters
     ----------
-    sampling
-        Draw sequences in proportion to their last known gap instead of taking them in turn.
+    pairwise
+        Every so manieth pass takes probability from the worst labelling in use only, instead of
+        from all of them. That lets the gap shrink by a constant factor in the end; 0 never does
+        so, which is the classic method.
     evaluate
-        Passes between two looks at objective and gap, each of which costs about half a pass.
+        Passes between two looks at objective and gap, each of which costs about a pass.
 
     References
     ----------
     S. Lacoste-Julien, M. Jaggi, M. Schmidt and P. Pletscher, "Block-coordinate Frank-Wolfe
     optimization for structural SVMs", 2013, algorithm 4.
-    A. Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of structured SVMs",
-    2016, section 3.1.
+    D. Garber and O. Meshi, "Linear-memory and decomposition-invariant linearly convergent
+    conditional gradient algorithm for structured polytopes", 2016.
     """
 
-    sampling: bool = False
+    pairwise: int = 2
     evaluate: int = 5
     name: ClassVar[str] = "frank-wolfe"
 
     def __post_init__(self) -> None:
+        checks.whole("pairwise", self.pairwise)
         checks.whole("evaluate", self.evaluate, low=1)
 
     def refuses(self, objective: Objective) -> str:
-        """Refuse all but the hinge on sequences with the squares as penalty."""
+        """Refuse all but the hinge on sequences with squares as penalty."""
         if why := sequences.refuses(objective):
             return why
-        (part, *more) = getattr(objective, "loss").parts
-        if more or part.eps_y > 0.0:
+        assert isinstance(objective, StructuredObjective)
+        part = objective.loss.parts[0]
+        if len(objective.loss.parts) > 1 or part.eps_y > 0.0:
             return "it minimises the hinge only: use loss='hinge'"
+        if not part.costly or objective.cost is None:
+            return "it needs a task cost, without which weights of 0 are best"
         if not objective.penalty.smooth:
-            return "it needs the squares alone as penalty: set l1_ratio=0"
+            return "it needs squares alone as penalty: use l1_ratio=0"
         return ""
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
-        """Begin where every labelling is the true one, with weights of 0."""
-        flat = sequences.flatten(objective)
-        starts, codes, shares = _true_counts(flat)
-        n = objective.n_examples
-        state: State = {"seed": draw_seed(rng), "iteration": 0, "steps": 0}
-        state |= {"starts": starts[:-1], "counts": np.diff(starts), "codes": codes}
-        state |= {"shares": shares, "losses": np.zeros(n), "gaps": np.full(n, np.inf)}
+        """Begin where only the true labels have probability, which means weights of 0."""
+        state: State = {"seed": draw_seed(rng), "iteration": 0, "steps": 0, "plain": False}
         state |= {name: np.zeros(len(weights)) for name in ("weights", "lag", "average")}
-        return state
+        return state | _true_flow(sequences.flatten(objective))
 
     def step(self, objective: Objective, state: State) -> Report:
-        """Go through all examples once."""
+        """Visit all examples once."""
         flat = sequences.flatten(objective)
         state["iteration"] += 1
-        order = self._order(state)
-        _make_room(flat, state, order)
-        _pass(flat, state, order)
-        state["steps"] += len(order)
-        steps = float(state["steps"])
-        past = steps * (steps + 1.0) * (2.0 * steps + 1.0) / 6.0
-        state["average"] = state["weights"] - state["lag"] / past
+        _make_room(flat, state)
+        order = stream(state, state["iteration"]).permutation(objective.n_examples)
+        pairwise = self.pairwise > 0 and state["iteration"] % self.pairwise == 0
+        _visit(flat, state, order, pairwise)
+        average = _average(state, len(order))
+        state["average"] = state["weights"] if state["plain"] else average
         if state["iteration"] % self.evaluate:
             return Report()
-        value = objective.value(state["average"])
-        return Report(value, gap=max(value - dual_value(state), 0.0))
-
-    def _order(self, state: State) -> Ints:
-        rng, gaps = stream(state, state["iteration"]), state["gaps"]
-        if not self.sampling or state["iteration"] % _REFRESH == 1 or not (gaps > 0.0).any():
-            return rng.permutation(len(gaps))
-        weights = gaps.clip(0.0)
-        return rng.choice(len(gaps), len(gaps), p=weights / weights.sum())
+        values = objective.value(average), objective.value(state["weights"])
+        state["plain"] = values[1] < values[0]
+        state["average"] = state["weights"] if state["plain"] else average
+        return Report(min(values), gap=max(min(values) - dual_value(state), 0.0))
 
 
 def dual_value(state: State) -> float:
-    """Return the dual objective, a lower bound on every value."""
+    """Return the dual objective, a lower bound on every value of the objective."""
     weights = state["weights"]
     return float(state["losses"].sum() - 0.5 * (weights @ weights))
 
 
-def _pass(flat: Flat, state: State, order: Ints) -> None:
+def _average(state: State, more: int) -> Floats:
+    """Count the steps of a pass, and return the average over all steps."""
+    state["steps"] += more
+    steps = float(state["steps"])
+    average: Floats = state["lag"] / (-0.5 * steps * (steps + 1.0))
+    average += state["weights"]
+    return average
+
+
+def _visit(flat: Flat, state: State, order: Ints, pairwise: bool) -> None:
     """Take one step for every sequence in `order`."""
     K, n = flat.states, flat.n_node_weights
-    size = K * K + flat.longest * K
-    scores = np.empty(size)
-    scores[: K * K] = flat.edges(state["weights"])
-    edges, nodes = scores[: K * K].reshape(1, K, K), scores[K * K :].reshape(-1, K)
-    edge_lag = np.where(flat.data.learnt, state["lag"][flat.ties], 0.0)
+    table, table_lag = flat.edges(state["weights"]), flat.table(state["lag"])
+    primal = state["weights"][:n], state["lag"][:n], table.reshape(1, K, K), table_lag
     frank_wolfe(
         order,
         flat.data,
         flat.parts[0].added,
         flat.by,
-        Primal(state["weights"][:n], state["lag"][:n], edges, edge_lag),
+        Primal(*primal),
         Dual(*(state[name] for name in Dual._fields)),
-        Desk(
-            scores,
-            nodes,
-            np.empty_like(nodes),
-            np.empty(len(nodes), np.int64),
-            np.zeros(size, np.int64),
-            np.empty(size),
-            np.zeros(n),
-        ),
+        _desk(flat, int(np.diff(state["starts"], append=len(state["ends"])).max())),
         state["steps"],
+        pairwise,
     )
-    flat.set_edges(state["weights"], scores[: K * K])
-    flat.set_edges(state["lag"], edge_lag)
+    flat.set_table(state["weights"], table)
+    flat.set_table(state["lag"], table_lag)
 
 
-def _true_counts(flat: Flat) -> tuple[Ints, Ints, Floats]:
-    """Where the list of every sequence begins, and codes and shares for its true labels."""
-    data, K = flat.data, flat.states
-    borders, labels = data.offsets, data.labels
-    owner = np.repeat(np.arange(len(borders) - 1), np.diff(borders))
-    place = np.arange(len(labels)) - borders[owner]
-    inner = np.flatnonzero(place > 0)
-    steps = labels[inner - 1] * K + labels[inner]
-    size = K * K + flat.longest * K
-    keys = np.concatenate(
-        [
-            (owner[inner] * size + steps)[data.learnt[steps]],
-            owner * size + K * K + place * K + labels,
-        ]
+def _desk(flat: Flat, links: int) -> Desk:
+    longest, K = flat.longest, flat.states
+    wide, integers = (longest, K), np.int64
+    return Desk(
+        nodes=np.empty(wide),
+        delta=np.empty(wide),
+        labels=np.empty(longest, integers),
+        borders=np.empty(longest + 1, integers),
+        states=np.empty(links, np.int32),
+        befores=np.empty(links, np.int32),
+        shares=np.empty(links),
+        moves=np.empty(links),
+        back=np.empty(wide, integers),
+        path=np.empty(longest, integers),
+        pulled=np.zeros(flat.n_node_weights),
+        turns=np.zeros((K, K)),
     )
-    found, counts = np.unique(keys, return_counts=True)
-    starts = np.searchsorted(found, size * np.arange(len(borders)))
-    return starts, found % size, counts.astype(np.float64)
 
 
-def _make_room(flat: Flat, state: State, order: Ints) -> None:
-    """See that every list of counts has room for the paths that `order` may add."""
-    counts, starts = state["counts"], state["starts"]
-    lengths = np.diff(flat.data.offsets)
-    most = flat.states**2 + lengths * flat.states
-    path = 2 * lengths - 1
-    need = np.minimum(counts + np.bincount(order, minlength=len(counts)) * path, most)
-    room = np.diff(starts, append=len(state["codes"]))
-    if (need <= room).all():
+def _true_flow(flat: Flat) -> State:
+    """Return the lists of links of the true labels, each with a share of 1."""
+    borders, labels = flat.data.offsets, flat.data.labels
+    lengths = np.diff(borders)
+    place = np.arange(len(labels)) - np.repeat(borders[:-1], lengths)
+    return {
+        "starts": borders[:-1].copy(),
+        "counts": lengths,
+        "ends": (place * flat.states + labels).astype(np.int32),
+        "befores": np.where(place > 0, np.roll(labels, 1), -1).astype(np.int32),
+        "shares": np.ones(len(labels)),
+        "losses": np.zeros(len(lengths)),
+    }
+
+
+def _make_room(flat: Flat, state: State) -> None:
+    """See that every list of links has room for one more path."""
+    counts, starts, lengths = state["counts"], state["starts"], np.diff(flat.data.offsets)
+    room = np.diff(starts, append=len(state["ends"]))
+    if (counts + lengths <= room).all():
         return
-    borders = offsets(np.minimum(np.maximum(need, counts + _PATHS * path), most))
+    borders = offsets(counts + _PATHS * lengths)
     source, target = _places(starts, counts), _places(borders[:-1], counts)
-    for name in ("codes", "shares"):
+    for name in ("ends", "befores", "shares"):
         array = np.zeros(int(borders[-1]), state[name].dtype)
         array[target] = state[name][source]
         state[name] = array
-    state["starts"] = borders[:-1]
+    state["starts"] = borders[:-1].copy()
 
 
 def _places(starts: Ints, counts: Ints) -> Ints:
     """Return the indices of all entries of all lists."""
-    ends = np.cumsum(counts)
-    return np.arange(counts.sum()) + np.repeat(starts - ends + counts, counts)
+    shift: Ints = starts - offsets(counts)[:-1]
+    return np.arange(counts.sum()) + np.repeat(shift, counts)

@@ -65,11 +65,11 @@ class Lbfgs:
             state["pairs"] = 0
             found, _ = self._advance(objective, state, start)
         if found is None:
-            return _end(start, norm(self._downhill(objective, start)), gain)
+            return _end(start, norm(self._downhill(state, start)), gain)
         curvature.push(state, found.weights - start.weights, found.slope - start.slope)
         state["weights"], state["value"], state["slope"] = found
         state["iteration"] += 1
-        return Report(found.value, slope=norm(self._downhill(objective, found)))
+        return Report(found.value, slope=norm(self._downhill(state, found)))
 
     def _precondition(self, objective: Objective, state: State) -> None:
         if hasattr(objective, "diagonal") and state["iteration"] % self.refresh == 0:
@@ -79,7 +79,7 @@ class Lbfgs:
         self, objective: Objective, state: State, start: Point
     ) -> tuple[Point | None, float]:
         """Return the next point, and what the direction promised to first order."""
-        downhill = self._downhill(objective, start)
+        downhill = self._downhill(state, start)
         inverse = state.get("inverse")
         direction = curvature.direction(state, downhill, inverse)
         # Without any curvature the first trial moves the weights by 1.
@@ -88,7 +88,7 @@ class Lbfgs:
         found = self._search(objective, start, downhill, direction, first)
         return found, -first * float(downhill @ direction)
 
-    def _downhill(self, objective: Objective, point: Point) -> Floats:
+    def _downhill(self, state: State, point: Point) -> Floats:
         """Return the slope to descend on."""
         return point.slope
 

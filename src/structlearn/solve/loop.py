@@ -68,7 +68,7 @@ def run(
     A run has converged when the solver says so, or when one of these falls below `tol` times the
     value :math:`F`, of which a step may report any: the duality gap; the slope
     :math:`\|\nabla F\| \max(1, \|w\|)`; the decrease of the best value over the last `patience`
-    iterations.
+    iterations, unless the gap is known.
 
     The answer is the best of all weights where the solver knows their values, else those of the
     last step. An interrupt from the keyboard ends the run and keeps that answer.
@@ -141,6 +141,7 @@ class _Loop:
     report: Report = field(default_factory=Report)
     history: History = field(default_factory=History)
     iteration: int = 0
+    norm: float = 0.0  # of the newest weights
     begun: float = field(default_factory=time.monotonic)
     saved: float = field(default_factory=time.monotonic)
     stop: str = ""  # why a run ends that has not converged
@@ -175,7 +176,8 @@ class _Loop:
         """Note what a step has told, and keep its weights if they are better."""
         assert self.state is not None
         weights = answer(self.state)
-        if not np.isfinite(weights).all():
+        self.norm = float(np.linalg.norm(weights))
+        if not math.isfinite(self.norm):
             self.stop = "diverged: weights grew out of bounds; take smaller steps"
         elif not report.exact or math.isnan(report.value):
             self.best, self.value = weights.copy(), math.inf
@@ -202,8 +204,7 @@ class _Loop:
             return self.stop or self.report.words or "the solver is done"
         if self.tol is None or self.iteration == 0:
             return ""
-        norm = float(np.linalg.norm(self.best))
-        return arrived(self.report, self.history, norm, self.tol, self.patience)
+        return arrived(self.report, self.history, self.norm, self.tol, self.patience)
 
     def words(self) -> str:
         """Say how far the run is."""
@@ -225,8 +226,8 @@ class _Loop:
         found = self.checkpoint and load(self.checkpoint, self.solver, self.objective, self.rng)
         if found:
             self.state, self.best, self.value, self.report, self.history, self.iteration = found
-            if len(self.history):
-                self.begun -= float(self.history.seconds[-1])
+            self.norm = float(np.linalg.norm(answer(self.state)))
+            self.begun -= float(self.history.seconds[-1])
 
     def fit(self, ended: str, max_iter: int) -> Fit:
         """Pack up."""
@@ -250,6 +251,7 @@ def arrived(report: Report, history: History, norm: float, tol: float, patience:
         return f"converged: the duality gap is below tol={tol:g}"
     if report.slope * max(1.0, norm) <= scale:
         return f"converged: the slope is below tol={tol:g}"
-    if known and history.best(patience) - history.best() <= tol * abs(history.best()):
+    judged = known and math.isnan(report.gap)  # where there is a gap, it alone tells
+    if judged and history.best(patience) - history.best() <= tol * abs(history.best()):
         return f"converged: {patience} iterations gained less than tol={tol:g}"
     return ""

@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn.common.checks import Floats
 from structlearn.objective.base import Objective
-from structlearn.solve.base import lasso
+from structlearn.solve.base import State, lasso
 from structlearn.solve.lbfgs import Lbfgs
 from structlearn.solve.search import Point, backtrack
 
@@ -38,11 +38,15 @@ class Owlqn(Lbfgs):
         """Refuse nothing: every penalty has squares, absolute values or both."""
         return ""
 
-    def _downhill(self, objective: Objective, point: Point) -> Floats:
-        weights, slope = point.weights, point.slope
-        at_zero = -objective.penalty.prox(-slope, 1.0)
-        beside = slope + lasso(objective.penalty, len(weights)) * np.sign(weights)
-        return np.where(weights == 0.0, at_zero, beside)
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Value the weights, and read the factors of the absolute values off the penalty."""
+        factors = lasso(objective.penalty, objective.n_weights)
+        return super().start(objective, weights, rng) | {"lasso": factors}
+
+    def _downhill(self, state: State, point: Point) -> Floats:
+        weights, slope, factors = point.weights, point.slope, state["lasso"]
+        at_zero = np.clip(-slope, -factors, factors)
+        return slope + np.where(weights == 0.0, at_zero, factors * np.sign(weights))
 
     def _search(
         self, objective: Objective, start: Point, downhill: Floats, direction: Floats, first: float

@@ -39,7 +39,7 @@ class Flat:
     ties
         (states * states,) Which weight of the whole model a transition has, -1 if none.
     barred
-        (states * states,) Which transitions are forbidden.
+        (states, states) Which transitions are forbidden.
     """
 
     data: Data
@@ -55,15 +55,19 @@ class Flat:
         """Length of the longest sequence."""
         return int(np.diff(self.data.offsets).max(initial=0))
 
-    def edges(self, weights: Floats) -> Floats:
-        """Return the table of transitions (states * states,), -inf where forbidden."""
-        table = np.where(self.data.learnt, weights[self.ties], 0.0)
-        return np.where(self.barred, -np.inf, table)
+    def table(self, weights: Floats) -> Floats:
+        """Return the weights of all transitions (states, states), 0 where there is none."""
+        table = np.where(self.ties < 0, 0.0, weights[self.ties])
+        return table.reshape(self.states, self.states)
 
-    def set_edges(self, weights: Floats, table: Floats) -> None:
-        """Write the table of transitions to the weights; forbidden ones keep theirs."""
+    def edges(self, weights: Floats) -> Floats:
+        """Return the table of transitions, -inf where one is forbidden."""
+        return np.where(self.barred, -np.inf, self.table(weights))
+
+    def set_table(self, weights: Floats, table: Floats) -> None:
+        """Write a table of transitions to the weights; those of forbidden ones stay."""
         which = self.data.learnt & ~self.barred
-        weights[self.ties[which]] = table[which]
+        weights[self.ties[which.ravel()]] = table[which]
 
 
 _KNOWN: WeakKeyDictionary[StructuredObjective, Flat] = WeakKeyDictionary()
@@ -112,7 +116,13 @@ def _flatten(objective: StructuredObjective) -> Flat:
         pairs = np.asarray(term.offsets), np.asarray(term.states)
     states = structure.states
     ties = _ties(objective)
-    arrays = structure.offsets, examples.labels, *rows[:3], *pairs, ties >= 0
+    arrays = (
+        structure.offsets,
+        examples.labels,
+        *rows[:3],
+        *pairs,
+        (ties >= 0).reshape(states, states),
+    )
     bars = structure.bars
     return Flat(
         Data(*map(_read_only, arrays)),
@@ -120,7 +130,7 @@ def _flatten(objective: StructuredObjective) -> Flat:
         tuple(_part(world.share, world.free) for world in objective.worlds),
         objective.C * examples.weights,
         ties,
-        np.zeros(states * states, np.bool_) if bars is None else bars.steps.ravel(),
+        np.zeros((states, states), np.bool_) if bars is None else bars.steps,
         term.n_weights,
     )
 

@@ -1,0 +1,57 @@
+"""Arguments that several commands read alike."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+from structlearn.common.errors import ArgumentError
+
+
+def positive(text: str) -> float:
+    """Read a number above 0."""
+    number = real(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
+
+
+def real(text: str) -> float:
+    """Read any number; the library says which of them will do."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def whole(text: str, low: int = 1) -> int:
+    """Read a whole number of at least `low`."""
+    if not text.isascii() or not text.isdecimal() or int(text) < low:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {low}")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """Read a whole number of at least 0."""
+    return whole(text, low=0)
+
+
+def check_output(option: str, path: Path | None) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ArgumentError(f"{option} {path} is a folder; need a file")
+    if not path.parent.is_dir():
+        raise ArgumentError(f"{option} {path}: there is no folder {path.parent}")
+
+
+def write_output(option: str, path: Path, data: bytes) -> None:
+    """Write a whole file, and name the option and the file if that cannot be done."""
+    from structlearn.data.files import write_bytes
+
+    try:
+        write_bytes(path, data)
+    except OSError as error:  # its own words would name a temporary file
+        raise ArgumentError(f"{option} {path} cannot be written: {error.strerror}") from None

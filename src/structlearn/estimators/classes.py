@@ -1,0 +1,115 @@
+"""One class per example: numbers for classes, and what classifiers share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from structlearn.common.checks import Floats, Ints
+from structlearn.common.errors import ArgumentError
+from structlearn.estimators.base import StructuredEstimator
+from structlearn.estimators.plan import Coder
+from structlearn.estimators.shape import Shape
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCoder:
+    """Numbers for classes, in sorted order; unlike in structures, -1 is a class like any other.
+
+    Parameters
+    ----------
+    names
+        (classes,) Every class, sorted.
+    """
+
+    names: Any
+
+    def transform(self, Y: Any) -> Ints:
+        """Return the number of every class."""
+        given = np.asarray(Y)
+        places = np.searchsorted(self.names, given).clip(max=len(self.names) - 1)
+        unknown = np.flatnonzero(self.names[places] != given)
+        if len(unknown):
+            raise ArgumentError(
+                f"class {given[unknown[0]]!r} of example {unknown[0]} was not seen in training; "
+                f"the known classes are {self.names.tolist()}"
+            )
+        return places.astype(np.int64)
+
+
+class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
+    """Base class of estimators that give one class to every example."""
+
+    def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
+        check_targets(Y, shape)
+        return ClassCoder(np.unique(Y if classes is None else classes))
+
+    def _numbers(self, coder: Coder, Y: Any, shape: Shape) -> Ints:
+        check_targets(Y, shape)
+        return coder.transform(Y)
+
+    def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
+        """Return input that has passed the checks of scikit-learn."""
+        return X, column_or_1d(y)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from examples.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        y
+            (examples,) Their classes.
+        sample_weight
+            (examples,) How much each counts.
+        """
+        return self._fit(*self._validated(X, y, True), sample_weight)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Go once through more examples, from the weights so far.
+
+        Steps are stochastic, and their counters go on from call to call. All calls together
+        minimise what one `fit` to all their examples would; an example given twice counts twice.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes
+            All classes that may come; by default those of the first call.
+        """
+        first = not hasattr(self, "weights_")
+        return self._partial_fit(*self._validated(X, y, first), classes, sample_weight)
+
+    def predict(self, X: Any, joint: bool = False) -> Any:
+        """Return the class of every example.
+
+        Parameters
+        ----------
+        X
+            As in `fit`.
+        joint
+            Maximise over hidden variables too, instead of summing them out at the temperature
+            `eps_h` of the loss.
+        """
+        batch, tables = self._read(X)
+        return self.classes_[self._best(batch, tables, joint)[batch.layers.outputs]]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities (examples, classes), at temperature 1."""
+        return self._marginals(*self._read(X))
+
+
+def check_targets(Y: Any, shape: Shape) -> None:
+    """Refuse classes that are not one for every example."""
+    check_classification_targets(Y)
+    if len(Y) != shape.n_examples:
+        raise ArgumentError(
+            f"X has {shape.n_examples} examples and y has {len(Y)}; every example needs one class"
+        )

@@ -1,0 +1,177 @@
+"""Estimators that label every node: what they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from structlearn.common import checks
+from structlearn.common.checks import Ints
+from structlearn.common.errors import ArgumentError
+from structlearn.data.labels import LabelCoder
+from structlearn.estimators.base import StructuredEstimator
+from structlearn.estimators.choices import HIDDEN
+from structlearn.estimators.plan import Batch, Coder
+from structlearn.estimators.shape import Shape
+from structlearn.estimators.weights import sample_weights
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Labeler(StructuredEstimator):
+    """Base class of estimators that label every node."""
+
+    tied: bool = True
+    hidden: str | None = None
+    hidden_states: int = 2
+
+    def _check_hidden(self) -> None:
+        checks.whole("hidden_states", self.hidden_states, low=1)
+        if self.hidden is not None:
+            checks.one_of("hidden", self.hidden, HIDDEN)
+
+    def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
+        check_forms(Y, shape)
+        coder = LabelCoder().fit(Y) if classes is None else LabelCoder(set(classes))
+        if not len(coder.names):
+            raise ArgumentError("Y has no known label at all; at least one is needed")
+        return coder
+
+    def _numbers(self, coder: Coder, Y: Any, shape: Shape) -> Ints:
+        check_forms(Y, shape)
+        return coder.transform(Y)
+
+    # ---- fitting -------------------------------------------------------------------------
+
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> Any:
+        """Learn from examples.
+
+        Parameters
+        ----------
+        X
+            One structure per example.
+        Y
+            Labels of every example, -1 or None where one is not known.
+        sample_weight
+            (examples,) How much each counts.
+        """
+        return self._fit(X, Y, sample_weight)
+
+    def partial_fit(self, X: Any, Y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Go once through more examples, from the weights so far.
+
+        Steps are stochastic, and their counters go on from call to call. All calls together
+        minimise what one `fit` to all their examples would; an example given twice counts twice.
+
+        Parameters
+        ----------
+        X, Y, sample_weight
+            As in `fit`.
+        classes
+            All labels that may come; by default those of the first call, which also fixes the
+            features.
+        """
+        return self._partial_fit(X, Y, classes, sample_weight)
+
+    # ---- predicting ----------------------------------------------------------------------
+
+    def predict(self, X: Any, joint: bool = False) -> list[Any]:
+        """Return the labels of every example.
+
+        Parameters
+        ----------
+        X
+            As in `fit`.
+        joint
+            Maximise over hidden variables too, instead of summing them out at the temperature
+            `eps_h` of the loss.
+
+        Returns
+        -------
+        list of arrays
+            One label per node, -1 for nodes that are always hidden.
+        """
+        batch, tables = self._read(X)
+        return self._named(self._best(batch, tables, joint), batch)
+
+    def predict_marginals(self, X: Any) -> list[Any]:
+        """Return the probabilities of the labels: for every example an array (..., classes)."""
+        batch, tables = self._read(X)
+        return batch.shape.cut(self._marginals(batch, tables))
+
+    def predict_hidden(self, X: Any) -> list[Any]:
+        """Return the best hidden states given the predicted labels.
+
+        Returns
+        -------
+        list of arrays
+            With hidden states beside the nodes, their numbers. Else the labels of the nodes that
+            are always hidden, -1 for all others.
+        """
+        batch, tables = self._read(X)
+        labels = self._best(batch, tables)
+        found = self._hidden(batch, tables, labels)
+        if batch.layers.beside is not None:
+            return batch.shape.cut(found[batch.layers.beside])
+        return self._named(np.where(labels < 0, found, -1), batch)
+
+    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+        """Return the share of right labels over all examples; hidden ones do not count.
+
+        Labels never seen in training are wrong, not an error.
+        """
+        batch, tables = self._read(X)
+        found = self._best(batch, tables)[batch.layers.outputs]
+        check_forms(Y, batch.shape)
+        weights = sample_weights(sample_weight, batch.shape.n_examples)
+        true = numbered(Y, self.plan_.classes)
+        counts = np.repeat(weights, batch.shape.sizes) * ((true != -1) & (found >= 0))
+        return float(counts @ (true == found) / counts.sum()) if counts.any() else float("nan")
+
+    def _named(self, labels: Ints, batch: Batch) -> list[Any]:
+        """Cut labels into one array per example."""
+        return batch.shape.cut(names_of(self.plan_.classes, labels[batch.layers.outputs]))
+
+
+def names_of(classes: Any, numbers: Ints) -> Any:
+    """Return the labels with these numbers, -1 for -1."""
+    if len(numbers) and numbers.min() < 0:
+        more = np.empty(len(classes) + 1, classes.dtype)
+        more[:-1], more[-1] = classes, -1
+        return more[numbers]
+    return classes[numbers]
+
+
+def numbered(Y: Any, classes: Any) -> Ints:
+    """Return the number of every label among the classes, -1 if hidden, -2 if it is none."""
+    coder = LabelCoder().fit(Y)
+    index = {name: number for number, name in enumerate(classes.tolist())}
+    table = np.array([*(index.get(name, -2) for name in coder.names.tolist()), -1])
+    return table[coder.transform(Y)]
+
+
+def check_forms(Y: Any, shape: Shape) -> None:
+    """Refuse labels that are not as many, example by example, as there are nodes."""
+    n = len(Y) if hasattr(Y, "__len__") else 0
+    if n != shape.n_examples:
+        raise ArgumentError(
+            f"X has {shape.n_examples} examples and Y has {n}; every example needs its labels"
+        )
+    forms = shape.forms or [(size,) for size in shape.sizes.tolist()]
+    for i, (labels, form) in enumerate(zip(Y, forms, strict=True)):
+        given = np.shape(labels) if len(form) > 1 else (_count(labels, i),)
+        if given != form:
+            raise ArgumentError(
+                f"example {i} has labels of shape {given}, but {form} is needed: one label for "
+                f"every node, -1 or None where it is not known"
+            )
+
+
+def _count(labels: Any, i: int) -> int:
+    if isinstance(labels, str) or not hasattr(labels, "__len__"):
+        raise ArgumentError(
+            f"the labels of example {i} are {labels!r}; a list with one label for every node is "
+            f"needed"
+        )
+    return len(labels)

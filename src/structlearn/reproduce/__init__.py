@@ -1,0 +1,1 @@
+"""Experiments of the papers, made again: one module each, with `run(settings)`."""

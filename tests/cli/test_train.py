@@ -1,0 +1,383 @@
+"""``structlearn train``: the model against enumeration, interrupts, restarts, bad input."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import itertools
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from corpus import LABELS, TEMPLATE, Naive, sentences, text_of, write
+
+from structlearn import load
+from structlearn.cli import train
+from structlearn.cli.main import main
+from structlearn.data.labels import SCHEMES
+from structlearn.estimators.choices import HIDDEN, SPACES
+from structlearn.objective import cost, loss
+from structlearn.solve import pick
+
+
+@pytest.fixture
+def place(tmp_path):
+    write(tmp_path / "train", sentences(0))
+    (tmp_path / "template").write_text(TEMPLATE)
+    return tmp_path
+
+
+@pytest.fixture
+def learn(place, capsys):
+    """Return a function that trains on the file of a folder: exit code, output, errors."""
+
+    def run(*options, file="train", template="template"):
+        argv = ["train", place / file, "--model", place / "model", "--template", place / template]
+        code = main([*map(str, argv), *map(str, options)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+# ---- models ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [1.0, 0.3])
+def test_the_objective_is_that_of_enumeration_and_least(C, learn, place):
+    code, out, err = learn("--C", C, "--tol", 1e-9)
+    assert (code, out) == (0, "")
+    naive = Naive.of(load(place / "model"))
+    corpus = sentences(0)
+    value = naive.objective(corpus, C)
+    assert float(re.search(r"objective (\S+); \d+ weights", err)[1]) == pytest.approx(value)
+    for key in list(naive.features)[::7]:
+        kept = naive.features[key]
+        for step in (-0.01, 0.01):
+            naive.features[key] = kept + step
+            assert naive.objective(corpus, C) > value
+        naive.features[key] = kept
+
+
+def test_progress_and_verdict(learn, place):
+    _, _, err = learn("--max-iter", 3)
+    lines = err.splitlines()
+    assert lines[0] == "reading"
+    assert all(
+        re.match(rf"iteration {i}: objective \d+\.\d+, slope [\d.]+, \d+\.\d s$", line)
+        for i, line in enumerate(lines[1:4], start=1)
+    )
+    assert re.match(
+        rf"structlearn: 3 iterations; objective \S+; \d+ weights; \d+\.\d s; "
+        rf"stopped at max_iter=3 .*; the model is in {place}/model$",
+        lines[4],
+    )
+    assert len(lines) == 5
+
+
+def test_quiet_says_nothing(learn):
+    assert learn("--quiet", "--max-iter", 2) == (0, "", "")
+
+
+def test_the_report_on_test_data_is_that_of_evaluate(learn, place, capsys):
+    write(place / "test", sentences(1))
+    _, out, _ = learn("--test", place / "test")
+    main(["evaluate", "--model", str(place / "model"), str(place / "test")])
+    assert out == capsys.readouterr().out
+    assert out.startswith("processed ")
+
+
+def test_default_template(tmp_path, capsys):
+    path = write(tmp_path / "train", sentences(0))
+    assert main(["train", str(path), "--model", str(tmp_path / "model"), "--quiet"]) == 0
+    names = load(tmp_path / "model").plan_.reader.names()
+    assert {"U02:d0", "U22:N/V/D"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        (["--features", "dense"], {"features": "dense"}),
+        (["--loss", "hybrid", "--alpha", "0.9"], {"loss": "hybrid", "alpha": 0.9}),
+        (["--loss", "eps", "--eps-y", "0.3", "--eps-h", "0.4"], {"eps_y": 0.3, "eps_h": 0.4}),
+        (["--loss", "hinge", "--cost", "hamming-mean"], {"cost": "hamming-mean"}),
+        (["--l1-ratio", "0.5", "--solver", "owlqn"], {"l1_ratio": 0.5, "solver": "owlqn"}),
+        (["--hidden-states", "3"], {"hidden": "node", "hidden_states": 3}),
+        (["--hidden", "2", "--hidden-kind", "layer"], {"hidden": "layer", "hidden_states": 2}),
+        (["--min-count", "3", "--forbid", "BIO"], {"min_count": 3, "forbidden": "BIO"}),
+        (["--driver", "cccp", "--hidden", "2", "--seed", "5"], {"driver": "cccp"}),
+    ],
+)
+def test_options_reach_the_model(options, parameters, learn, place):
+    corpus = [[("n0", "N", "B"), ("n1", "N", "I")], [("v0", "V", "O"), ("d2", "D", "B")]] * 4
+    write(place / "train", corpus)
+    code, _, err = learn("--max-iter", 3, *options)
+    assert code == 0, err
+    found = load(place / "model").get_params()
+    assert {name: found[name] for name in parameters} == parameters
+
+
+def test_min_count_leaves_out_rare_attributes(learn, place):
+    learn("--quiet")
+    every = load(place / "model").plan_.reader.names()
+    learn("--quiet", "--min-count", 3)
+    some = load(place / "model").plan_.reader.names()
+    assert set(some) < set(every)
+
+
+def test_forbidden_transitions_are_never_predicted(learn, place, capsys):
+    good = [[("n", "N", "B"), ("n", "N", "I")], [("v", "V", "O")] * 3]
+    write(place / "train", good * 3)
+    learn("--forbid", "BIO", "--quiet")
+    write(place / "odd", [[("v", "V", "O"), ("n", "N", "I"), ("n", "N", "I")]])
+    main(["tag", "--model", str(place / "model"), str(place / "odd")])
+    labels = [line.split()[-1] for line in capsys.readouterr().out.splitlines() if line]
+    assert labels[0] != "I"
+    assert ("O", "I") not in {*itertools.pairwise(labels)}
+
+
+def test_gzipped_input(learn, place):
+    learn("--quiet")
+    plain = (place / "model").read_bytes()
+    (place / "train.gz").write_bytes(gzip.compress((place / "train").read_bytes()))
+    learn("--quiet", file="train.gz")
+    assert (place / "model").read_bytes() == plain
+
+
+def test_threads_do_not_change_the_model(learn, place):
+    learn("--quiet", "--threads", 1)
+    one = (place / "model").read_bytes()
+    learn("--quiet", "--threads", 3)
+    assert (place / "model").read_bytes() == one
+
+
+def test_names_in_the_help_are_those_of_the_library():
+    assert set(train.LOSSES) == set(loss.NAMED)
+    assert set(train.COSTS) == set(cost.NAMES)
+    assert set(train.SOLVERS) == {"auto", *pick.SOLVERS}
+    assert train.DRIVERS == pick.DRIVERS
+    assert set(train.SPACES) == set(SPACES)
+    assert train.HIDDEN == HIDDEN
+    assert train.SCHEMES == SCHEMES
+
+
+# ---- ends that come early ----------------------------------------------------------------
+
+
+def _interrupt_at(monkeypatch, iteration):
+    told = train._Iterations.__call__
+
+    def call(self, event):
+        told(self, event)
+        if event.iteration == iteration:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(train._Iterations, "__call__", call)
+
+
+def test_an_interrupt_keeps_the_best_model(learn, place, monkeypatch):
+    learn("--max-iter", 4, "--quiet")
+    four = load(place / "model")
+    _interrupt_at(monkeypatch, 4)
+    code, _, err = learn()
+    assert code == 130
+    assert re.search(r"structlearn: 4 iterations; .*; interrupted .*; the model is in", err)
+    np.testing.assert_array_equal(load(place / "model").weights_, four.weights_)
+
+
+def test_an_interrupt_before_there_is_a_model(learn, place, monkeypatch):
+    (place / "model").write_bytes(b"old")
+    loop = importlib.import_module("structlearn.solve.loop")
+
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop._Loop, "begin", interrupt)
+    code, _, err = learn("--quiet")
+    assert (code, err) == (130, "structlearn: interrupted before there was an answer\n")
+    assert (place / "model").read_bytes() == b"old"
+
+
+_KILLED = """
+import os, signal, sys
+from structlearn.solve import loop
+save, saves = loop.save, []
+def counted(*given):
+    save(*given)
+    saves.append(1)
+    if len(saves) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+loop.save = counted
+from structlearn.cli.main import main
+raise SystemExit(main(sys.argv[1:]))
+"""
+
+
+def test_a_killed_run_goes_on_to_the_same_model(learn, place):
+    options = "--checkpoint", place / "run", "--checkpoint-seconds", 0, "--max-iter", 40
+    assert learn("--max-iter", 40, "--quiet")[0] == 0
+    whole = (place / "model").read_bytes()
+    (place / "model").unlink()
+    argv = ["train", place / "train", "--model", place / "model", "--template"]
+    argv = [*argv, place / "template", *options]
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLED, *map(str, argv)], capture_output=True, check=False
+    )
+    assert done.returncode == -9
+    assert not (place / "model").exists()
+    code, _, err = learn(*options)
+    assert code == 0
+    assert "iteration 3:" not in err
+    assert "iteration 4:" in err
+    assert (place / "model").read_bytes() == whole
+
+
+def test_a_checkpoint_of_another_run_is_refused(learn, place):
+    options = "--checkpoint", place / "run", "--max-iter", 2, "--quiet"
+    assert learn(*options)[0] == 0
+    (place / "model").write_bytes(b"old")
+    for more in (["--C", "2"], ["--loss", "hinge"], ["--min-count", "2"], ["--seed", "3"]):
+        code, _, err = learn(*options, *more)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "the checkpoint was saved with" in err
+    write(place / "train", sentences(0)[::-1])
+    code, _, err = learn(*options)
+    assert code == 2
+    assert "data=" in err
+    assert (place / "model").read_bytes() == b"old"
+
+
+# ---- bad input ---------------------------------------------------------------------------
+
+GOOD = text_of(sentences(0))
+
+BAD_FILES = {
+    "empty": ("", "no token was found"),
+    "blank": ("\n\n \n", "no token was found"),
+    "narrow": (text_of(sentences(0), width=1), "only one column"),
+    "no labels": (
+        text_of(sentences(0), width=2),
+        "the template's row U01:%x[-1,0]/%x[0,1] names column 1",
+    ),
+    "width changes": ("a N B\nb N\n", "line 2: 2 columns were found"),
+    "wider later": ("a N B\n\nb N B B\n", "line 3: 4 columns were found"),
+    "not text": (b"a N B\n\xff N B\n", "line 2: byte 0xff is not UTF-8"),
+    "gzip cut short": (gzip.compress(GOOD.encode())[:-9], "the gzip file is damaged"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+@pytest.mark.parametrize("which", ["train", "test"])
+def test_a_bad_file_is_named_and_nothing_is_overwritten(kind, which, learn, place):
+    text, words = BAD_FILES[kind]
+    (place / "bad").write_bytes(text if isinstance(text, bytes) else text.encode())
+    (place / "model").write_bytes(b"old")
+    code, out, err = learn(file="bad") if which == "train" else learn("--test", place / "bad")
+    error = err.splitlines()[-1]
+    assert (code, out) == (2, "")
+    assert error.startswith(f"structlearn: error: {place}/bad")
+    assert words in error
+    assert "iteration" not in err
+    assert (place / "model").read_bytes() == b"old"
+    assert {path.name for path in place.iterdir()} == {"train", "template", "bad", "model"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("U1:%x[0,2]\n", "names column 2 in %x[0,2], but the data has 2 columns"),
+        ("U1:%x[0]\n", "line 1: '%x[0]' is not a macro"),
+        ("# nothing\n", "there is no line that begins with U or B"),
+        ("W1:%x[0,0]\n", "line 1: 'W1:%x[0,0]' must begin with U, B or #"),
+    ],
+)
+def test_a_bad_template(text, words, learn, place):
+    (place / "odd").write_text(text)
+    (place / "model").write_bytes(b"old")
+    code, _, err = learn(template="odd")
+    assert code == 2
+    assert words in err.splitlines()[-1]
+    assert (place / "model").read_bytes() == b"old"
+
+
+def test_forbidden_transitions_that_rule_out_a_sentence(learn, place):
+    write(place / "train", [[("v", "V", "O"), ("n", "N", "I")], [("n", "N", "B")]])
+    (place / "model").write_bytes(b"old")
+    code, _, err = learn("--forbid", "BIO")
+    assert code == 2
+    assert re.search(rf"error: {place}/train: .*'I' follows 'O'", err)
+    assert (place / "model").read_bytes() == b"old"
+
+
+def test_labels_that_do_not_fit_the_scheme(learn, place):
+    write(place / "train", [[("v", "V", "X"), ("n", "N", "Y")]])
+    code, _, err = learn("--forbid", "BIO")
+    assert code == 2
+    assert "label 'X' does not fit the scheme BIO" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--C", "0"], "'0' is not a number above 0"),
+        (["--C", "x"], "'x' is not a number"),
+        (["--alpha", "2", "--loss", "hybrid"], "alpha=2.0 must lie in [0, 1]"),
+        (["--tol", "-1"], "tol=-1.0"),
+        (["--l1-ratio", "1.5"], "l1_ratio=1.5"),
+        (["--eps-y", "-1"], "eps_y=-1.0"),
+        (["--loss", "cross"], "invalid choice: 'cross'"),
+        (["--solver", "newton"], "invalid choice: 'newton'"),
+        (["--max-iter", "0"], "'0' is not a whole number of at least 1"),
+        (["--threads", "0"], "'0' is not a whole number of at least 1"),
+        (["--checkpoint-seconds", "-1", "--checkpoint", "run"], "seconds=-1.0"),
+    ],
+)
+def test_bad_options(options, words, learn, place, monkeypatch):
+    monkeypatch.chdir(place)
+    (place / "model").write_bytes(b"old")
+    code, _, err = learn(*options)
+    assert code == 2
+    assert words in err.splitlines()[-1]
+    assert (place / "model").read_bytes() == b"old"
+
+
+def test_a_model_that_cannot_be_written_is_found_out_before_training(place, capsys):
+    for option, target, words in (
+        ("--model", place, "is a folder"),
+        ("--model", place / "none" / "m", "there is no folder"),
+        ("--checkpoint", place / "none" / "c", "there is no folder"),
+    ):
+        argv = ["train", place / "train", "--model", place / "model", option, target]
+        assert main([*map(str, argv)]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(f"structlearn: error: {option} ")
+        assert words in err
+        assert err.count("\n") == 1
+
+
+def test_a_missing_file(place, capsys):
+    assert main(["train", str(place / "none"), "--model", str(place / "model")]) == 2
+    assert "no such file" in capsys.readouterr().err
+    assert not (place / "model").exists()
+
+
+# ---- real data ---------------------------------------------------------------------------
+
+
+@pytest.mark.data
+def test_base_noun_phrases(data_folder, tmp_path, capsys):
+    """The optimum that CRFsuite finds for the 77 sentences as shipped, and its F1."""
+    folder = data_folder / "basenp"
+    argv = [folder / "train.data", "--model", tmp_path / "model", "--features", "dense"]
+    argv += ["--tol", "1e-6", "--test", folder / "test.data"]
+    assert main(["train", *map(str, argv)]) == 0
+    out, err = capsys.readouterr()
+    value = float(re.search(r"objective (\S+); 32856 weights", err)[1])
+    assert value == pytest.approx(108.729, rel=1e-4)
+    assert "accuracy:  93.65%" in out
+    assert "FB1:  85.33" in out
+
+
+def test_labels_of_the_corpus():
+    assert {token[2] for s in sentences(0) for token in s} == set(LABELS)

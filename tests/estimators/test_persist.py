@@ -1,0 +1,270 @@
+"""Saved and loaded: the same predictions, no code run, nothing half written."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from structlearn import load, save
+from structlearn.common.errors import ArgumentError, FormatError
+from structlearn.data import store
+from structlearn.data.columns import parse_columns
+from structlearn.data.template import parse_template
+from structlearn.estimators import persist
+from structlearn.estimators.sequence import SequenceLabeler
+from structlearn.solve.cccp import Cccp
+from structlearn.solve.lbfgs import Lbfgs
+
+COLUMNS = parse_columns(b"a N\nb V\nc N\n\na V\nb N\n\nc N\na N\n")
+LENGTHS = [3, 2, 2]
+LABELS = {
+    "strings": [["x", "y", "x"], ["y", "x"], ["x", "ÿ"]],
+    "numbers": [[0, 3, 0], [3, 0], [0, 5]],
+    "tuples": [[("a", 1), ("b", 2.5), ("a", 1)], [("b", 2.5), ("a", 1)], [("a", 1), ("c", True)]],
+    "mixed": [["x", 1, "x"], [1, "x"], ["x", None]],
+}
+
+
+def inputs(kind):
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(n, 4)) for n in LENGTHS]
+    return {
+        "arrays": arrays,
+        "sparse": [csr_array(np.round(array)) for array in arrays],
+        "lists": [[["a"], ["b", "ç"], []], [["b"], ["a"]], [["c"], ["a"]]],
+        "dictionaries": [[{"w": "a", "n": 0.5}] * n for n in LENGTHS],
+        "columns": COLUMNS,
+    }[kind]
+
+
+def fitted(kind="columns", labels="strings", **options):
+    given = {"tol": 0.0, "callbacks": [lambda event: event.iteration == 4]}
+    if kind == "columns":
+        given["template"] = "U1:%x[0,0]\nU2:%x[-1,1]/%x[0,1]\nB2:%x[0,1]\nB"
+    return SequenceLabeler(**given | options).fit(inputs(kind), LABELS[labels])
+
+
+def again(estimator, folder):
+    save(estimator, folder / "model")
+    return load(folder / "model")
+
+
+def assert_same(a, b, X):
+    np.testing.assert_array_equal(a.weights_, b.weights_)
+    assert a.classes_.dtype == b.classes_.dtype
+    assert [*map(type, a.classes_.tolist())] == [*map(type, b.classes_.tolist())]
+    for query in ("predict", "predict_marginals"):
+        for one, other in zip(getattr(a, query)(X), getattr(b, query)(X), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert (a.n_iter_, a.converged_, a.status_) == (b.n_iter_, b.converged_, b.status_)
+    np.testing.assert_array_equal(a.history_.value, b.history_.value)
+
+
+# ---- there and back ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["arrays", "sparse", "lists", "dictionaries", "columns"])
+@pytest.mark.parametrize("labels", LABELS)
+def test_the_same_predictions(kind, labels, tmp_path):
+    estimator = fitted(kind, labels)
+    assert_same(estimator, again(estimator, tmp_path), inputs(kind))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"features": "sparse"},
+        {"features": "sparse", "hidden": "node"},
+        {"hidden": "layer", "hidden_states": 3, "loss": "marginal"},
+        {"forbidden": [("y", "y")]},
+        {"forbidden": {("y", "y")}, "class_weight": {"x": 2.0}, "random_state": 3},
+        {"cost": np.array([1.0, 2.0, 1.5]), "loss": "hinge", "sweeps": 3},
+        {"solver": Cccp(Lbfgs(memory=3), inner_iter=2)},
+        {"random_state": np.random.default_rng(0)},
+        {"template": parse_template("U1:%x[0,0]")},
+    ],
+    ids=str,
+)
+def test_every_choice(options, tmp_path):
+    estimator = fitted(**options)
+    found = again(estimator, tmp_path)
+    assert_same(estimator, found, COLUMNS)
+    kept, expected = found.get_params(), estimator.get_params()
+    for name in ("callbacks", "checkpoint", "progress"):
+        assert not kept.pop(name)
+        expected.pop(name)
+    if not isinstance(expected["random_state"], (int, type(None))):
+        expected["random_state"] = None
+    np.testing.assert_equal(kept, expected)
+
+
+def test_weights_for_every_position(tmp_path):
+    X = [array[:2] for array in inputs("arrays")]
+    estimator = SequenceLabeler(tied=False, fit_intercept=True, C=10.0)
+    estimator.fit(X, [labels[:2] for labels in LABELS["strings"]])
+    assert_same(estimator, again(estimator, tmp_path), X)
+
+
+def test_a_loaded_estimator_can_be_fitted_again(tmp_path):
+    estimator = fitted(warm_start=True)
+    found = again(estimator, tmp_path)
+    for one in (estimator, found):
+        one.callbacks = [lambda event: event.iteration == 2]
+        one.fit(COLUMNS, LABELS["strings"])
+    np.testing.assert_array_equal(estimator.weights_, found.weights_)
+
+
+def test_equal_fits_make_equal_files(tmp_path):
+    for name, n_jobs in (("a", 1), ("b", 2)):
+        save(fitted(n_jobs=n_jobs, random_state=0), tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+# ---- what cannot be saved ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", [3, SequenceLabeler(), None])
+def test_only_fitted_estimators(what, tmp_path):
+    with pytest.raises(ArgumentError, match=r"cannot be saved|is not fitted"):
+        save(what, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_labels_that_no_file_can_hold(tmp_path):
+    (tmp_path / "model").write_bytes(b"old")
+    odd = [[frozenset([1]), frozenset([2]), frozenset([1])], [frozenset([2])] * 2, [None] * 2]
+    estimator = SequenceLabeler(C=10.0).fit(inputs("arrays"), odd)
+    with pytest.raises(ArgumentError, match=r"model\.learnt\.plan_\.coder\.names\.0 is frozenset"):
+        save(estimator, tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == b"old"
+
+
+def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    save(fitted(), tmp_path / "model")
+    old = (tmp_path / "model").read_bytes()
+
+    def broken(arrays, path, metadata):
+        with open(path, "wb") as file:
+            file.write(b"half of")
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr("safetensors.numpy.save_file", broken)
+    with pytest.raises(OSError, match="no space"):
+        save(fitted(C=2.0), tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == old
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+# ---- what cannot be loaded ---------------------------------------------------------------
+
+
+def test_files_cut_short(tmp_path):
+    save(fitted(), tmp_path / "model")
+    data = (tmp_path / "model").read_bytes()
+    for size in [0, 1, 7, 8, 9, 100, *range(200, len(data), len(data) // 40), len(data) - 1]:
+        (tmp_path / "cut").write_bytes(data[:size])
+        with pytest.raises(FormatError, match="cut"):
+            load(tmp_path / "cut")
+
+
+def test_damaged_files_are_refused_or_whole(tmp_path):
+    """A changed byte either makes no difference to the form of the model, or is found."""
+    estimator = fitted(features="sparse")
+    save(estimator, tmp_path / "model")
+    data = (tmp_path / "model").read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(300):
+        place, value = int(rng.integers(len(data))), int(rng.integers(256))
+        (tmp_path / "bad").write_bytes(data[:place] + bytes([value]) + data[place + 1 :])
+        try:
+            load(tmp_path / "bad").predict(COLUMNS)
+        except FormatError:
+            refused += 1
+    assert refused > 50
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"text", pickle.dumps({"weights": 1}), b"\x80\x00\x00\x00\x00\x00\x00\x00" + b"{" * 200],
+    ids=["empty", "text", "pickle", "braces"],
+)
+def test_foreign_files(data, tmp_path):
+    (tmp_path / "model").write_bytes(data)
+    with pytest.raises(FormatError, match=str(tmp_path / "model")):
+        load(tmp_path / "model")
+
+
+def test_files_of_another_kind_or_a_newer_version(tmp_path):
+    save(fitted(), tmp_path / "model")
+    arrays, meta = store.read(tmp_path / "model", persist.SCHEMA)
+    for schema, words in (("structlearn.model/2", "newer"), ("structlearn.checkpoint/1", "kind")):
+        store.write(tmp_path / "other", arrays, {"model": meta["model"]}, schema)
+        with pytest.raises(FormatError, match=words):
+            load(tmp_path / "other")
+
+
+def _changed(folder, change):
+    """Save a model, change its arrays and its tree by hand, and return the path."""
+    save(fitted(features="sparse"), folder / "model")
+    arrays, meta = store.read(folder / "model", persist.SCHEMA)
+    tree = meta["model"]
+    arrays, tree = change(arrays, tree) or (arrays, tree)
+    store.write(folder / "model", arrays, {"model": tree}, persist.SCHEMA)
+    return folder / "model"
+
+
+def _named(arrays, end):
+    return next(name for name in arrays if name.endswith(end))
+
+
+CHANGES = {
+    "unknown kind": lambda a, t: t.update(kind="os.system"),
+    "class by path": lambda a, t: t.update(kind="structlearn.estimators.sequence.SequenceLabeler"),
+    "no kind": lambda a, t: t.pop("kind"),
+    "other kind": lambda a, t: t["parts"].update(learnt=t["parts"]["parameters"]),
+    "not an estimator": lambda a, t: (a, t["parts"]["learnt"]["items"][0]["items"][1]),
+    "a number": lambda a, t: (a, 3),
+    "nothing": lambda a, t: (a, None),
+    "unknown parameter": lambda a, t: t["parts"]["parameters"]["items"].append(
+        {"kind": "tuple", "items": ["predict", 1]}
+    ),
+    "missing array": lambda a, t: a.pop(_named(a, "weights_")) is None,
+    "fewer weights": lambda a, t: a.update({_named(a, "weights_"): a[_named(a, "weights_")][1:]}),
+    "weights of another type": lambda a, t: a.update(
+        {_named(a, "weights_"): a[_named(a, "weights_")].astype(np.float32)}
+    ),
+    "weights not finite": lambda a, t: a[_named(a, "weights_")].fill(np.nan),
+    "label too high": lambda a, t: a[_named(a, ".states")].fill(99),
+    "label negative": lambda a, t: a[_named(a, ".states")].fill(-1),
+    "borders": lambda a, t: a[_named(a, ".offsets")].__setitem__(1, 10**9),
+    "borders go back": lambda a, t: a[_named(a, ".offsets")].__setitem__(1, -5),
+    "ties": lambda a, t: a.update({_named(a, ".ties"): np.zeros(3, np.int64)}),
+    "strings": lambda a, t: a[_named(a, "string_counts")].fill(10**6),
+    "keys": lambda a, t: a[_named(a, "key_counts")].fill(10**6),
+    "template": lambda a, t: a[_named(a, ".template")].fill(0xFF),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_model_that_does_not_fit_together(change, tmp_path):
+    path = _changed(tmp_path, lambda a, t: _result(CHANGES[change](a, t)))
+    with pytest.raises(FormatError, match=str(path)):
+        load(path)
+
+
+def _result(changed):
+    return changed if isinstance(changed, tuple) else None
+
+
+def test_loading_runs_nothing_by_name(tmp_path):
+    """Names in a file lead to the table of kinds alone, never to an import or an attribute."""
+    path = _changed(tmp_path, lambda a, t: None)
+    text = json.dumps(store.read(path, persist.SCHEMA)[1])
+    kinds = set(persist._KINDS) | {"array", "list", "tuple", "set", "mapping"}
+    found = {part.split('"')[0] for part in text.split('"kind": "')[1:]}
+    assert found <= kinds

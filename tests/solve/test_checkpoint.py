@@ -1,0 +1,197 @@
+"""Runs that end and go on as if they had not."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from toys import Hidden, Kinks, Logistic, Slow
+
+from structlearn.common.errors import ArgumentError, FormatError
+from structlearn.data import store
+from structlearn.solve import checkpoint as module
+from structlearn.solve.cccp import Cccp
+from structlearn.solve.checkpoint import Checkpoint
+from structlearn.solve.descent import Descent
+from structlearn.solve.lbfgs import Lbfgs
+from structlearn.solve.loop import run
+from structlearn.solve.owlqn import Owlqn
+from structlearn.solve.paired import Paired
+from structlearn.solve.stochastic import Stochastic
+
+CASES = {
+    "lbfgs": (Lbfgs(memory=4), Logistic(0, spread=30.0)),
+    "owlqn": (Owlqn(), Logistic(0, l1_ratio=0.5, spread=30.0)),
+    "descent": (Descent(), Logistic(0, spread=30.0)),
+    "batches": (Stochastic("decaying", batch_size=7, average=0.5), Kinks(0)),
+    "adagrad": (Stochastic("adagrad"), Kinks(0)),
+    "pegasos": (Stochastic("pegasos", batch_size=1, evaluate=True), Kinks(0)),
+    "cccp": (Cccp(Lbfgs(), inner_iter=3, inner_tol=1e-12), Hidden(0)),
+    "cccp over batches": (Cccp(Stochastic("root"), inner_iter=3, inner_tol=1e-12), Hidden(0)),
+    "paired": (Paired(Stochastic("adagrad", 0.1, average=0.5)), Slow(0)),
+}
+
+
+def solve(case, max_iter=14, seed=3, **options):
+    solver, toy = CASES[case]
+    rng = np.random.default_rng(seed)
+    weights = np.linspace(-0.1, 0.1, toy.n_weights)
+    return run(solver, toy, weights, max_iter=max_iter, tol=None, rng=rng, **options)
+
+
+def assert_same(a, b):
+    np.testing.assert_array_equal(a.weights, b.weights)
+    assert a.value == b.value
+    assert (a.status, a.n_iter, a.converged) == (b.status, b.n_iter, b.converged)
+    keep = [0, 2, 3, 4]  # all but seconds
+    np.testing.assert_array_equal(a.history.table[:, keep], b.history.table[:, keep])
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("after", [1, 6])
+def test_a_restart_changes_nothing(tmp_path, case, after):
+    place = Checkpoint(tmp_path / "run", iterations=1)
+    whole = solve(case)
+    assert solve(case, after, checkpoint=place).n_iter == after
+    rest = solve(case, seed=99, checkpoint=place)  # the seed comes from the file
+    assert_same(rest, whole)
+    assert (np.diff(rest.history.seconds) >= 0.0).all()
+    assert_same(solve(case, checkpoint=place), whole)  # once more, with nothing left to do
+
+
+@pytest.mark.parametrize("case", ["lbfgs", "batches", "cccp"])
+def test_a_killed_run_goes_on(tmp_path, case):
+    """A process that kills itself with -9 in the middle of a step."""
+    script = (
+        "import os, signal, sys\n"
+        "from test_checkpoint import Checkpoint, solve\n"
+        "def kill(event):\n"
+        "    if event.iteration == 8: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "place = Checkpoint(sys.argv[2], iterations=3)\n"
+        "solve(sys.argv[1], checkpoint=place, callbacks=[kill])\n"
+    )
+    path = tmp_path / "run"
+    here = str(pathlib.Path(__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", script, case, str(path)],
+        env={**os.environ, "PYTHONPATH": here}, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL
+    assert store.read(path, module.SCHEMA)[1]["iteration"] == 6
+    assert_same(solve(case, checkpoint=Checkpoint(path, iterations=3)), solve(case))
+
+
+def test_the_generator_goes_on_too(tmp_path):
+    """Whoever draws after a restarted run draws what it would have drawn."""
+    drawn = []
+    for max_iter in (3, 6):
+        rng = np.random.default_rng(1 if max_iter == 3 else 77)
+        run(
+            Stochastic(batch_size=4), Kinks(0), np.zeros(3), max_iter=max_iter, rng=rng,
+            tol=None, checkpoint=tmp_path / "run",
+        )  # fmt: skip
+        drawn.append(rng.random())
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("kind", ["MT19937", "Philox", "SFC64"])
+def test_any_generator_can_be_saved(tmp_path, kind):
+    draws = []
+    for _ in range(2):
+        rng = np.random.Generator(getattr(np.random, kind)(5))
+        solver, toy = CASES["batches"]
+        run(solver, toy, np.zeros(3), max_iter=2, rng=rng, checkpoint=tmp_path / "run")
+        draws.append(rng.random())
+    assert draws[0] == draws[1]
+
+
+def test_an_interrupt_leaves_the_last_whole_step(tmp_path):
+    place = Checkpoint(tmp_path / "run", iterations=4)
+
+    def interrupt(event):
+        if event.iteration == 6:
+            raise KeyboardInterrupt
+
+    assert solve("lbfgs", checkpoint=place, callbacks=[interrupt]).ended == "interrupted"
+    assert store.read(place.path, module.SCHEMA)[1]["iteration"] == 4
+    assert_same(solve("lbfgs", checkpoint=place), solve("lbfgs"))
+
+
+def test_a_converged_run_stays_as_it_is(tmp_path):
+    toy = Logistic(0)
+    fits = [run(Lbfgs(), toy, np.zeros(6), tol=1e-8, checkpoint=tmp_path / "run") for _ in range(2)]
+    assert fits[0].converged
+    assert_same(*fits)
+
+
+def test_when_to_save(tmp_path):
+    by_count, by_time = Checkpoint(tmp_path / "a", iterations=3), Checkpoint(tmp_path / "a")
+    assert [by_count.due(i, 1e9) for i in (1, 2, 3)] == [False, False, True]
+    assert [by_time.due(3, seconds) for seconds in (0.0, 59.0, 60.0)] == [False, False, True]
+
+
+# ---- what is refused ---------------------------------------------------------------------
+
+
+def test_another_problem_is_refused(tmp_path):
+    path = tmp_path / "run"
+    toy, rest = Logistic(0), {"max_iter": 3, "tol": None}
+
+    def go(solver=None, toy=toy, **problem):
+        run(
+            solver or Lbfgs(), toy, np.zeros(toy.n_weights),
+            checkpoint=Checkpoint(path, problem=problem), **rest,
+        )  # fmt: skip
+
+    go(C=1.0)
+    before = path.read_bytes()
+    for words, solver, other, problem in [
+        ("n_weights=6, but this run has n_weights=5", None, Logistic(0, d=5), {"C": 1.0}),
+        ("n_examples=60, but this run has n_examples=70", None, Logistic(0, n=70), {"C": 1.0}),
+        ("'memory': 10.* but .*'memory': 5", Lbfgs(memory=5), toy, {"C": 1.0}),
+        ("'name': 'lbfgs'.* but .*'name': 'descent'", Descent(), toy, {"C": 1.0}),
+        ("C=1.0, but this run has C=2.0", None, toy, {"C": 2.0}),
+        ("C=1.0, but this run has C=None", None, toy, {}),
+        ("loss=None, but this run has loss='log'", None, toy, {"C": 1.0, "loss": "log"}),
+    ]:
+        calls = other.calls
+        with pytest.raises(ArgumentError, match=f"{words}.*give another file"):
+            go(solver, other, **problem)
+        assert other.calls == calls
+        assert path.read_bytes() == before
+
+
+def test_settings_of_inner_solvers_count(tmp_path):
+    path, toy = tmp_path / "run", Hidden(0)
+    run(Cccp(Lbfgs()), toy, np.zeros(4), max_iter=1, checkpoint=path)
+    with pytest.raises(ArgumentError, match="'memory': 7"):
+        run(Cccp(Lbfgs(memory=7)), toy, np.zeros(4), max_iter=1, checkpoint=path)
+
+
+def test_foreign_and_cut_files_are_refused(tmp_path):
+    path = tmp_path / "run"
+    path.write_bytes(b"something else")
+    with pytest.raises(FormatError, match="run"):
+        solve("lbfgs", checkpoint=path)
+    assert path.read_bytes() == b"something else"
+    store.write(path, {}, {}, "structlearn.model/1")
+    with pytest.raises(FormatError, match=r"structlearn\.model/1"):
+        solve("lbfgs", checkpoint=path)
+    path.unlink()
+    solve("lbfgs", checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(FormatError, match="cut short"):
+        solve("lbfgs", checkpoint=path)
+
+
+def test_bad_places(tmp_path):
+    with pytest.raises(ArgumentError, match="there is no folder"):
+        solve("lbfgs", checkpoint=tmp_path / "none" / "run")
+    for bad in ({"seconds": -1.0}, {"iterations": 0}):
+        with pytest.raises(ArgumentError, match=next(iter(bad))):
+            Checkpoint(tmp_path / "run", **bad)
