@@ -56,7 +56,7 @@ def test_version(capsys):
 def test_help_names_every_command(capsys):
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
-    assert set(parsers()) == {"infer", "demo", "warm-up"}
+    assert set(parsers()) == {"train", "tag", "evaluate", "inspect", "infer", "demo", "warm-up"}
     assert all(name in out for name in parsers())
 
 

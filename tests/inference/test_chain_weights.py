@@ -9,7 +9,7 @@ from structlearn.inference.chain_batch import Chains
 
 
 def drawn(seed, shared, wide):
-    """Chains of several lengths, some with hard constraints, some that need logs, one impossible."""
+    """Chains of several lengths, some with hard constraints or wide ranges, one impossible."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 7, 12)
     offsets = np.concatenate([[0], np.cumsum(lengths)])

@@ -32,7 +32,10 @@ CASES = {
     "adagrad": (Stochastic("adagrad"), Kinks(0)),
     "pegasos": (Stochastic("pegasos", batch_size=1, evaluate=True), Kinks(0)),
     "cccp": (Cccp(Lbfgs(), inner_iter=3, inner_tol=1e-12), Hidden(0)),
-    "cccp over batches": (Cccp(Stochastic("root"), inner_iter=3, inner_tol=1e-12), Hidden(0)),
+    "cccp over batches": (
+        Cccp(Stochastic("root", batch_size=6), inner_iter=3, inner_tol=1e-12),
+        Hidden(0),
+    ),
     "paired": (Paired(Stochastic("adagrad", 0.1, average=0.5)), Slow(0)),
 }
 
@@ -64,7 +67,7 @@ def test_a_restart_changes_nothing(tmp_path, case, after):
     assert_same(solve(case, checkpoint=place), whole)  # once more, with nothing left to do
 
 
-@pytest.mark.parametrize("case", ["lbfgs", "batches", "cccp"])
+@pytest.mark.parametrize("case", ["lbfgs", "batches", "cccp over batches", "paired"])
 def test_a_killed_run_goes_on(tmp_path, case):
     """A process that kills itself with -9 in the middle of a step."""
     script = (

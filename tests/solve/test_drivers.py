@@ -91,11 +91,11 @@ def test_an_interrupt_inside_ends_the_whole_run():
     class Rude(Hidden):
         asked = 0
 
-        def world(self, weights, seen):
+        def world(self, *what):
             self.asked += 1
             if self.asked == 40:
                 raise KeyboardInterrupt
-            return super().world(weights, seen)
+            return super().world(*what)
 
     toy, watch = Rude(0), Watch()
     fit = run(Cccp(Lbfgs(), inner_iter=4), toy, begin(toy), tol=None, watch=watch)

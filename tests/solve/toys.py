@@ -109,17 +109,16 @@ class Hidden(Toy):
             self.seen[i, y * states : (y + 1) * states] = True
         self.C = C
 
-    def world(self, weights, seen):
-        """Values of all examples, and the sum of the expected features."""
-        scores = np.where(seen, self.x @ weights, -np.inf)
-        expected = np.einsum("nk,nkd->d", softmax(scores, axis=1), self.x)
+    def world(self, weights, seen, which):
+        """Values of some examples, and their expected features."""
+        scores = np.where(seen[which], self.x[which] @ weights, -np.inf)
+        expected = np.einsum("nk,nkd->nd", softmax(scores, axis=1), self.x[which])
         return logsumexp(scores, axis=1), expected
 
     def losses(self, weights, which):
-        assert which == slice(None)
-        free, up = self.world(weights, np.ones_like(self.seen))
-        clamped, down = self.world(weights, self.seen)
-        return self.C * (free - clamped), self.C * (up - down)
+        free, up = self.world(weights, np.ones_like(self.seen), which)
+        clamped, down = self.world(weights, self.seen, which)
+        return self.C * (free - clamped), self.C * (up - down).sum(axis=0)
 
     def linearise(self, weights):
         return Tangent(self, weights)
@@ -131,13 +130,13 @@ class Tangent(Toy):
     def __init__(self, whole, weights):
         super().__init__(whole.n_weights, whole.n_examples)
         self.whole, self.touch = whole, weights.copy()
-        clamped, self.down = whole.world(weights, whole.seen)
-        self.clamped = clamped.sum()
+        self.clamped, self.down = whole.world(weights, whole.seen, slice(None))
 
     def losses(self, weights, which):
-        free, up = self.whole.world(weights, np.ones_like(self.whole.seen))
-        low = self.clamped + self.down @ (weights - self.touch)
-        return np.array([self.whole.C * (free.sum() - low)]), self.whole.C * (up - self.down)
+        free, up = self.whole.world(weights, np.ones_like(self.whole.seen), which)
+        down = self.down[which]
+        low = self.clamped[which] + down @ (weights - self.touch)
+        return self.whole.C * (free - low), self.whole.C * (up - down).sum(axis=0)
 
 
 class Slow(Logistic):

@@ -1,4 +1,9 @@
-"""Arrays and plain facts in one file: safetensors with JSON, so that loading runs no code."""
+"""Arrays and plain facts in one file: safetensors with JSON, so that loading runs no code.
+
+A safetensors file is the length of a header in eight bytes, the header in JSON, and the arrays.
+It is written here rather than by its library, which puts facts in random order, so that equal
+contents make equal files.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +34,31 @@ def write(
     schema
         What kind of file this is and how it is laid out, as in ``"structlearn.model/1"``.
     """
-    from safetensors.numpy import save_file
-
     _split(schema)
-    plain = {name: _plain(name, array) for name, array in arrays.items()}
+    plain = {name: _plain(name, arrays[name]) for name in sorted(arrays)}
     facts = {"schema": schema, "meta": json.dumps(dict(meta), default=_listed)}
+    aligned = sorted(plain, key=lambda name: -plain[name].itemsize)
+    header = json.dumps({"__metadata__": facts, **_places({x: plain[x] for x in aligned})})
+    padded = header.encode() + b" " * (-len(header.encode()) % 8)
     with replacing(path) as file:
-        save_file(plain, file.name, metadata=facts)
+        file.write(len(padded).to_bytes(8, "little") + padded)
+        for name in aligned:
+            file.write(plain[name].data)
+
+
+def _places(arrays: Arrays) -> dict[str, Any]:
+    """Return type, shape and place of every array among the bytes after the header."""
+    out, start = {}, 0
+    for name, array in arrays.items():
+        kind = "BOOL" if array.dtype == np.bool_ else f"{array.dtype.kind}{8 * array.itemsize}"
+        stop = start + array.nbytes
+        out[name] = {
+            "dtype": kind.upper(),
+            "shape": array.shape,
+            "data_offsets": [start, stop],
+        }
+        start = stop
+    return out
 
 
 def read(path: PathLike, schema: str) -> tuple[Arrays, dict[str, Any]]:
@@ -98,12 +121,12 @@ def _split(schema: str) -> tuple[str, int]:
 
 
 def _plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub" or array.itemsize > 8:
         raise ArgumentError(
             f"the array {name!r} has the type {array.dtype}; only numbers and truth values can "
             f"be stored"
         )
-    return np.asarray(array, order="C")
+    return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
 
 
 def _listed(value: Any) -> Any:

@@ -19,6 +19,7 @@ from structlearn.common.random import generator
 from structlearn.common.watch import Progress, Watch
 from structlearn.estimators import decode
 from structlearn.estimators.choices import Design
+from structlearn.estimators.insight import Ranked, top_features
 from structlearn.estimators.plan import Batch, Coder, Plan, Reader
 from structlearn.estimators.shape import Shape
 from structlearn.estimators.weights import class_weights, sample_weights
@@ -37,7 +38,8 @@ from structlearn.solve.history import History
 from structlearn.solve.loop import Callback, run
 from structlearn.solve.pick import choose, choose_online
 
-_SMALL = 0.01  # standard deviation of the first weights where hidden states must differ
+_SMALL = 0.1  # standard deviation of the first weights where hidden states must differ
+_PATIENCE = 50  # iterations without gain after which subgradient steps, which waver, are given up
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -102,6 +104,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
             self._start(plan, examples, rng),
             max_iter=self.max_iter,
             tol=self.tol,
+            patience=5 if objective.smooth else _PATIENCE,
             rng=rng,
             callbacks=tuple(self.callbacks),
             watch=Watch(self.time_limit, self.progress),
@@ -209,6 +212,26 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         """Labels, in the order of the states."""
         check_is_fitted(self, "weights_")
         return np.asarray(self.plan_.classes)
+
+    @property
+    def transitions_(self) -> Floats:
+        """Weights of edges by what they join; axes as in the equation of the model."""
+        check_is_fitted(self, "weights_")
+        plan = self.plan_
+        found = plan.choices.transitions(plan.model, self.weights_, plan.states)
+        if found is None:
+            raise AttributeError("this model has no weights for edges alone")
+        return found
+
+    def top_features(self, n: int = 20) -> Ranked:
+        """Return the `n` features with the largest weights, as (feature, label, weight)."""
+        check_is_fitted(self, "weights_")
+        return top_features(self.plan_, self.weights_, n, self._featured())
+
+    def _featured(self) -> Sequence[object]:
+        """What the features of nodes have weights for."""
+        labels: list[object] = self.classes_.tolist()
+        return labels
 
     def _read(self, X: Any) -> tuple[Batch, Tables]:
         """Return examples without labels, and their tables."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from structlearn.common.checks import Ints
+from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.estimators.shape import Layers, Links, Shape
 from structlearn.graph.batch import Bars, Graphs, Sequences, assemble
@@ -35,6 +35,14 @@ class Design(Protocol):
 
     def model(self, shape: Shape, labels: Ints, states: int) -> Model:
         """Choose the terms of every group of factors."""
+        ...
+
+    def sizes(self, states: int, n_groups: int) -> tuple[int, ...]:
+        """Entries of the tables of every group of factors."""
+        ...
+
+    def transitions(self, model: Model, weights: Floats, states: int) -> Floats | None:
+        """Weights of edges by what they join, None if there are none."""
         ...
 
 
@@ -89,6 +97,12 @@ class Choices:
     def linked(self, states: int) -> int:
         """Number of states of what edges link."""
         return self.hidden_states if self.hidden == "layer" else states
+
+    def sizes(self, states: int, n_groups: int) -> tuple[int, ...]:
+        """Entries of the tables of every group of factors."""
+        h, linked = self.hidden_states, self.linked(states)
+        beside = () if self.hidden is None else (h, states * h)
+        return states, *[linked * linked] * (n_groups - 1 - len(beside)), *beside
 
     # ---- structure -----------------------------------------------------------------------
 
@@ -200,6 +214,23 @@ class Choices:
                 "use features='dense'"
             )
         return Pairs.seen(features, labels, size)
+
+    def transitions(self, model: Model, weights: Floats, states: int) -> Floats | None:
+        """Return tables (states, states), one for each kind of edges, or each edge, if many."""
+        last = len(model.groups) - (0 if self.hidden is None else 2)
+        if last == 1 or self.edges == "features":
+            return None
+        k, blocks = self.linked(states), model.blocks[1:last]
+        pairs = [
+            (terms[0], weights[block[0]])
+            for terms, block in zip(model.groups[1:], blocks, strict=False)
+        ]
+        tables = np.concatenate([_tables(term, own).reshape(-1, k, k) for term, own in pairs])
+        return tables[0] if len(tables) == 1 else tables
+
+
+def _tables(term: Term, weights: Floats) -> Floats:
+    return weights if isinstance(term, Linear) else term.push(weights, None)
 
 
 def _linear(features: Features, size: int) -> Linear:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
 
 from structlearn.common import checks
 from structlearn.estimators.choices import Design
@@ -64,6 +67,15 @@ class SequenceClassifier(Classifier):
 
     def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
         return Whole(self.hidden_states)
+
+    def _featured(self) -> Sequence[object]:
+        return range(self.hidden_states)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of positions."""
+        check_is_fitted(self, "weights_")
+        return self.plan_.reader.width
 
     def predict_hidden(self, X: Any) -> list[Any]:
         """Return the best hidden states of every sequence given its predicted class."""

@@ -55,6 +55,11 @@ class GraphReader:
         edge_rows = None if self.between is None else self.between.read(_edge_parts(graphs))
         return _graphs_shape(graphs, rows, edge_rows)
 
+    @property
+    def width(self) -> int:
+        """Number of features of nodes, without the intercept."""
+        return self.nodes.width
+
     def names(self) -> list[str]:
         """Name of every feature."""
         return self.nodes.names()

@@ -49,6 +49,11 @@ class GridReader:
         images = [_image(x, i) for i, x in enumerate(listed(X))]
         return self._shape(images, *self.nodes.read([_pixels(image) for image in images]))
 
+    @property
+    def width(self) -> int:
+        """Number of features of nodes, without the intercept."""
+        return self.nodes.width
+
     def names(self) -> list[str]:
         """Name of every feature."""
         return self.nodes.names()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from structlearn.common import checks
 from structlearn.common.checks import Ints
@@ -73,6 +74,12 @@ class Labeler(StructuredEstimator):
             features.
         """
         return self._partial_fit(X, Y, classes, sample_weight)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of nodes, without the intercept."""
+        check_is_fitted(self, "weights_")
+        return self.plan_.reader.width
 
     # ---- predicting ----------------------------------------------------------------------
 

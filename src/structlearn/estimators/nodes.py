@@ -19,6 +19,11 @@ from structlearn.model.features import Features, Sparse
 class Nodes(Protocol):
     """Reads the features of the nodes of many examples, as it learnt from the first."""
 
+    @property
+    def width(self) -> int:
+        """Number of features, without the intercept."""
+        ...
+
     def read(self, parts: Any) -> tuple[Features, Ints]:
         """Features of all nodes, and where the nodes of every example begin."""
         ...
@@ -92,6 +97,11 @@ class TokenNodes:
 
     vocabulary: Vocabulary
     intercept: bool
+
+    @property
+    def width(self) -> int:
+        """Number of attributes."""
+        return len(self.vocabulary)
 
     def read(self, parts: Any) -> tuple[Features, Ints]:
         """Look up all attributes; those never seen in training are left out."""

@@ -58,7 +58,7 @@ _LISTS: dict[str, Callable[[list[Any]], Any]] = {
     "list": list,
     "tuple": tuple,
     "set": set,
-    "mapping": dict,
+    "entries": dict,
     "objects": lambda items: _objects(items),
     "texts": lambda items: np.array(items, np.str_),
 }
@@ -150,7 +150,7 @@ def _estimator(of: type[StructuredEstimator]) -> _Kind:
         given = settings.parts(value)
         if isinstance(given["random_state"], (np.random.Generator, np.random.RandomState)):
             given["random_state"] = None
-        learnt = {name: getattr(value, name) for name in _LEARNT if hasattr(value, name)}
+        learnt = {name: vars(value)[name] for name in _LEARNT if name in vars(value)}
         return {"parameters": given, "learnt": learnt | {"state_": None}}
 
     def build(given: dict[str, Any]) -> Any:
@@ -208,9 +208,12 @@ def _ties(table: Table) -> dict[str, Any]:
 
 def _table(given: dict[str, Any]) -> Table:
     size, ties = given["size"], given["ties"]
-    if ties is not None and ties.shape != (size,):
+    if ties is None:
+        return Table(size)
+    if ties.shape != (size,):
         raise FormatError(f"a table of {size} entries has {len(ties)} ties")
-    return Table(size, None if ties is None else tuple(ties.tolist()))
+    _check_range(ties, -1, size, "a tie")
+    return Table(size, tuple(ties.tolist()))
 
 
 _ESTIMATORS: dict[str, type[StructuredEstimator]] = {
@@ -243,6 +246,7 @@ _RECORDS: dict[str, type] = {
     "paired": Paired,
 }
 _KINDS: dict[str, _Kind] = {
+    "mapping": _Kind(dict, dict, dict),
     **{name: _estimator(of) for name, of in _ESTIMATORS.items()},
     **{name: _record(of) for name, of in _RECORDS.items()},
     "pairs": _record(Pairs)._replace(build=_pairs),
@@ -272,8 +276,8 @@ def _pack(value: Any, place: str, arrays: store.Arrays) -> Any:
         return {"kind": _NAMED[value.dtype.kind], "items": _packed(value.tolist(), place, arrays)}
     if type(value) in (list, tuple, set):
         return {"kind": type(value).__name__, "items": _packed(value, place, arrays)}
-    if isinstance(value, dict):
-        return {"kind": "mapping", "items": _packed(value.items(), place, arrays)}
+    if isinstance(value, dict) and not all(type(key) is str for key in value):
+        return {"kind": "entries", "items": _packed(value.items(), place, arrays)}
     if type(value) not in _NAMES:
         raise ArgumentError(
             f"{place} is {value!r}, which cannot be saved; use strings, numbers, arrays, or lists "
@@ -322,9 +326,8 @@ def _check(estimator: Any) -> None:
 
 def _check_choices(plan: Plan, choices: Choices) -> None:
     groups, states, bars = plan.model.groups, plan.states, choices.bars
-    beside = (
-        () if choices.hidden is None else (choices.hidden_states, states * choices.hidden_states)
-    )
+    hidden = choices.hidden_states
+    beside = () if choices.hidden is None else (hidden, states * hidden)
     n_edges = len(groups) - 1 - len(beside)
     sizes = states, *[choices.linked(states) ** 2] * n_edges, *beside
     for terms, size in zip(groups, sizes, strict=True):

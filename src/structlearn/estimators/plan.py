@@ -19,6 +19,11 @@ __all__ = ["Batch", "Choices", "Coder", "Plan", "Reader"]
 class Reader(Protocol):
     """Turns input into shapes, by what it learnt from the first."""
 
+    @property
+    def width(self) -> int:
+        """Number of features of nodes, without the intercept."""
+        ...
+
     def read(self, X: Any) -> Shape:
         """Return nodes, edges and features of all examples."""
         ...

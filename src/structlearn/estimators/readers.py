@@ -93,6 +93,11 @@ class SequenceReader:
         features, borders = self.nodes.read(listed(X))
         return _sequences(features, borders, features if self.between else None)
 
+    @property
+    def width(self) -> int:
+        """Number of features of nodes, without the intercept."""
+        return self.nodes.width
+
     def names(self) -> list[str]:
         """Name of every feature."""
         return self.nodes.names()
@@ -107,10 +112,10 @@ class ColumnReader:
 
     @classmethod
     def learn(
-        cls, X: Columns, template: Template, n_jobs: int | None
+        cls, X: Columns, template: Template, min_count: int = 1, n_jobs: int | None = None
     ) -> tuple[ColumnReader, Shape]:
         """Return the reader with the attributes of the input, and what it reads."""
-        attributes, expanded = fit_transform(X, template, n_jobs=n_jobs)
+        attributes, expanded = fit_transform(X, template, min_count, n_jobs)
         return cls(attributes, n_jobs), _expanded(expanded, X.offsets)
 
     @property
@@ -127,6 +132,11 @@ class ColumnReader:
                 f"read_columns returns"
             )
         return _expanded(self.attributes.transform(X, self.n_jobs), X.offsets)
+
+    @property
+    def width(self) -> int:
+        """Number of attributes."""
+        return len(self.attributes.unigram)
 
     def names(self) -> list[str]:
         """Name of every feature."""

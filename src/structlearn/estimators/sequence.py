@@ -49,6 +49,8 @@ class SequenceLabeler(Labeler):
     template
         A template in the language of CRF++, for `X` given as columns; by default the one that
         CRF++ has for chunking.
+    min_count
+        Leave out attributes of columns that occur less often.
     fit_intercept
         Whether every position has one more feature, which is always 1.
     {tied}
@@ -86,6 +88,7 @@ class SequenceLabeler(Labeler):
     transitions: str = "table"
     forbidden: Any = None
     template: Template | str | None = None
+    min_count: int = 1
     fit_intercept: bool = False
 
     def _reader(self, X: Any) -> tuple[Reader, Shape]:
@@ -99,7 +102,7 @@ class SequenceLabeler(Labeler):
                 "transitions='features' is not for columns; write lines that begin with B into "
                 "the template instead"
             )
-        return ColumnReader.learn(X, self._template(), self.n_jobs)
+        return ColumnReader.learn(X, self._template(), self.min_count, self.n_jobs)
 
     def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
         edges = reader.edges if isinstance(reader, ColumnReader) else "table"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structlearn.common.checks import Ints
+from structlearn.common.checks import Floats, Ints
 from structlearn.estimators.shape import Layers, Shape
 from structlearn.graph.batch import Graphs, Sequences, assemble
 from structlearn.graph.wiring import HIDDEN, OUTPUT
@@ -65,3 +65,13 @@ class Whole:
         assert features is not None
         tables = ((Table(size),) for size in (states * h, states * h * h, states))
         return Model(((Linear(features.shape[1], h),), *tables))
+
+    def sizes(self, states: int, n_groups: int) -> tuple[int, ...]:
+        """Entries of the tables of every group of factors."""
+        h = self.hidden_states
+        return h, states * h, states * h * h, states
+
+    def transitions(self, model: Model, weights: Floats, states: int) -> Floats | None:
+        """Return the weights of neighbouring hidden states under every label."""
+        h = self.hidden_states
+        return weights[model.blocks[2][0]].reshape(states, h, h)

@@ -135,7 +135,7 @@ def _leave_worst(n, edges, desk):
 @part
 def _pull(data, first, n, desk):
     """Turn the moves of links into those of nodes, and these into weights; their squared length."""
-    K, ones, moves, total = desk.nodes.shape[1], data.values.size == 0, desk.delta, 0.0
+    K, moves, total = desk.nodes.shape[1], desk.delta, 0.0
     for t in range(n):
         for s in range(K):
             moves[t, s] = 0.0
@@ -146,13 +146,21 @@ def _pull(data, first, n, desk):
                 total += x * (2.0 * desk.turns[r, s] + x)
                 desk.turns[r, s] += x
         for s in range(K):
-            x = moves[t, s]
-            for e in range(data.rows[first + t], data.rows[first + t + (abs(x) > _TINY)]):
-                k = find(data, data.columns[e], s, K)
-                if k >= 0:
-                    y = x if ones else x * data.values[e]
-                    total += y * (2.0 * desk.pulled[k] + y)
-                    desk.pulled[k] += y
+            if abs(moves[t, s]) > _TINY:
+                total += _pull_node(data, first + t, s, moves[t, s], desk)
+    return total
+
+
+@part
+def _pull_node(data, t, s, x, desk):
+    """Add `x` times the features of a node to `pulled`; return what that adds to the square."""
+    ones, total = data.values.size == 0, 0.0
+    for e in range(data.rows[t], data.rows[t + 1]):
+        k = find(data, data.columns[e], s, desk.nodes.shape[1])
+        if k >= 0:
+            y = x if ones else x * data.values[e]
+            total += y * (2.0 * desk.pulled[k] + y)
+            desk.pulled[k] += y
     return total
 
 
@@ -172,12 +180,12 @@ def _walk(data, added, first, n, length, by, past, primal, desk):
         for s in range(K):
             if abs(moves[t, s]) > _TINY:
                 cost -= length * moves[t, s] * added[first + t, s]
-                _add(data, first + t, s, length * by, past, primal, desk)
+                _add_node(data, first + t, s, length * by, past, primal, desk)
     return cost
 
 
 @part
-def _add(data, t, s, by, past, primal, desk):
+def _add_node(data, t, s, by, past, primal, desk):
     """Add what was pulled for a node to its weights."""
     for e in range(data.rows[t], data.rows[t + 1]):
         k = find(data, data.columns[e], s, desk.nodes.shape[1])

@@ -97,7 +97,7 @@ def alpha_threshold(probabilities: Any) -> Floats:
     """
     ranks = _ranks(probabilities)
     top, ties, below = _top(ranks)
-    m = np.arange(2, ranks.shape[-1] + 1) * 0 + 2
+    m = np.arange(2, ranks.shape[-1] + 1)
     first, sums = ranks[..., :1], np.cumsum(ranks, axis=-1)[..., 1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         each = (m * (1.0 - 2.0 * first) - 1.0 + sums) / (m * (1.0 - first) - 1.0)

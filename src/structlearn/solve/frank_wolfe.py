@@ -31,9 +31,9 @@ class FrankWolfe:
     with :math:`\psi_i(y) = \phi_i(y_i) - \phi_i(y)` and
     :math:`w(\alpha) = C \sum_i c_i E_{\alpha_i} \psi_i`. A step moves probability to the best
     labelling, as much as raises the dual most. So no step size is needed, the dual never falls, and
-    the gap bounds how far the answer is from the optimum. The answer is the average in which weights
-    after step :math:`k` count by :math:`k`, or the last weights once these are better. It always
-    begins at weights of 0.
+    the gap bounds how far the answer is from the optimum. The answer is the average in which the
+    weights after step :math:`k` count by :math:`k`, or the last weights once these are better. It
+    always begins at weights of 0.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class FrankWolfe:
     conditional gradient algorithm for structured polytopes", 2016.
     """
 
-    pairwise: int = 2
+    pairwise: int = 3
     evaluate: int = 5
     name: ClassVar[str] = "frank-wolfe"
 

@@ -1,0 +1,40 @@
+"""What a fitted model has learnt, in the words of its user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from structlearn.common.checks import Floats
+from structlearn.estimators.plan import Plan
+from structlearn.model.term import Linear, Pairs
+
+Ranked = list[tuple[str, object, float]]
+
+
+def top_features(plan: Plan, weights: Floats, n: int, labels: Sequence[object]) -> Ranked:
+    """Return the features of nodes with the largest weights, each with its label and weight.
+
+    Where positions have weights of their own, their number follows the name of the feature.
+    """
+    term, own = plan.model.groups[0][0], weights[plan.model.blocks[0][0]]
+    top = np.argsort(-np.abs(own), kind="stable")[:n]
+    if isinstance(term, Pairs):
+        columns, states = np.searchsorted(term.offsets, top, side="right") - 1, term.states[top]
+        width = len(term.offsets) - 1
+    else:
+        assert isinstance(term, Linear)
+        columns, states = top // term.size, top % term.size
+        width = term.n_features
+    names = plan.reader.names()
+    repeated = width > len(names)
+    return [
+        (_name(names, int(column), repeated), labels[state], float(own[place]))
+        for place, column, state in zip(top, columns, states, strict=True)
+    ]
+
+
+def _name(names: list[str], column: int, repeated: bool) -> str:
+    position, number = divmod(column, len(names))
+    return f"{names[number]} at {position}" if repeated else names[number]
