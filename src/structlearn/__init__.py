@@ -12,13 +12,20 @@ from structlearn._version import __version__
 
 if TYPE_CHECKING:
     from structlearn.common.errors import StructlearnError
+    from structlearn.estimators.check import check_structured_estimator
+    from structlearn.estimators.classifier import SequenceClassifier
+    from structlearn.estimators.graph import GraphLabeler
+    from structlearn.estimators.grid import GridLabeler
+    from structlearn.estimators.multiclass import MulticlassClassifier
     from structlearn.estimators.persist import load, save
+    from structlearn.estimators.sequence import SequenceLabeler
     from structlearn.graph.build import FactorGraph
     from structlearn.graph.exchange import from_networkx, to_networkx
     from structlearn.graph.shapes import chain, grid, hidden_chain, hidden_grid, pairwise, tree
     from structlearn.graph.uai import read_uai, write_uai
     from structlearn.inference.base import Answer
     from structlearn.inference.front import infer, infer_many
+    from structlearn.objective.dominance import alpha_bound
     from structlearn.report.pictures import ChainDisplay, ConvergenceDisplay, GridDisplay
 
 _HOME = {
@@ -26,9 +33,16 @@ _HOME = {
     "ChainDisplay": "structlearn.report.pictures",
     "ConvergenceDisplay": "structlearn.report.pictures",
     "FactorGraph": "structlearn.graph.build",
+    "GraphLabeler": "structlearn.estimators.graph",
     "GridDisplay": "structlearn.report.pictures",
+    "GridLabeler": "structlearn.estimators.grid",
+    "MulticlassClassifier": "structlearn.estimators.multiclass",
+    "SequenceClassifier": "structlearn.estimators.classifier",
+    "SequenceLabeler": "structlearn.estimators.sequence",
     "StructlearnError": "structlearn.common.errors",
+    "alpha_bound": "structlearn.objective.dominance",
     "chain": "structlearn.graph.shapes",
+    "check_structured_estimator": "structlearn.estimators.check",
     "from_networkx": "structlearn.graph.exchange",
     "grid": "structlearn.graph.shapes",
     "hidden_chain": "structlearn.graph.shapes",
@@ -49,10 +63,17 @@ __all__ = [
     "ChainDisplay",
     "ConvergenceDisplay",
     "FactorGraph",
+    "GraphLabeler",
     "GridDisplay",
+    "GridLabeler",
+    "MulticlassClassifier",
+    "SequenceClassifier",
+    "SequenceLabeler",
     "StructlearnError",
     "__version__",
+    "alpha_bound",
     "chain",
+    "check_structured_estimator",
     "from_networkx",
     "grid",
     "hidden_chain",

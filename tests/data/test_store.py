@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from structlearn.common.errors import ArgumentError, FormatError
 from structlearn.data import store
@@ -47,6 +47,28 @@ def test_what_goes_in_comes_out(path):
     assert np.isnan(facts.pop("nan"))
     del meta["nan"]
     assert facts == meta | {"schema": SCHEMA}
+
+
+def test_safetensors_itself_reads_every_type(path):
+    types = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", ">f8", ">i4"]
+    given = {name: np.array([[1, 0, 1]]).astype(name) for name in types}
+    store.write(path, given, {}, SCHEMA)
+    found = load_file(path)
+    for name, array in given.items():
+        assert found[name].dtype == array.dtype.newbyteorder("=")
+        np.testing.assert_array_equal(found[name], array)
+    with pytest.raises(ArgumentError, match="only numbers"):
+        store.write(path, {"x": np.ones(2, np.longdouble)}, {}, SCHEMA)
+
+
+def test_equal_contents_make_equal_files_that_others_may_read(path, tmp_path):
+    other = tmp_path / "b.model"
+    store.write(path, arrays(), {"a": 1}, SCHEMA)
+    store.write(other, dict(reversed(arrays().items())), {"a": 1}, SCHEMA)
+    assert path.read_bytes() == other.read_bytes()
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert path.stat().st_mode == plain.stat().st_mode
 
 
 def test_facts_may_come_from_numpy(path):

@@ -121,6 +121,14 @@ def test_decrease():
     assert fit.n_iter == 4
 
 
+def test_steps_worse_than_the_start_get_their_time():
+    later = [90.0, 90.0, 90.0, 90.0, 50.0, 10.05, 10.05, 10.05, 10.05]
+    fit = play(values(*later), first=10.0, tol=0.1, patience=2)
+    assert fit.n_iter == 8
+    assert fit.converged
+    assert (fit.weights == 0).all()
+
+
 def test_gap_and_slope_are_relative():
     assert play([Report(100.0, gap=0.9)], tol=0.01).converged
     assert not play([Report(100.0, gap=1.1)], tol=0.01).converged
@@ -250,5 +258,7 @@ def test_history_columns():
     assert np.isfinite(history.slope[1:]).all()
     again = History(history.table)
     np.testing.assert_array_equal(again.table, history.table)
-    assert again.best(1) == history.best(1) == history.value[:-1].min()
+    assert again.best(1) == history.best(1) == history.value[1:-1].min()
+    assert again.start == history.start == history.value[0]
     assert math.isnan(History().best())
+    assert math.isnan(History().start)

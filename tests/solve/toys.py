@@ -151,14 +151,20 @@ class Lagging(Toy):
 
     def __init__(self, whole, sweeps):
         super().__init__(whole.n_weights, whole.n_examples)
-        self.whole, self.sweeps, self.messages = whole, sweeps, np.zeros(whole.n_examples)
+        self.whole, self.sweeps, self.reached = whole, sweeps, np.zeros(whole.n_examples)
+
+    def messages(self):
+        return self.reached
+
+    def recall(self, messages):
+        self.reached = messages
 
     def losses(self, weights, which):
         whole = self.whole
         margin = whole.y * (whole.x @ weights)
-        self.messages = self.messages + (1 - 0.5**self.sweeps) * (margin - self.messages)
-        slope = -whole.C * (whole.y * expit(-self.messages)) @ whole.x
-        return whole.C * np.logaddexp(0, -self.messages), slope
+        self.reached = self.reached + (1 - 0.5**self.sweeps) * (margin - self.reached)
+        slope = -whole.C * (whole.y * expit(-self.reached)) @ whole.x
+        return whole.C * np.logaddexp(0, -self.reached), slope
 
 
 def smallest_kinks(toy):

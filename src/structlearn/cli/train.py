@@ -22,7 +22,7 @@ from structlearn.cli.taggers import (
     read_text,
     without_last,
 )
-from structlearn.common.errors import ArgumentError, StructlearnError
+from structlearn.common.errors import ArgumentError
 
 if TYPE_CHECKING:
     from structlearn.data.template import Template
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Spelled out here because asking the library would import all of it just to print the help.
 LOSSES = ("log", "hinge", "latent-hinge", "marginal", "eps", "hybrid", "perceptron")
 COSTS = ("hamming", "hamming-mean")
-SOLVERS = ("auto", "lbfgs", "owlqn", "descent", "adagrad", "pegasos")
+SOLVERS = ("auto", "lbfgs", "owlqn", "descent", "frank-wolfe", "adagrad", "pegasos")
 DRIVERS = ("subgradient", "cccp", "paired")
 SPACES = ("sparse", "dense")
 HIDDEN = ("node", "layer")
@@ -224,8 +224,6 @@ def _fit(args: argparse.Namespace, labeler: SequenceLabeler, template: Template)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict says it
             labeler.fit(columns, labels)
-    except StructlearnError as error:
-        raise type(error)(f"{args.file}: {error}") from None
     finally:
         progress.clear()
 

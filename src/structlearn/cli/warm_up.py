@@ -115,6 +115,46 @@ def _files() -> None:
             read_uai(path)
 
 
+def _text() -> None:
+    """Read columns that outgrow their table of strings, learn to label them, label them."""
+    from structlearn.data.columns import add_column, parse_columns
+    from structlearn.data.strings import empty_table, grown
+
+    text = b"a x\nb y\n\nb y\n"
+    columns = parse_columns(text)
+    add_column(text, columns, columns.ids[:, 1], columns.vocabularies[1].list())
+    grown(empty_table(columns.vocabularies[0].text, 2), 0)
+    labels = [["x", "y"], ["y"]]
+    tokens = [[["a"], {"b": 2.0}], [["b"]]]
+    template = "U:%x[0,0]\nU:%x[0,0]/%x[1,0]\nB:%x[0,0]\nB"
+    for features in ("sparse", "dense"):
+        labeler = _learn(columns, labels, features=features, template=template)
+        labeler.predict(columns), labeler.predict_marginals(columns), labeler.decode(columns, k=2)
+        _learn(tokens, labels, features=features).predict(tokens)
+    _learn(tokens, labels, hidden="node").predict(tokens)
+
+
+def _solvers() -> None:
+    """Learn with every solver, from sparse features and from plain ones."""
+    import itertools
+
+    import numpy as np
+
+    from structlearn.common.errors import ArgumentError
+    from structlearn.solve.pick import SOLVERS
+
+    inputs = [[["a"], {"b": 2.0}], [["b"]]], [np.eye(2), np.ones((1, 2))]
+    for solver, loss, X in itertools.product(SOLVERS, ("log", "hinge"), inputs):
+        with contextlib.suppress(ArgumentError):  # not every solver minimises every loss
+            _learn(X, [["x", "y"], ["y"]], loss=loss, solver=solver)
+
+
+def _learn(X: Any, Y: Any, **options: Any) -> Any:
+    from structlearn.estimators.sequence import SequenceLabeler
+
+    return SequenceLabeler(tol=1e9, random_state=0, **options).fit(X, Y)
+
+
 #: Name of every kind of problem, and what solves it.
 KINDS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("chains", _chains),
@@ -124,6 +164,8 @@ KINDS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("searches", _searches),
     ("many graphs", _many_and_evidence),
     ("files", _files),
+    ("text", _text),
+    ("solvers", _solvers),
 )
 
 

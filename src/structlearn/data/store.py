@@ -35,15 +35,15 @@ def write(
         What kind of file this is and how it is laid out, as in ``"structlearn.model/1"``.
     """
     _split(schema)
-    plain = {name: _plain(name, arrays[name]) for name in sorted(arrays)}
+    pairs = [(name, _plain(name, array)) for name, array in arrays.items()]
+    plain = dict(sorted(pairs, key=lambda pair: (-pair[1].itemsize, pair[0])))
     facts = {"schema": schema, "meta": json.dumps(dict(meta), default=_listed)}
-    aligned = sorted(plain, key=lambda name: -plain[name].itemsize)
-    header = json.dumps({"__metadata__": facts, **_places({x: plain[x] for x in aligned})})
-    padded = header.encode() + b" " * (-len(header.encode()) % 8)
+    header = json.dumps({"__metadata__": facts, **_places(plain)}).encode()
+    header += b" " * (-len(header) % 8)
     with replacing(path) as file:
-        file.write(len(padded).to_bytes(8, "little") + padded)
-        for name in aligned:
-            file.write(plain[name].data)
+        file.write(len(header).to_bytes(8, "little") + header)
+        for array in plain.values():
+            file.write(array.data)
 
 
 def _places(arrays: Arrays) -> dict[str, Any]:
@@ -52,11 +52,7 @@ def _places(arrays: Arrays) -> dict[str, Any]:
     for name, array in arrays.items():
         kind = "BOOL" if array.dtype == np.bool_ else f"{array.dtype.kind}{8 * array.itemsize}"
         stop = start + array.nbytes
-        out[name] = {
-            "dtype": kind.upper(),
-            "shape": array.shape,
-            "data_offsets": [start, stop],
-        }
+        out[name] = {"dtype": kind.upper(), "shape": array.shape, "data_offsets": [start, stop]}
         start = stop
     return out
 

@@ -35,9 +35,10 @@ class ClassCoder:
         places = np.searchsorted(self.names, given).clip(max=len(self.names) - 1)
         unknown = np.flatnonzero(self.names[places] != given)
         if len(unknown):
+            name = given.tolist()[unknown[0]]
             raise ArgumentError(
-                f"class {given[unknown[0]]!r} of example {unknown[0]} was not seen in training; "
-                f"the known classes are {self.names.tolist()}"
+                f"class {name!r} of example {unknown[0]} was not seen in training; the known "
+                f"classes are {self.names.tolist()}"
             )
         return places.astype(np.int64)
 

@@ -117,8 +117,11 @@ class TokenNodes:
         return [*self.vocabulary.names, *["intercept"][: self.intercept]]
 
 
-def learn_nodes(parts: Any, intercept: bool) -> tuple[Nodes, Features, Ints]:
-    """Return the reader that fits the first example that has nodes, and what it reads."""
+def learn_nodes(parts: Any, intercept: bool, min_count: int = 1) -> tuple[Nodes, Features, Ints]:
+    """Return the reader that fits the first example that has nodes, and what it reads.
+
+    Attributes of tokens that occur less than `min_count` times are left out.
+    """
     first = next((part for part in parts if _length(part)), None)
     if first is None:
         raise ArgumentError("all examples are empty; at least one needs features")
@@ -134,7 +137,7 @@ def learn_nodes(parts: Any, intercept: bool) -> tuple[Nodes, Features, Ints]:
         nodes = ArrayNodes(array.shape[1], intercept)
     else:
         vocabulary = Vocabulary()
-        rows = vocabulary.fit_transform(parts)
+        rows = vocabulary.fit_transform(parts, min_count)
         tokens = TokenNodes(vocabulary, intercept)
         return tokens, *tokens.wrap(rows, parts)
     return nodes, *nodes.read(parts)

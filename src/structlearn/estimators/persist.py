@@ -24,6 +24,7 @@ from structlearn.data.tokens import Vocabulary
 from structlearn.estimators.base import StructuredEstimator
 from structlearn.estimators.choices import Choices
 from structlearn.estimators.classes import ClassCoder
+from structlearn.estimators.classifier import SequenceClassifier
 from structlearn.estimators.graph import GraphLabeler
 from structlearn.estimators.graph_reader import GraphReader
 from structlearn.estimators.grid import GridLabeler
@@ -33,6 +34,7 @@ from structlearn.estimators.nodes import ArrayNodes, SparseNodes, TokenNodes
 from structlearn.estimators.plan import Plan
 from structlearn.estimators.readers import ColumnReader, RowReader, SequenceReader
 from structlearn.estimators.sequence import SequenceLabeler
+from structlearn.estimators.whole import Whole
 from structlearn.graph.batch import Bars
 from structlearn.model.model import Model
 from structlearn.model.term import Linear, Pairs, Table
@@ -220,11 +222,13 @@ _ESTIMATORS: dict[str, type[StructuredEstimator]] = {
     "graph-labeler": GraphLabeler,
     "grid-labeler": GridLabeler,
     "multiclass-classifier": MulticlassClassifier,
+    "sequence-classifier": SequenceClassifier,
     "sequence-labeler": SequenceLabeler,
 }
 _RECORDS: dict[str, type] = {
     "plan": Plan,
     "choices": Choices,
+    "whole": Whole,
     "bars": Bars,
     "model": Model,
     "linear": Linear,
@@ -275,7 +279,8 @@ def _pack(value: Any, place: str, arrays: store.Arrays) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in _NAMED:
         return {"kind": _NAMED[value.dtype.kind], "items": _packed(value.tolist(), place, arrays)}
     if type(value) in (list, tuple, set):
-        return {"kind": type(value).__name__, "items": _packed(value, place, arrays)}
+        items = sorted(value, key=repr) if type(value) is set else value
+        return {"kind": type(value).__name__, "items": _packed(items, place, arrays)}
     if isinstance(value, dict) and not all(type(key) is str for key in value):
         return {"kind": "entries", "items": _packed(value.items(), place, arrays)}
     if type(value) not in _NAMES:
@@ -320,24 +325,20 @@ def _check(estimator: Any) -> None:
         raise FormatError(f"{n_weights} weights are needed, not an array {weights.shape}")
     if not np.isfinite(weights).all():
         raise FormatError("some weights are not finite")
-    if isinstance(plan.choices, Choices):
-        _check_choices(plan, plan.choices)
-
-
-def _check_choices(plan: Plan, choices: Choices) -> None:
-    groups, states, bars = plan.model.groups, plan.states, choices.bars
-    hidden = choices.hidden_states
-    beside = () if choices.hidden is None else (hidden, states * hidden)
-    n_edges = len(groups) - 1 - len(beside)
-    sizes = states, *[choices.linked(states) ** 2] * n_edges, *beside
-    for terms, size in zip(groups, sizes, strict=True):
+    sizes = plan.choices.sizes(plan.states, len(plan.model.groups))
+    for terms, size in zip(plan.model.groups, sizes, strict=True):
         wrong = [term.size for term in terms if term.size != size]
         if wrong:
             raise FormatError(f"there are tables of {wrong[0]} entries where {size} are needed")
+    bars = plan.choices.bars if isinstance(plan.choices, Choices) else None
     if bars is not None:
-        shapes = [bars.first.shape, bars.last.shape, bars.steps.shape]
-        if shapes != [(states,), (states,), (states, states)]:
-            raise FormatError("the forbidden labels are not as many as the labels")
+        _check_bars(bars, plan.states)
+
+
+def _check_bars(bars: Bars, states: int) -> None:
+    shapes = [array.shape for array in (bars.first, bars.last, bars.steps)]
+    if shapes != [(states,), (states,), (states, states)]:
+        raise FormatError("the forbidden labels are not as many as the labels")
 
 
 def _check_offsets(offsets: Any, end: int, what: str) -> None:

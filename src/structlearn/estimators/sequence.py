@@ -50,7 +50,7 @@ class SequenceLabeler(Labeler):
         A template in the language of CRF++, for `X` given as columns; by default the one that
         CRF++ has for chunking.
     min_count
-        Leave out attributes of columns that occur less often.
+        Leave out attributes of tokens and columns that occur less often.
     fit_intercept
         Whether every position has one more feature, which is always 1.
     {tied}
@@ -95,24 +95,31 @@ class SequenceLabeler(Labeler):
         checks.one_of("features", self.features, SPACES)
         checks.one_of("transitions", self.transitions, TRANSITIONS)
         self._check_hidden()
-        if not isinstance(X, Columns):
-            return SequenceReader.learn(X, self.fit_intercept, self.transitions == "features")
-        if self.transitions == "features":
+        if isinstance(X, Columns) and self.transitions == "features":
             raise ArgumentError(
                 "transitions='features' is not for columns; write lines that begin with B into "
                 "the template instead"
             )
-        return ColumnReader.learn(X, self._template(), self.min_count, self.n_jobs)
+        reader: Reader
+        if isinstance(X, Columns):
+            reader, shape = ColumnReader.learn(X, self._template(), self.min_count, self.n_jobs)
+        else:
+            between = self.transitions == "features"
+            reader, shape = SequenceReader.learn(X, self.fit_intercept, between, self.min_count)
+        if self.forbidden is not None and self._edges(reader) == "none":
+            raise ArgumentError("forbidden transitions need transitions, and there are none")
+        return reader, shape
+
+    def _edges(self, reader: Reader) -> str:
+        if self.transitions == "none":
+            return "none"
+        return reader.edges if isinstance(reader, ColumnReader) else "table"
 
     def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
-        edges = reader.edges if isinstance(reader, ColumnReader) else "table"
-        edges = "none" if self.transitions == "none" else edges
-        if self.forbidden is not None and edges == "none":
-            raise ArgumentError("forbidden transitions need transitions; there are none")
         choices = Choices(
             space=self.features,
             tied=self.tied,
-            edges=edges,
+            edges=self._edges(reader),
             hidden=self.hidden,
             hidden_states=self.hidden_states,
             bars=self._bars(coder),
@@ -161,13 +168,13 @@ def _check_allowed(sequences: Sequences, coder: Coder, labels: Ints) -> None:
     lost = np.flatnonzero(fixed.chains(zeros).best()[0] == -np.inf)
     if len(lost):
         start, stop = sequences.offsets[lost[0]], sequences.offsets[lost[0] + 1]
-        what = _forbidden_step(sequences, coder.names, labels[start:stop])
+        what = _forbidden_step(sequences, coder.names.tolist(), labels[start:stop])
         raise ArgumentError(
             f"sequence {lost[0]} {what}, which `forbidden` rules out; mend its labels or the rule"
         )
 
 
-def _forbidden_step(sequences: Sequences, names: Any, labels: Ints) -> str:
+def _forbidden_step(sequences: Sequences, names: list[Any], labels: Ints) -> str:
     """Say what a sequence of labels does that is forbidden."""
     bars = sequences.bars
     assert bars is not None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn.kernels.jit import lean, part
-from structlearn.kernels.sequence import add_rows, find, score
+from structlearn.kernels.sequence import bar_ends, find, push_errors, score, unit_cost
 from structlearn.kernels.viterbi import best_path
 
 _TINY = 1e-13  # shares below this are dropped
@@ -165,7 +165,7 @@ def _pull_node(data, t, s, x, desk):
 
 
 @part
-def _walk(data, added, first, n, length, by, past, primal, desk):
+def _walk(data, first, n, length, by, past, primal, desk):
     """Take a step of some length; return by how much it raises the expected cost."""
     K, moves, cost = desk.nodes.shape[1], desk.delta, 0.0
     for t in range(n):
@@ -179,9 +179,9 @@ def _walk(data, added, first, n, length, by, past, primal, desk):
                 desk.turns[r, s] = 0.0
         for s in range(K):
             if abs(moves[t, s]) > _TINY:
-                cost -= length * moves[t, s] * added[first + t, s]
+                cost -= moves[t, s] * data.costs[data.labels[first + t], s]
                 _add_node(data, first + t, s, length * by, past, primal, desk)
-    return cost
+    return cost * length * unit_cost(data, n)
 
 
 @part
@@ -197,15 +197,13 @@ def _add_node(data, t, s, by, past, primal, desk):
 
 
 @lean
-def frank_wolfe(order, data, added, by, primal, dual, desk, steps, pairwise):
+def frank_wolfe(order, data, by, primal, dual, desk, steps, pairwise):
     r"""One step with exact line search for every sequence in `order`.
 
     A step moves probability to the best path, from all others or from the worst one in use only.
 
     Parameters
     ----------
-    added : array (positions, states)
-        Task cost of every state, -inf where it is forbidden.
     by : array (sequences,)
         Weight of every sequence's loss.
     steps : int
@@ -224,7 +222,8 @@ def frank_wolfe(order, data, added, by, primal, dual, desk, steps, pairwise):
         c = order[i]
         first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
         score(data, first, n, primal.weights, 1.0, desk.nodes)
-        add_rows(desk.nodes, n, added, first)
+        push_errors(data, first, n, desk.nodes)
+        bar_ends(data, n, desk.nodes)
         best = best_path(desk.nodes, 0, n, primal.edges, 0, 0, desk.delta, desk.labels)
         _load(c, n, dual, desk)
         if pairwise:
@@ -238,7 +237,7 @@ def frank_wolfe(order, data, added, by, primal, dual, desk, steps, pairwise):
             square = by[c] * by[c] * _pull(data, first, n, desk)
             length = most if rise >= square * most else rise / square
             past = 0.5 * steps * (steps + 1.0)
-            cost = _walk(data, added, first, n, length, by[c], past, primal, desk)
+            cost = _walk(data, first, n, length, by[c], past, primal, desk)
             dual.losses[c] += by[c] * cost
             _store(c, n, dual, desk)
         steps += 1

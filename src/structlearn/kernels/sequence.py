@@ -1,4 +1,4 @@
-"""One sequence at a time: the scores of its positions, and which weights its features have.
+"""One sequence at a time: its scores, its marginals or best path, and the weights of its features.
 
 `data` is a `Data`. The weights of features lie in one flat array: feature ``d`` and state ``s``
 have weight ``d * K + s``, or, where only some pairs have a weight, the ``k`` from
@@ -25,11 +25,15 @@ class Data(NamedTuple):
     pair_offsets: np.ndarray  #: (features + 1,); empty if all pairs have a weight
     pair_states: np.ndarray  #: (pairs,) int32
     learnt: np.ndarray  #: (states, states) which transitions have a weight
+    bars: np.ndarray  #: (states, states) -inf for forbidden transitions, else 0
+    end_bars: np.ndarray  #: (2, states) the same for states that must not begin, or end
+    costs: np.ndarray  #: (states, states) task cost, true labels in rows
+    mean: bool  #: whether costs are divided by the length of the sequence
 
 
 @part
 def score(data, first, n, weights, scale, nodes):
-    """Scores of the positions from `first` on, from their features times `scale`."""
+    """Scores of the positions from `first` on: their features times `scale`, without bars."""
     K = nodes.shape[1]
     ones, all_pairs = data.values.size == 0, data.pair_offsets.size == 0
     for t in range(n):
@@ -47,6 +51,30 @@ def score(data, first, n, weights, scale, nodes):
 
 
 @part
+def bar_ends(data, n, nodes):
+    """Forbid the states that must not begin or end a sequence."""
+    for s in range(nodes.shape[1]):
+        nodes[0, s] += data.end_bars[0, s]
+        nodes[n - 1, s] += data.end_bars[1, s]
+
+
+@part
+def unit_cost(data, n):
+    """Return what costs are multiplied by in a sequence of length `n`."""
+    return 1.0 / n if data.mean else 1.0
+
+
+@part
+def push_errors(data, first, n, nodes):
+    """Add the task cost of every state."""
+    by = unit_cost(data, n)
+    for t in range(n):
+        label = data.labels[first + t]
+        for s in range(nodes.shape[1]):
+            nodes[t, s] += by * data.costs[label, s]
+
+
+@part
 def find(data, d, s, K):
     """Weight of feature `d` and state `s`; -1 if there is none."""
     if data.pair_offsets.size == 0:
@@ -55,11 +83,3 @@ def find(data, d, s, K):
         if data.pair_states[k] == s:
             return k
     return -1
-
-
-@part
-def add_rows(rows, n, added, first):
-    """Add rows of `added` from `first` on to the first `n` of `rows`, if there are any."""
-    for t in range(n if added.shape[0] > 0 else 0):
-        for s in range(rows.shape[1]):
-            rows[t, s] += added[first + t, s]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -54,6 +55,31 @@ def answer(state: State) -> Floats:
     """Return the weights that a state stands for: the average if the solver keeps one."""
     weights: Floats = state["average" if "average" in state else "weights"]
     return weights
+
+
+class Remembering(Protocol):
+    """An objective whose worlds go on from the messages they had at the last evaluation."""
+
+    def messages(self) -> Floats:
+        """Return all messages as one array."""
+        ...
+
+    def recall(self, messages: Floats) -> None:
+        """Go on from these."""
+        ...
+
+
+def messages_of(objective: object) -> dict[str, Floats]:
+    """Return a copy of what an objective remembers; nothing if it does not."""
+    if not hasattr(objective, "recall"):
+        return {}
+    return {"messages": np.array(cast(Remembering, objective).messages())}
+
+
+def recall(objective: object, arrays: Mapping[str, Any]) -> None:
+    """Give an objective back what `messages_of` has returned."""
+    if "messages" in arrays:
+        cast(Remembering, objective).recall(arrays["messages"])
 
 
 def parameters(solver: object) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from structlearn.objective.base import Objective
 from structlearn.solve.base import Report, Solver, State, draw_seed, stream
 from structlearn.solve.loop import run
 
+_ROUNDING = 1e-12  # relative differences of values below this say nothing
+
 
 class Linearisable(Objective, Protocol):
     """An objective that is a convex part less another."""
@@ -85,6 +87,6 @@ class Cccp:
             raise KeyboardInterrupt  # half a minimisation is dropped, as half a step would be
         value, before = objective.value(fit.weights), state["value"]
         state["weights"], state["value"] = fit.weights, value
-        done = abs(before - value) <= self.inner_tol * abs(value)
-        words = f"converged: a bound gained less than inner_tol={self.inner_tol:g}"
+        done = abs(before - value) <= _ROUNDING * abs(value)
+        words = "converged: the bound has its optimum where it touches the objective"
         return Report(value, done=done, words=words if done else "")

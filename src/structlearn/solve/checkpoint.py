@@ -16,7 +16,7 @@ from structlearn.common.errors import ArgumentError
 from structlearn.data import store
 from structlearn.data.files import PathLike
 from structlearn.objective.base import Objective
-from structlearn.solve.base import Report, Solver, State, parameters
+from structlearn.solve.base import Report, Solver, State, messages_of, parameters, recall
 from structlearn.solve.history import History
 
 SCHEMA = "structlearn.checkpoint/1"
@@ -88,7 +88,7 @@ def save(
         "iteration": snapshot.iteration,
         "rng": rng.bit_generator.state,
     }
-    arrays |= {"best": snapshot.best, "history": snapshot.history.table}
+    arrays |= {"best": snapshot.best, "history": snapshot.history.table, **messages_of(objective)}
     store.write(checkpoint.path, arrays, meta, SCHEMA)
 
 
@@ -101,8 +101,9 @@ def load(
     arrays, meta = store.read(checkpoint.path, SCHEMA)
     _compare(checkpoint, meta["fingerprint"], _fingerprint(checkpoint, solver, objective))
     rng.bit_generator.state = meta["rng"]
-    best, table = arrays.pop("best"), arrays.pop("history")
-    state = {key.removeprefix("state."): array for key, array in arrays.items()}
+    recall(objective, arrays)
+    best, table = arrays["best"], arrays["history"]
+    state = {key[6:]: array for key, array in arrays.items() if key.startswith("state.")}
     return Snapshot(
         state | meta["state"],
         best,

@@ -116,12 +116,12 @@ def _average(state: State, more: int) -> Floats:
 def _visit(flat: Flat, state: State, order: Ints, pairwise: bool) -> None:
     """Take one step for every sequence in `order`."""
     K, n = flat.states, flat.n_node_weights
-    table, table_lag = flat.edges(state["weights"]), flat.table(state["lag"])
+    table = flat.table(state["weights"]) + flat.data.bars
+    table_lag = flat.table(state["lag"])
     primal = state["weights"][:n], state["lag"][:n], table.reshape(1, K, K), table_lag
     frank_wolfe(
         order,
         flat.data,
-        flat.parts[0].added,
         flat.by,
         Primal(*primal),
         Dual(*(state[name] for name in Dual._fields)),

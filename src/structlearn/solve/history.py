@@ -35,7 +35,7 @@ class History:
         self._append((iteration, seconds, report.value, report.gap, report.slope))
 
     def _append(self, row: tuple[float, ...]) -> None:
-        value, before = row[2], self.best()
+        value, before = row[2] if row[0] else math.nan, self.best()
         self._rows.append(row)
         self._best.append(before if value > before or math.isnan(value) else value)
 
@@ -43,8 +43,16 @@ class History:
         return len(self._rows)
 
     def best(self, back: int = 0) -> float:
-        """Return the lowest value, leaving out the last `back` rows; NaN if there is none."""
+        """Return the lowest value after the start and before the last `back` rows, or NaN.
+
+        The start does not count: it may be better than the first steps, if they are too long.
+        """
         return self._best[-1 - back] if len(self._best) > back else math.nan
+
+    @property
+    def start(self) -> float:
+        """The value before the first step; NaN if it is not known."""
+        return self._rows[0][2] if self._rows and not self._rows[0][0] else math.nan
 
     @property
     def table(self) -> Floats:

@@ -22,6 +22,8 @@ from structlearn.solve.base import Report, Solver, State, answer
 from structlearn.solve.checkpoint import Checkpoint, Snapshot, load, save
 from structlearn.solve.history import History
 
+_WORSE = 0.01  # a run whose values all lie above its start by more has not settled yet
+
 
 class Event(NamedTuple):
     """What a callback is told after every iteration."""
@@ -252,6 +254,8 @@ def arrived(report: Report, history: History, norm: float, tol: float, patience:
     if report.slope * max(1.0, norm) <= scale:
         return f"converged: the slope is below tol={tol:g}"
     judged = known and math.isnan(report.gap)  # where there is a gap, it alone tells
+    if history.best() > history.start + _WORSE * abs(history.start):
+        judged = False  # steps that were too long at first get their time
     if judged and history.best(patience) - history.best() <= tol * abs(history.best()):
         return f"converged: {patience} iterations gained less than tol={tol:g}"
     return ""

@@ -10,7 +10,7 @@ import numpy as np
 from structlearn.common import checks
 from structlearn.common.checks import Floats
 from structlearn.objective.base import Objective
-from structlearn.solve.base import Report, Solver, State
+from structlearn.solve.base import Report, Solver, State, messages_of, recall
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Paired:
     the last step do, or their average.
 
     The objective must have a method ``paired(sweeps)``, which returns the same objective with such
-    worlds. If what it returns has an array ``messages`` that can be set, that is part of the
-    state, and a restart goes on bit for bit.
+    worlds. If what it returns is `Remembering`, the messages are part of the state, and a restart
+    goes on bit for bit.
 
     Parameters
     ----------
@@ -58,15 +58,14 @@ class Paired:
         """Make the worlds and start the inner solver on them."""
         self._views.clear()
         view = self._view(objective)
-        return self._remember(view, self.inner.start(view, weights, rng))
+        return self.inner.start(view, weights, rng) | messages_of(view)
 
     def step(self, objective: Objective, state: State) -> Report:
         """Take one step of the inner solver, messages going on from where they stood."""
         view = self._view(objective)
-        if "messages" in state:
-            view.messages = state["messages"]
+        recall(view, state)
         report = self.inner.step(view, state)
-        self._remember(view, state)
+        state |= messages_of(view)
         return report._replace(exact=False)
 
     def _view(self, objective: Objective) -> Any:
@@ -76,8 +75,3 @@ class Paired:
             known = objective, objective.paired(self.sweeps)  # type: ignore[attr-defined]
             self._views[id(objective)] = known
         return known[1]
-
-    def _remember(self, view: Any, state: State) -> State:
-        if hasattr(view, "messages"):
-            state["messages"] = np.array(view.messages)
-        return state

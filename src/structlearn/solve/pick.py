@@ -27,8 +27,8 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 }
 #: Solvers by the names that estimators take for examples that come a few at a time.
 ONLINE: dict[str, Callable[[], Solver]] = {
-    "adagrad": lambda: Stochastic(rule="adagrad", average=0.5, batch_size=16),
-    "pegasos": lambda: Stochastic(rule="pegasos", average=0.5, batch_size=16),
+    "adagrad": lambda: Stochastic(rule="adagrad", average=0.5, batch_size=4),
+    "pegasos": lambda: Stochastic(rule="pegasos", average=0.5, batch_size=4),
 }
 DRIVERS = ("subgradient", "cccp", "paired")
 

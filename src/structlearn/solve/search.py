@@ -13,7 +13,7 @@ from structlearn.objective.base import Objective
 
 _DECREASE, _CURVATURE = 1e-4, 0.9  # share of the first slope that a step must gain, and may leave
 _ROUNDING = 1e-12  # relative differences of values below this say nothing
-_LIMIT = 30
+_LIMIT = 20
 
 
 class Point(NamedTuple):
@@ -111,7 +111,7 @@ def backtrack(
     move
         Weights at a length, which need not lie on a straight line.
     """
-    for halvings in range(2 * _LIMIT):
+    for halvings in range(3 * _LIMIT):
         weights = move(first * 0.5**halvings)
         gain = float(downhill @ (weights - start.weights))
         if not gain < 0.0:

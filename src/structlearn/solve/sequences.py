@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structlearn.common.checks import Bools, Floats, Ints
+from structlearn.common.checks import Floats, Ints
 from structlearn.data.rows import Rows, from_dense
-from structlearn.graph.batch import Sequences
+from structlearn.graph.batch import Bars, Sequences
 from structlearn.kernels.sequence import Data
 from structlearn.model.features import Features, Sparse
 from structlearn.model.term import Linear, Pairs, Table
 from structlearn.objective.base import Objective
 from structlearn.objective.objective import StructuredObjective
-from structlearn.objective.sequence_world import SequenceWorld
-
-
-class Share(NamedTuple):
-    """One part of the loss: how much it counts, its temperature, and what it adds to scores."""
-
-    share: float
-    eps: float
-    added: Floats  #: (positions, states); empty if nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,21 +25,25 @@ class Flat:
 
     Parameters
     ----------
+    data
+        Sequences, labels, features, bars and costs.
     by
         (sequences,) C times the weight of every sequence.
     ties
         (states * states,) Which weight of the whole model a transition has, -1 if none.
-    barred
-        (states, states) Which transitions are forbidden.
+    n_node_weights
+        Number of weights of features; they come first.
     """
 
     data: Data
-    states: int
-    parts: tuple[Share, ...]
     by: Floats
     ties: Ints
-    barred: Bools
     n_node_weights: int
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return len(self.data.bars)
 
     @property
     def longest(self) -> int:
@@ -60,13 +55,9 @@ class Flat:
         table = np.where(self.ties < 0, 0.0, weights[self.ties])
         return table.reshape(self.states, self.states)
 
-    def edges(self, weights: Floats) -> Floats:
-        """Return the table of transitions, -inf where one is forbidden."""
-        return np.where(self.barred, -np.inf, self.table(weights))
-
     def set_table(self, weights: Floats, table: Floats) -> None:
-        """Write a table of transitions to the weights; those of forbidden ones stay."""
-        which = self.data.learnt & ~self.barred
+        """Write the finite entries of a table of transitions to the weights."""
+        which = self.data.learnt & np.isfinite(table)
         weights[self.ties[which.ravel()]] = table[which]
 
 
@@ -99,7 +90,7 @@ def _refuses_table(term: object) -> str:
 
 
 def flatten(objective: Objective) -> Flat:
-    """Return the arrays of an objective that nobody refuses; made once per objective."""
+    """Return the arrays of an objective that is not refused; made once per objective."""
     assert isinstance(objective, StructuredObjective)
     if objective not in _KNOWN:
         _KNOWN[objective] = _flatten(objective)
@@ -107,32 +98,23 @@ def flatten(objective: Objective) -> Flat:
 
 
 def _flatten(objective: StructuredObjective) -> Flat:
-    examples, model = objective.examples, objective.model
-    structure, term = examples.structure, model.groups[0][0]
+    examples, term = objective.examples, objective.model.groups[0][0]
+    structure, ties = examples.structure, _ties(objective)
     assert isinstance(structure, Sequences)
-    rows = _rows(examples.inputs[0][0])
-    pairs = np.empty(0, np.int64), np.empty(0, np.int32)
-    if isinstance(term, Pairs):
-        pairs = np.asarray(term.offsets), np.asarray(term.states)
-    states = structure.states
-    ties = _ties(objective)
-    arrays = (
+    K, rows, cost = structure.states, _rows(examples.inputs[0][0]), objective.cost
+    no_pairs = np.empty(0, np.int64), np.empty(0, np.int32)
+    pairs = (term.offsets, term.states) if isinstance(term, Pairs) else no_pairs
+    arrays: tuple[NDArray[Any], ...] = (
         structure.offsets,
         examples.labels,
         *rows[:3],
         *pairs,
-        (ties >= 0).reshape(states, states),
+        (ties >= 0).reshape(K, K),
+        *_bars(structure.bars, K),
+        np.zeros((K, K)) if cost is None else cost.matrix,
     )
-    bars = structure.bars
-    return Flat(
-        Data(*map(_read_only, arrays)),
-        states,
-        tuple(_part(world.share, world.free) for world in objective.worlds),
-        objective.C * examples.weights,
-        ties,
-        np.zeros((states, states), np.bool_) if bars is None else bars.steps,
-        term.n_weights,
-    )
+    data = Data._make([*map(_read_only, arrays), cost is not None and cost.mean])
+    return Flat(data, objective.C * examples.weights, ties, term.n_weights)
 
 
 def _ties(objective: StructuredObjective) -> Ints:
@@ -148,10 +130,13 @@ def _ties(objective: StructuredObjective) -> Ints:
     return np.where(ties < 0, -1, ties + blocks[1][0].start)
 
 
-def _part(share: float, world: object) -> Share:
-    assert isinstance(world, SequenceWorld)
-    added = np.empty((0, world.sequences.states)) if world.added is None else world.added
-    return Share(share, world.eps, _read_only(added))
+def _bars(bars: Bars | None, states: int) -> tuple[Floats, Floats]:
+    """Potentials that forbid transitions, and states that must not begin or end."""
+    if bars is None:
+        return np.zeros((states, states)), np.zeros((2, states))
+    forbidden = bars.steps, np.stack([bars.first, bars.last])
+    inner, ends = (np.where(mask, -np.inf, 0.0) for mask in forbidden)
+    return inner, ends
 
 
 def _rows(features: Features) -> Rows:
@@ -160,7 +145,7 @@ def _rows(features: Features) -> Rows:
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """One type for all arrays that kernels only read, so that they compile once."""
+    """Give all arrays that kernels only read one type, so that kernels compile once."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

@@ -117,8 +117,8 @@ class Stochastic:
             first = step
             for _ in range(_TRIALS):
                 following = trial.run(step * factor)
-                if following >= value and (factor > 1.0 or math.isfinite(value)):
-                    break
+                if following > value or (following == value and factor > 1.0):
+                    break  # shorter steps may be as bad as the first, infinite even
                 step, value = step * factor, following
             if step != first:
                 break

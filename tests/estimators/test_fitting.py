@@ -1,0 +1,150 @@
+"""Fitting as all estimators do it: weights, warm and partial fits, limits, restarts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from structlearn.common.errors import ArgumentError
+from structlearn.estimators.sequence import SequenceLabeler
+
+
+def sequences(seed, n=12, states=3):
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(4, states))
+    X = [rng.normal(size=(int(rng.integers(2, 6)), 4)) for _ in range(n)]
+    return X, [(x @ weights).argmax(axis=1) for x in X]
+
+
+@pytest.mark.parametrize("hidden", [None, "node"])
+def test_weight_two_is_twice_the_example(hidden):
+    X, Y = sequences(0)
+    options = {"hidden": hidden, "random_state": 0, "tol": 1e-8}
+    counts = np.array([2, 1, 3, 0] * 3)
+    weighted = SequenceLabeler(**options).fit(X, Y, counts)
+    which = np.repeat(np.arange(12), counts)
+    repeated = SequenceLabeler(**options).fit([X[i] for i in which], [Y[i] for i in which])
+    np.testing.assert_allclose(weighted.weights_, repeated.weights_, atol=1e-4)
+
+
+def test_class_weights_average_over_an_example():
+    X, Y = sequences(1)
+    weight = {0: 2.0, 1: 0.5}
+    means = [np.mean([weight.get(int(label), 1.0) for label in y]) for y in Y]
+    by_class = SequenceLabeler(class_weight=weight, tol=1e-8).fit(X, Y)
+    by_example = SequenceLabeler(tol=1e-8).fit(X, Y, means)
+    np.testing.assert_allclose(by_class.weights_, by_example.weights_, atol=1e-6)
+
+
+@pytest.mark.parametrize("weights", [np.ones(3), -np.ones(12), np.full(12, np.nan), np.zeros(12)])
+def test_bad_weights(weights):
+    with pytest.raises(ArgumentError, match="sample_weight"):
+        SequenceLabeler().fit(*sequences(0), weights)
+
+
+def test_warm_start_goes_on():
+    X, Y = sequences(2)
+    labeler = SequenceLabeler(warm_start=True, tol=1e-6).fit(X, Y)
+    first = labeler.n_iter_
+    labeler.fit(X, Y)
+    assert labeler.n_iter_ < first
+    with pytest.raises(ArgumentError, match="other features, labels or weights"):
+        labeler.fit([x[:, :3] for x in X], Y)
+    renamed = [np.where(y == 2, 7, y) for y in Y]
+    with pytest.raises(ArgumentError, match="other features, labels or weights"):
+        labeler.fit(X, renamed)
+
+
+def test_partial_fit_keeps_counters_and_vocabulary():
+    X = [[["a"], ["b"]], [["b"], ["c"]]]
+    online = SequenceLabeler(random_state=0)
+    online.partial_fit(X, [["x", "y"], ["y", "y"]], classes=["x", "y", "z"])
+    updates = online.state_["updates"]
+    online.partial_fit([[["new"], ["a"]]], [["z", "x"]])
+    assert online.state_["updates"] > updates
+    assert (online.n_iter_, online.n_seen_) == (2, 3)
+    assert online.classes_.tolist() == ["x", "y", "z"]
+    assert online.n_features_in_ == 3
+    with pytest.raises(ArgumentError, match="label 'w'"):
+        online.partial_fit(X, [["w", "x"], ["x", "x"]])
+
+
+def test_partial_fit_learns():
+    X, Y = sequences(3, n=60)
+    online = SequenceLabeler(random_state=0)
+    for first in range(0, 60, 15):
+        online.partial_fit(X[first : first + 15], Y[first : first + 15], classes=[0, 1, 2])
+    assert online.score(X, Y) > 0.9
+    after = SequenceLabeler(random_state=0).fit(X[:30], Y[:30])
+    before = after.weights_.copy()
+    after.partial_fit(X[30:], Y[30:])
+    assert after.n_seen_ == 60
+    assert 0 < np.linalg.norm(after.weights_ - before) < np.linalg.norm(before)
+
+
+def test_progress_callbacks_and_time_limit():
+    X, Y = sequences(4)
+    told, events = [], []
+    labeler = SequenceLabeler(
+        progress=lambda fraction, words: told.append((fraction, words)),
+        callbacks=[lambda event: events.append(event.iteration)],
+        time_limit=0.0,
+        tol=1e-12,
+    ).fit(X, Y)
+    assert labeler.n_iter_ == 1
+    assert events == [1]
+    assert told[0][0] <= 0.01
+    assert "iteration 1" in told[0][1]
+    assert "time limit" in labeler.status_
+    assert not labeler.converged_
+
+
+def test_interrupt_keeps_the_best_weights():
+    X, Y = sequences(5)
+
+    def interrupt(event):
+        if event.iteration == 3:
+            raise KeyboardInterrupt
+
+    labeler = SequenceLabeler(callbacks=[interrupt], tol=1e-12).fit(X, Y)
+    assert "interrupted" in labeler.status_
+    with pytest.warns(ConvergenceWarning):
+        three = SequenceLabeler(max_iter=3, tol=1e-12).fit(X, Y)
+    np.testing.assert_array_equal(labeler.weights_, three.weights_)
+
+
+def test_checkpoint_goes_on_where_it_was(tmp_path):
+    X, Y = sequences(6)
+    options = {"checkpoint": tmp_path / "state", "tol": 1e-10}
+
+    def stop(event):
+        return event.iteration == 4
+
+    SequenceLabeler(callbacks=[stop], **options).fit(X, Y)
+    resumed = SequenceLabeler(**options).fit(X, Y)
+    whole = SequenceLabeler(tol=1e-10).fit(X, Y)
+    np.testing.assert_array_equal(resumed.weights_, whole.weights_)
+    with pytest.raises(ArgumentError, match=r"C=1\.0"):
+        SequenceLabeler(C=2.0, **options).fit(X, Y)
+
+
+def test_random_state_of_numpy():
+    X, Y = sequences(7)
+    a, b = (
+        SequenceLabeler(hidden="node", random_state=np.random.RandomState(3)).fit(X, Y)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(a.weights_, b.weights_)
+
+
+def test_dominance():
+    X, Y = sequences(8)
+    labeler = SequenceLabeler(C=0.01).fit(X, Y)
+    found = labeler.dominance(X, Y)
+    best = [np.exp(s[0][0]) for s in labeler.decode(X)]
+    assert found.best.shape == (12,)
+    assert np.argmax(found.best / best) >= 0
+    assert (found.true <= found.best + 1e-12).all()
+    sure = SequenceLabeler(C=1000.0).fit(X, Y).dominance(X, Y)
+    assert sure.count < found.count

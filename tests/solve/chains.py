@@ -1,0 +1,99 @@
+"""Small random objectives over sequences."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from structlearn.data.rows import from_dense
+from structlearn.graph.batch import Bars, Sequences
+from structlearn.model.features import Sparse
+from structlearn.model.model import Model
+from structlearn.model.term import Linear, Pairs, Table
+from structlearn.objective.cost import Cost, make_cost
+from structlearn.objective.examples import Examples
+from structlearn.objective.loss import make_loss
+from structlearn.objective.objective import StructuredObjective
+from structlearn.objective.penalty import ElasticNet
+
+#: What `chains` can be asked for; every compiled solver must cope with all of it.
+KINDS = {
+    "dense": {},
+    "multiclass": {"longest": 1, "edges": "none"},
+    "sparse": {"features": "sparse"},
+    "pairs": {"features": "pairs", "edges": "seen"},
+    "no edges": {"edges": "none"},
+    "bars": {"bars": True},
+    "matrix": {"cost": "matrix", "weighted": True},
+    "mean": {"cost": "hamming-mean", "weighted": True},
+}
+
+
+def chains(
+    seed=0,
+    n=20,
+    states=3,
+    width=4,
+    longest=5,
+    loss="hinge",
+    C=0.5,
+    features="dense",
+    edges="table",
+    bars=False,
+    cost="hamming",
+    weighted=False,
+    l1_ratio=0.0,
+    **parameters,
+):
+    """A structured objective; the first sequences are of length 1 and of full length."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest + 1, n)
+    lengths[:2] = 1, longest
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    forbidden = None
+    if bars:
+        steps = np.zeros((states, states), bool)
+        steps[0, 1] = True
+        first, last = np.arange(states) == 1, np.arange(states) == 0
+        forbidden = Bars(first, last, steps)
+    labels = np.concatenate([path(rng, length, states, forbidden) for length in lengths])
+    x = rng.normal(size=(len(labels), width)) + rng.normal(size=(states, width))[labels]
+    x = np.where(rng.random(x.shape) < 0.3, 0.0, x)
+    given = x if features == "dense" else Sparse(from_dense(x if features == "sparse" else x > 0.5))
+    nodes = Pairs.seen(given, labels, states) if features == "pairs" else Linear(width, states)
+    groups, inputs = ((nodes,),), ((given,),)
+    if edges != "none":
+        groups += ((Table(states**2, ties(labels, offsets, states) if edges == "seen" else None),),)
+        inputs += ((None,),)
+    weights = rng.random(n) + 0.5 if weighted else np.ones(n)
+    weights[-1] *= 0.0 if weighted else 1.0
+    matrix = Cost((1.0 - np.eye(states)) * rng.random((states, states)))
+    return StructuredObjective(
+        Model(groups),
+        Examples(Sequences(offsets, states, forbidden), inputs, labels, weights),
+        make_loss(loss, **parameters),
+        matrix if cost == "matrix" else make_cost(cost, states),
+        C,
+        ElasticNet(l1_ratio),
+    )
+
+
+def path(rng, length, states, bars):
+    """Random labels that keep to the bars."""
+    while True:
+        labels = rng.integers(states, size=length)
+        steps = itertools.pairwise(labels)
+        if bars is None or not (
+            bars.first[labels[0]] or bars.last[labels[-1]] or any(bars.steps[s] for s in steps)
+        ):
+            return labels
+
+
+def ties(labels, offsets, states):
+    """Weights for the transitions that occur, and for no others."""
+    inner = np.setdiff1d(np.arange(1, len(labels)), offsets)
+    seen = np.unique(labels[inner - 1] * states + labels[inner])[1:]  # one of them less
+    out = np.full(states**2, -1)
+    out[seen] = np.arange(len(seen))
+    return tuple(int(i) for i in out)
