@@ -25,7 +25,7 @@ ESTIMATORS = {
     "grids": GridLabeler(edges="symmetric"),
     "grids, hidden": GridLabeler(hidden="layer", directions=True),
     "graphs": GraphLabeler(loss="hybrid"),
-    "graphs, cccp": GraphLabeler(hidden="node", loss="marginal", driver="cccp"),
+    "graphs, cccp": GraphLabeler(hidden="node", driver="cccp"),
     "classifier": SequenceClassifier(hidden_states=2),
 }
 
@@ -45,7 +45,7 @@ class Forgetful(SequenceLabeler):
 
 
 class Careless(SequenceLabeler):
-    """Breaks a promise: bad input is noticed too late."""
+    """Breaks a promise: predicting changes its input."""
 
     def predict(self, X, joint=False):
         X[0][:] = 0.0

@@ -84,7 +84,7 @@ def test_sweeps_are_counted():
     assert first < messages.sweeps <= first + 4  # they are at rest already
     exact.value(weights)
     assert exact.sweeps == 0
-    assert len(exact.messages) == 0
+    assert len(exact.messages()) == 0
 
 
 @pytest.mark.parametrize("sweeps", [1, 3])
@@ -110,17 +110,17 @@ def test_messages_can_be_kept_and_put_back(name):
     one, other = messages.paired(2), messages.paired(2)
     for k in range(3):
         one.value_slope(weights * (1.0 + 0.1 * k))
-    kept = one.messages
+    kept = one.messages()
     assert len(kept) > 0
     expected = one.value_slope(weights * 1.4)
-    other.messages = kept
+    other.recall(kept)
     got = other.value_slope(weights * 1.4)
     assert got[0] == expected[0]
     np.testing.assert_array_equal(got[1], expected[1])
     if name in ("log", "hybrid"):
         assert messages.paired(2).value(weights * 1.4) != expected[0]
     with pytest.raises(ArgumentError, match=rf"3 messages were given.* have {len(kept)}"):
-        other.messages = kept[:3]
+        other.recall(kept[:3])
 
 
 def test_efforts_that_cannot_be_made_are_refused():

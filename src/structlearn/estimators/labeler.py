@@ -34,7 +34,7 @@ class Labeler(StructuredEstimator):
 
     def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
         check_forms(Y, shape)
-        coder = LabelCoder().fit(Y) if classes is None else LabelCoder(set(classes))
+        coder = LabelCoder().fit(Y if classes is None else [classes])
         if not len(coder.names):
             raise ArgumentError("Y has no known label at all; at least one is needed")
         return coder

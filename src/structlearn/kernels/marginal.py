@@ -31,7 +31,6 @@ class Slate(NamedTuple):
     flat_table: np.ndarray  #: the memory of ``tables[0]``
     bits: np.ndarray  #: as many numbers as `soft` or a table have
     integers: np.ndarray  #: the memory of `bits`
-    labels: np.ndarray  #: (longest,) for best paths
 
 
 @part

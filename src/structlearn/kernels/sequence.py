@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn.kernels.jit import part
+from structlearn.kernels.marginal import marginals
+from structlearn.kernels.viterbi import best_path
 
 
 class Data(NamedTuple):
@@ -29,6 +31,24 @@ class Data(NamedTuple):
     end_bars: np.ndarray  #: (2, states) the same for states that must not begin, or end
     costs: np.ndarray  #: (states, states) task cost, true labels in rows
     mean: bool  #: whether costs are divided by the length of the sequence
+
+
+class Parts(NamedTuple):
+    """The parts of a loss."""
+
+    shares: np.ndarray  #: how much each counts
+    eps: np.ndarray  #: temperatures
+    costly: np.ndarray  #: whether the task cost takes part
+
+
+class Errors(NamedTuple):
+    """Expected counts less true ones, the gradient of a loss by the potentials."""
+
+    scores: np.ndarray  #: (longest, states)
+    edges: np.ndarray  #: (states, states) transitions, -inf where forbidden
+    nodes: np.ndarray  #: (longest, states)
+    steps: np.ndarray  #: (states, states)
+    labels: np.ndarray  #: (longest,) a best path
 
 
 @part
@@ -83,3 +103,110 @@ def find(data, d, s, K):
         if data.pair_states[k] == s:
             return k
     return -1
+
+
+@part
+def span(data, d, K):
+    """Where the weights of feature `d` begin and end."""
+    if data.pair_offsets.size == 0:
+        return d * K, (d + 1) * K
+    return data.pair_offsets[d], data.pair_offsets[d + 1]
+
+
+@part
+def pull(data, first, n, by, nodes, out):
+    """Add `by` times the features of every position times its row of `nodes` to `out`."""
+    K = nodes.shape[1]
+    ones, all_pairs = data.values.size == 0, data.pair_offsets.size == 0
+    for t in range(n):
+        if not _any(nodes[t]):
+            continue
+        for e in range(data.rows[first + t], data.rows[first + t + 1]):
+            d, x = data.columns[e], by if ones else by * data.values[e]
+            if all_pairs:
+                own = out[d * K : (d + 1) * K]
+                for s in range(K):
+                    own[s] += x * nodes[t, s]
+            else:
+                for k in range(data.pair_offsets[d], data.pair_offsets[d + 1]):
+                    out[k] += x * nodes[t, data.pair_states[k]]
+
+
+@part
+def _any(row):
+    """Whether an entry is not 0."""
+    for s in range(row.size):
+        if row[s] != 0.0:
+            return True
+    return False
+
+
+@part
+def differ(data, c, parts, errors, slate):
+    """Loss of sequence `c` from ``errors.scores`` and ``errors.edges``; fills the other errors."""
+    first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
+    errors.nodes[:n] = 0.0
+    errors.steps[:] = 0.0
+    loss, total = 0.0, 0.0
+    for p in range(parts.shares.size):
+        share, eps = parts.shares[p], parts.eps[p]
+        _warm(data, first, n, parts.costly[p], eps if eps > 0.0 else 1.0, errors, slate)
+        if eps > 0.0:
+            loss += share * eps * marginals(n, slate)
+            _add_marginals(n, share, errors, slate)
+        else:
+            path = slate.alpha, errors.labels
+            loss += share * best_path(slate.nodes, 0, n, slate.edges, 0, 0, *path)
+            _add_path(n, share, errors.labels, 0, errors)
+        total += share
+    _add_path(n, -total, data.labels, first, errors)
+    return loss - total * _true_score(data, first, n, errors)
+
+
+@part
+def _warm(data, first, n, costly, eps, errors, slate):
+    """Put the potentials of one part of the loss, at its temperature, on the slate."""
+    K = errors.scores.shape[1]
+    for t in range(n):
+        for s in range(K):
+            slate.nodes[t, s] = errors.scores[t, s]
+    if costly:
+        push_errors(data, first, n, slate.nodes)
+    bar_ends(data, n, slate.nodes)
+    inverse = 1.0 / eps
+    for t in range(n if eps != 1.0 else 0):
+        for s in range(K):
+            slate.nodes[t, s] *= inverse
+    for r in range(K if n > 1 else 0):
+        for s in range(K):
+            slate.edges[0, r, s] = errors.edges[r, s] * inverse
+
+
+@part
+def _add_marginals(n, share, errors, slate):
+    K = errors.nodes.shape[1]
+    for t in range(n):
+        for s in range(K):
+            errors.nodes[t, s] += share * slate.soft[t, s]
+    for r in range(K if n > 1 else 0):
+        for s in range(K):
+            errors.steps[r, s] += share * slate.pairs[r, s]
+
+
+@part
+def _add_path(n, share, labels, first, errors):
+    for t in range(n):
+        errors.nodes[t, labels[first + t]] += share
+        if t > 0:
+            errors.steps[labels[first + t - 1], labels[first + t]] += share
+
+
+@part
+def _true_score(data, first, n, errors):
+    total = 0.0
+    for t in range(n):
+        label = data.labels[first + t]
+        total += errors.scores[t, label]
+        if t > 0:
+            total += errors.edges[data.labels[first + t - 1], label]
+    return total

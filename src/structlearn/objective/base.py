@@ -23,7 +23,7 @@ class Penalty(Protocol):
         """Return the gradient of the smooth part."""
         ...
 
-    def prox(self, weights: Floats, step: float) -> Floats:
+    def prox(self, weights: Floats, step: float | Floats) -> Floats:
         r"""Return :math:`\arg\min_v \frac{1}{2 s} \|v - w\|^2` plus the other part at ``v``."""
         ...
 

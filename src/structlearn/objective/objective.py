@@ -106,13 +106,12 @@ class StructuredObjective:
         """Message sweeps done so far in all worlds, each by its slowest graph."""
         return sum(int(m.iterations.max(initial=0)) for m in self.messengers)
 
-    @property
     def messages(self) -> Floats:
-        """All messages, flat; setting them puts the worlds back to where they stood then."""
+        """Return all messages, flat."""
         return np.concatenate([np.empty(0), *(m.messages for m in self.messengers)])
 
-    @messages.setter
-    def messages(self, messages: Floats) -> None:
+    def recall(self, messages: Floats) -> None:
+        """Put the worlds back to where they stood when they had these messages."""
         starts = offsets(np.array([len(m.messages) for m in self.messengers], np.int64))
         if len(messages) != starts[-1]:
             raise ArgumentError(
@@ -224,14 +223,19 @@ class StructuredObjective:
 
     def linearise(self, weights: Floats) -> Linearised:
         """Return the convex upper bound that touches the objective at `weights`."""
+        value, slope = self.half(weights, clamped=True)
+        return Linearised(self, slope, value - float(slope @ weights))
+
+    def half(self, weights: Floats, clamped: bool) -> tuple[float, Floats]:
+        """C times the weighted values of the free or of the clamped worlds, and the gradient."""
         tables = self.tables(weights)
         value, slope = 0.0, np.zeros(self.n_weights)
-        for share, _, clamped in self.worlds:
-            by = self.C * share * self.examples.weights
-            values, expected = clamped.solve(tables, by)
+        for pair in self.worlds:
+            by = self.C * pair.share * self.examples.weights
+            values, expected = (pair.clamped if clamped else pair.free).solve(tables, by)
             slope += self.model.pull(expected, self.examples.inputs, self.effort.n_jobs)
             value += float(values @ by)
-        return Linearised(self, slope, value - float(slope @ weights))
+        return value, slope
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,16 +273,13 @@ class Linearised:
         return self.whole.n_examples
 
     def loss_slope(self, weights: Floats, which: Ints | None = None) -> tuple[float, Floats]:
-        """Return the value without the penalty, and its gradient; `which` must be None."""
-        assert which is None
-        whole, value = self.whole, -self.constant - float(self.tangent @ weights)
-        tables, slope = whole.tables(weights), -self.tangent
-        for share, free, _ in whole.worlds:
-            by = whole.C * share * whole.examples.weights
-            values, expected = free.solve(tables, by)
-            slope = slope + whole.model.pull(expected, whole.examples.inputs, whole.effort.n_jobs)
-            value += float(values @ by)
-        return value, slope
+        """Return the value without the penalty, and its gradient; `which` gets its part of both."""
+        whole, part = self.whole, 1.0
+        if which is not None:
+            whole, part = whole.take(which), len(which) / self.n_examples
+        value, slope = whole.half(weights, clamped=False)
+        value -= part * (self.constant + float(self.tangent @ weights))
+        return value, slope - part * self.tangent
 
     def value(self, weights: Floats) -> float:
         """Return the objective, penalty included."""

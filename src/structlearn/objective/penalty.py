@@ -43,6 +43,6 @@ class ElasticNet:
         """Return the gradient of the squares."""
         return self.ridge * weights
 
-    def prox(self, weights: Floats, step: float) -> Floats:
+    def prox(self, weights: Floats, step: float | Floats) -> Floats:
         """Pull every weight towards 0 by ``step * l1_ratio``, no further than 0."""
         return np.sign(weights) * np.maximum(np.abs(weights) - step * self.l1_ratio, 0.0)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from structlearn.common.checks import Floats, Ints
 from structlearn.data.rows import Rows, from_dense
 from structlearn.graph.batch import Bars, Sequences
-from structlearn.kernels.sequence import Data
+from structlearn.kernels.marginal import Slate
+from structlearn.kernels.sequence import Data, Errors, Parts
 from structlearn.model.features import Features, Sparse
 from structlearn.model.term import Linear, Pairs, Table
 from structlearn.objective.base import Objective
@@ -149,3 +150,43 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def make_parts(objective: StructuredObjective) -> Parts:
+    """Return the parts of the loss as arrays."""
+    parts = objective.loss.parts
+    return Parts(
+        np.array([part.share for part in parts]),
+        np.array([part.eps_y for part in parts]),
+        np.array([part.costly for part in parts]),
+    )
+
+
+def make_errors(flat: Flat) -> Errors:
+    """Return room for the errors of one sequence."""
+    longest, K = flat.longest, flat.states
+    scores, nodes = np.empty((2, longest, K))
+    edges, steps = np.zeros((2, K, K))
+    return Errors(scores, edges, nodes, steps, np.empty(longest, np.int64))
+
+
+def make_slate(flat: Flat) -> Slate:
+    """Return room for inference on one sequence."""
+    longest, K = flat.longest, flat.states
+    nodes, soft, alpha = np.empty((3, longest, K))
+    tables, bits = np.empty((2, K, K)), np.empty(max(longest * K, K * K))
+    return Slate(
+        nodes=nodes,
+        edges=np.zeros((1, K, K)),
+        soft=soft,
+        pairs=np.empty((K, K)),
+        alpha=alpha,
+        later=np.empty((longest + 1, K)),
+        tables=tables,
+        tops=np.empty(longest),
+        scales=np.empty(longest),
+        flat_soft=soft.reshape(-1),
+        flat_table=tables[0].reshape(-1),
+        bits=bits,
+        integers=bits.view(np.int64),
+    )
