@@ -9,8 +9,7 @@ want to know which die was in use. The states form a chain, so every answer belo
 import matplotlib.pyplot as plt
 import numpy as np
 
-from structlearn import chain, infer
-from structlearn.report.pictures import ChainDisplay
+from structlearn import ChainDisplay, chain, infer
 
 # %%
 # Roll 300 times. The die changes with probability 0.05 after each roll; the loaded one shows a

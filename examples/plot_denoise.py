@@ -15,8 +15,7 @@ far it can be trusted.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from structlearn import grid, infer
-from structlearn.report.pictures import ConvergenceDisplay, GridDisplay
+from structlearn import ConvergenceDisplay, GridDisplay, grid, infer
 
 # %%
 # A clean picture, and what a bad camera makes of it: Gaussian noise as strong as the contrast.

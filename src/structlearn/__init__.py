@@ -26,20 +26,25 @@ if TYPE_CHECKING:
     from structlearn.inference.base import Answer
     from structlearn.inference.front import infer, infer_many
     from structlearn.objective.dominance import alpha_bound
-    from structlearn.report.pictures import ChainDisplay, ConvergenceDisplay, GridDisplay
+    from structlearn.report.beliefs import ChainDisplay, GridDisplay
+    from structlearn.report.curves import ConvergenceDisplay, DominanceDisplay, HistoryDisplay
+    from structlearn.report.weights import TransitionDisplay
 
 _HOME = {
     "Answer": "structlearn.inference.base",
-    "ChainDisplay": "structlearn.report.pictures",
-    "ConvergenceDisplay": "structlearn.report.pictures",
+    "ChainDisplay": "structlearn.report.beliefs",
+    "ConvergenceDisplay": "structlearn.report.curves",
+    "DominanceDisplay": "structlearn.report.curves",
     "FactorGraph": "structlearn.graph.build",
     "GraphLabeler": "structlearn.estimators.graph",
-    "GridDisplay": "structlearn.report.pictures",
+    "GridDisplay": "structlearn.report.beliefs",
     "GridLabeler": "structlearn.estimators.grid",
+    "HistoryDisplay": "structlearn.report.curves",
     "MulticlassClassifier": "structlearn.estimators.multiclass",
     "SequenceClassifier": "structlearn.estimators.classifier",
     "SequenceLabeler": "structlearn.estimators.sequence",
     "StructlearnError": "structlearn.common.errors",
+    "TransitionDisplay": "structlearn.report.weights",
     "alpha_bound": "structlearn.objective.dominance",
     "chain": "structlearn.graph.shapes",
     "check_structured_estimator": "structlearn.estimators.check",
@@ -62,14 +67,17 @@ __all__ = [
     "Answer",
     "ChainDisplay",
     "ConvergenceDisplay",
+    "DominanceDisplay",
     "FactorGraph",
     "GraphLabeler",
     "GridDisplay",
     "GridLabeler",
+    "HistoryDisplay",
     "MulticlassClassifier",
     "SequenceClassifier",
     "SequenceLabeler",
     "StructlearnError",
+    "TransitionDisplay",
     "__version__",
     "alpha_bound",
     "chain",

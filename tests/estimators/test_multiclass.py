@@ -116,6 +116,15 @@ def test_minus_one_is_a_class(iris):
     assert set(classifier.predict(X)) == {-1, 1, 5}
 
 
+def test_dominance(iris):
+    X, y = iris
+    classifier = MulticlassClassifier(C=0.01).fit(X, y)
+    p, found = classifier.predict_proba(X), classifier.dominance(X.tolist(), y)
+    np.testing.assert_allclose(found.best, p.max(axis=1))
+    np.testing.assert_allclose(found.true, p[np.arange(len(y)), y])
+    assert found.count == (p.max(axis=1) < 0.5).sum()
+
+
 def test_in_the_company_of_scikit_learn(iris):
     X, y = iris
     names = np.array(["a", "b", "c"])[y]

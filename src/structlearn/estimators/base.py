@@ -36,10 +36,9 @@ from structlearn.solve.base import Solver, State, answer
 from structlearn.solve.checkpoint import Checkpoint
 from structlearn.solve.history import History
 from structlearn.solve.loop import Callback, run
-from structlearn.solve.pick import choose, choose_online
+from structlearn.solve.pick import choose, choose_online, patience
 
 _SMALL = 0.1  # standard deviation of the first weights where hidden states must differ
-_PATIENCE = 50  # iterations without gain after which subgradient steps, which waver, are given up
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -98,13 +97,14 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         plan, batch = self._learn(X, Y)
         examples = self._weighted(plan, batch.examples, sample_weight)
         objective = self._objective(plan, examples, loss, float(self.C))
+        solver = choose(self.solver, self.driver, objective, sweeps=self.sweeps)
         fit = run(
-            choose(self.solver, self.driver, objective, sweeps=self.sweeps),
+            solver,
             objective,
             self._start(plan, examples, rng),
             max_iter=self.max_iter,
             tol=self.tol,
-            patience=5 if objective.smooth else _PATIENCE,
+            patience=patience(solver),
             rng=rng,
             callbacks=tuple(self.callbacks),
             watch=Watch(self.time_limit, self.progress),
@@ -129,11 +129,11 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         examples = self._weighted(plan, batch.examples, sample_weight)
         seen = examples.n_examples + (0 if first else self.n_seen_)
         objective = self._objective(plan, examples, loss, self.C * seen / examples.n_examples)
-        solver = choose_online(self.solver)
+        solver = choose_online(self.solver, objective)
         state: State | None = None if first else self.state_
-        if state is None:
+        if state is None or state["solver"] != solver.name:
             start = self._start(plan, examples, rng) if first else self.weights_.copy()
-            state = solver.start(objective, start, rng)
+            state = solver.start(objective, start, rng) | {"solver": solver.name}
         report = solver.step(objective, state)
         self.plan_, self.weights_, self.state_ = plan, answer(state).copy(), state
         self.history_ = History() if first else self.history_
@@ -257,11 +257,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         rows = decode.marginals(structure, tables, self._options(), self.inference)
         return rows[outputs, : self.plan_.states]
 
-    def dominance(self, X: Any, Y: Any) -> Dominance:
-        """Tell how sure the model is of whole labellings: of the true and of the likeliest ones.
-
-        Where no labelling has a probability of at least 1/2, the hinge need not be consistent.
-        """
+    def _dominance(self, X: Any, Y: Any) -> Dominance:
         check_is_fitted(self, "weights_")
         plan, batch = self._more(X, Y, None)
         return dominance(plan.model, batch.examples, self.weights_, self._effort())

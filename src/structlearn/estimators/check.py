@@ -6,6 +6,7 @@ import copy
 import pickle
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ def check_structured_estimator(estimator: Any, X: Any = None, Y: Any = None) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for check in CHECKS:
-            check(case)
+            check(copy.deepcopy(case))
 
 
 def make_case(estimator: Any, X: Any = None, Y: Any = None) -> Case:
@@ -104,7 +105,7 @@ def check_not_fitted(case: Case) -> None:
     """Questions before fitting are refused."""
     for name in _QUERIES:
         if hasattr(case.estimator, name):
-            error = _error(lambda name=name: getattr(clone(case.estimator), name)(case.X))
+            error = _error(partial(getattr(clone(case.estimator), name), case.X))
             _is(isinstance(error, NotFittedError), f"{name} before fit raises NotFittedError")
 
 

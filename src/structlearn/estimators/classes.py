@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.estimators.base import StructuredEstimator
 from structlearn.estimators.plan import Coder
 from structlearn.estimators.shape import Shape
+from structlearn.objective.dominance import Dominance
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,14 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities (examples, classes), at temperature 1."""
         return self._marginals(*self._read(X))
+
+    def dominance(self, X: Any, y: Any) -> Dominance:
+        """Tell how sure the model is of classes: of the true and of the likeliest ones.
+
+        Where no class has a probability of at least 1/2, the hinge need not be consistent.
+        """
+        check_is_fitted(self, "weights_")
+        return self._dominance(*self._validated(X, y, False))
 
 
 def check_targets(Y: Any, shape: Shape) -> None:

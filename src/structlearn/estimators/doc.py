@@ -27,9 +27,10 @@ class_weight
     None, "balanced", or a mapping from label to weight. An example counts by the mean weight of
     its labels.
 solver
-    "auto", "lbfgs", "owlqn" (for ``l1_ratio > 0``), "descent", "frank-wolfe" (for
-    ``loss="hinge"``), "adagrad", "pegasos", or a solver of `structlearn.solve`. "auto" takes what
-    suits the loss.
+    "lbfgs", "owlqn" (for ``l1_ratio > 0``), "descent" (steepest, with line search),
+    "frank-wolfe" (for the hinge on sequences), "sdca" (for smooth losses on sequences), "sgd",
+    "adagrad" or "pegasos" (stochastic), a solver of `structlearn.solve`, or "auto", which takes
+    what suits the loss.
 driver
     "subgradient" infers anew for every step; "cccp" keeps what labels imply about hidden variables
     for a whole minimisation; "paired" does `sweeps` sweeps of message passing between steps.
@@ -78,7 +79,7 @@ classes_
 weights_
     All weights, in one array.
 transitions_
-    Weights of edges by the labels that they join.
+    Weights of edges by what they join, where there are edges.
 n_features_in_
     Number of features, without the intercept.
 history_
@@ -99,17 +100,17 @@ where :math:`\Phi` is a soft maximum over the outputs at temperature :math:`\eps
 maximum over the hidden variables at :math:`\epsilon_h` (1 sums, 0 maximises). `C` is the C of
 scikit-learn and CRF++'s ``-c``; CRFsuite's ``c2`` is 1 / (2 C).
 
-=================  ==========  ==========  ======  ==========================================
-loss               `eps_y`     `eps_h`     cost    is
-=================  ==========  ==========  ======  ==========================================
-``"log"``          1           1           no      CRF; hidden CRF
-``"hinge"``        0           0           yes     structured SVM; latent structured SVM
-``"latent-hinge"`` 0           0           yes     the same, by the name for hidden variables
-``"marginal"``     0           1           yes     marginal structured SVM
-``"eps"``          0.5         0.5         yes     the family between; give `eps_y`
-``"hybrid"``       0           1           yes     `alpha` of log and the rest of marginal
-``"perceptron"``   0           0           no      structured perceptron
-=================  ==========  ==========  ======  =========================================="""
+==================  ==========  ==========  ======  ==========================================
+loss                `eps_y`     `eps_h`     cost    is
+==================  ==========  ==========  ======  ==========================================
+``"log"``           1           1           no      CRF; hidden CRF
+``"hinge"``         0           0           yes     structured SVM; latent structured SVM
+``"latent-hinge"``  0           0           yes     the same, by the name for hidden variables
+``"marginal"``      0           1           yes     marginal structured SVM
+``"eps"``           0.5         0.5         yes     the family between; give `eps_y`
+``"hybrid"``        0           1           yes     `alpha` of log and the rest of marginal
+``"perceptron"``    0           0           no      structured perceptron
+==================  ==========  ==========  ======  =========================================="""
 
 _REFERENCES = """\
 W. Ping, Q. Liu and A. Ihler, "Marginal structured SVM with hidden variables", 2014.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from structlearn.common.checks import Floats
+from structlearn.common.checks import Floats, Ints
 from structlearn.estimators.plan import Plan
-from structlearn.model.term import Linear, Pairs
+from structlearn.model.term import Linear, Pairs, Term
 
 Ranked = list[tuple[str, object, float]]
 
@@ -20,19 +21,22 @@ def top_features(plan: Plan, weights: Floats, n: int, labels: Sequence[object]) 
     """
     term, own = plan.model.groups[0][0], weights[plan.model.blocks[0][0]]
     top = np.argsort(-np.abs(own), kind="stable")[:n]
-    if isinstance(term, Pairs):
-        columns, states = np.searchsorted(term.offsets, top, side="right") - 1, term.states[top]
-        width = len(term.offsets) - 1
-    else:
-        assert isinstance(term, Linear)
-        columns, states = top // term.size, top % term.size
-        width = term.n_features
+    columns, states, width = _meaning(term, top)
     names = plan.reader.names()
     repeated = width > len(names)
     return [
         (_name(names, int(column), repeated), labels[state], float(own[place]))
         for place, column, state in zip(top, columns, states, strict=True)
     ]
+
+
+def _meaning(term: Term, places: Ints) -> tuple[Any, Any, int]:
+    """Return column and state of some of a term's weights, and the number of columns."""
+    if isinstance(term, Pairs):
+        columns = np.searchsorted(term.offsets, places, side="right") - 1
+        return columns, term.states[places], len(term.offsets) - 1
+    assert isinstance(term, Linear)
+    return places // term.size, places % term.size, term.n_features
 
 
 def _name(names: list[str], column: int, repeated: bool) -> str:

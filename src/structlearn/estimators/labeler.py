@@ -17,6 +17,7 @@ from structlearn.estimators.choices import HIDDEN
 from structlearn.estimators.plan import Batch, Coder
 from structlearn.estimators.shape import Shape
 from structlearn.estimators.weights import sample_weights
+from structlearn.objective.dominance import Dominance
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -135,6 +136,13 @@ class Labeler(StructuredEstimator):
         true = numbered(Y, self.plan_.classes)
         counts = np.repeat(weights, batch.shape.sizes) * ((true != -1) & (found >= 0))
         return float(counts @ (true == found) / counts.sum()) if counts.any() else float("nan")
+
+    def dominance(self, X: Any, Y: Any) -> Dominance:
+        """Tell how sure the model is of whole labellings: of the true and of the likeliest ones.
+
+        Where no labelling has a probability of at least 1/2, the hinge need not be consistent.
+        """
+        return self._dominance(X, Y)
 
     def _named(self, labels: Ints, batch: Batch) -> list[Any]:
         """Cut labels into one array per example."""

@@ -43,8 +43,10 @@ from structlearn.solve.descent import Descent
 from structlearn.solve.frank_wolfe import FrankWolfe
 from structlearn.solve.history import History
 from structlearn.solve.lbfgs import Lbfgs
+from structlearn.solve.online import Online
 from structlearn.solve.owlqn import Owlqn
 from structlearn.solve.paired import Paired
+from structlearn.solve.sdca import Sdca
 from structlearn.solve.stochastic import Stochastic
 
 SCHEMA = "structlearn.model/1"
@@ -242,8 +244,10 @@ _RECORDS: dict[str, type] = {
     "sparse-nodes": SparseNodes,
     "token-nodes": TokenNodes,
     "lbfgs": Lbfgs,
+    "online": Online,
     "owlqn": Owlqn,
     "descent": Descent,
+    "sdca": Sdca,
     "stochastic": Stochastic,
     "frank-wolfe": FrankWolfe,
     "cccp": Cccp,

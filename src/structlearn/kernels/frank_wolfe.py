@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn.kernels.jit import lean, part
-from structlearn.kernels.sequence import bar_ends, find, push_errors, score, unit_cost
+from structlearn.kernels.sequence import bar_ends, find, pull_node, push_errors, score, unit_cost
 from structlearn.kernels.viterbi import best_path
 
 _TINY = 1e-13  # shares below this are dropped
@@ -147,20 +147,7 @@ def _pull(data, first, n, desk):
                 desk.turns[r, s] += x
         for s in range(K):
             if abs(moves[t, s]) > _TINY:
-                total += _pull_node(data, first + t, s, moves[t, s], desk)
-    return total
-
-
-@part
-def _pull_node(data, t, s, x, desk):
-    """Add `x` times the features of a node to `pulled`; return what that adds to the square."""
-    ones, total = data.values.size == 0, 0.0
-    for e in range(data.rows[t], data.rows[t + 1]):
-        k = find(data, data.columns[e], s, desk.nodes.shape[1])
-        if k >= 0:
-            y = x if ones else x * data.values[e]
-            total += y * (2.0 * desk.pulled[k] + y)
-            desk.pulled[k] += y
+                total += pull_node(data, first + t, s, moves[t, s], desk.pulled, K)
     return total
 
 

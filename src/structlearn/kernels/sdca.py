@@ -1,8 +1,9 @@
-r"""Dual coordinate steps for smooth losses, one sequence at a time.
+r"""Steps of dual coordinate ascent for smooth losses, one sequence at a time.
 
-Every sequence keeps expected counts :math:`m_i`, and the weights are always
-:math:`w = \sum_i b_i (\phi(y_i) - \langle m_i, \phi \rangle)`. A visit moves :math:`m_i` a share of
-the way to the counts that the weights now expect. Where nothing moves, the slope is 0.
+Every sequence remembers its errors :math:`m_i`: expected counts of labels and transitions less the
+true ones, of some time ago. The weights are always :math:`w = -\sum_i b_i \langle m_i, \phi_i
+\rangle`. A visit moves :math:`m_i` a share of the way to the errors of the present weights. Where
+nothing moves, the gradient is 0.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from structlearn.kernels.sequence import differ, pull, score
 
 
 @lean
-def sdca(order, data, parts, by, shares, weights, table, nodes, steps, errors, slate):
+def ascend(order, data, parts, by, shares, weights, table, nodes, steps, errors, slate):
     """Visit every sequence in `order`; return the weighted losses met on the way.
 
     Parameters
@@ -20,15 +21,17 @@ def sdca(order, data, parts, by, shares, weights, table, nodes, steps, errors, s
     by : array (sequences,)
         Weight of every sequence's loss.
     shares : array (sequences,)
-        How far the counts of every sequence move.
+        By which share of the way the memory of every sequence moves.
     weights, table : arrays
         Weights of features, flat, and of transitions (states, states).
     nodes, steps : arrays (positions, states) and (sequences, states, states)
-        Expected less true counts of all sequences.
+        The memory: errors of labels, and of transitions; no sequences if these have no weights.
     """
-    K, met = table.shape[0], 0.0
+    K, met, learnt = table.shape[0], 0.0, steps.shape[0] > 0
     for i in range(order.size):
         c = order[i]
+        if by[c] == 0.0:
+            continue
         first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
         score(data, first, n, weights, 1.0, errors.scores)
         for r in range(K if n > 1 else 0):
@@ -38,7 +41,7 @@ def sdca(order, data, parts, by, shares, weights, table, nodes, steps, errors, s
         for t in range(n):
             _move(shares[c], errors.nodes[t], nodes[first + t])
         pull(data, first, n, -by[c], errors.nodes, weights)
-        for r in range(K if n > 1 else 0):
+        for r in range(K if n > 1 and learnt else 0):
             _move(shares[c], errors.steps[r], steps[c, r])
             for s in range(K):
                 if data.learnt[r, s]:
@@ -52,5 +55,5 @@ def _move(share, new, kept):
     for s in range(new.size):
         old = kept[s]
         kept[s] = old + share * (new[s] - old)
-        # As stored, so that weights and counts never drift apart, whatever their precision.
+        # As stored, so that weights and memory never drift apart, whatever their precision.
         new[s] = kept[s] - old

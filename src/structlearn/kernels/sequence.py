@@ -2,7 +2,9 @@
 
 `data` is a `Data`. The weights of features lie in one flat array: feature ``d`` and state ``s``
 have weight ``d * K + s``, or, where only some pairs have a weight, the ``k`` from
-``pair_offsets[d]`` to ``pair_offsets[d + 1]`` whose ``pair_states[k]`` is ``s``.
+``pair_offsets[d]`` to ``pair_offsets[d + 1]`` whose ``pair_states[k]`` is ``s``. A feature with
+many of the states has room for all of them, so that its weights are read in one go; those it does
+not have are not `kept` and stay 0.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ class Data(NamedTuple):
     values: np.ndarray  #: (entries,) its value; empty if all are 1
     pair_offsets: np.ndarray  #: (features + 1,); empty if all pairs have a weight
     pair_states: np.ndarray  #: (pairs,) int32
+    kept: np.ndarray  #: (pairs,) 1 for pairs that have a weight, 0 for mere room
     learnt: np.ndarray  #: (states, states) which transitions have a weight
     bars: np.ndarray  #: (states, states) -inf for forbidden transitions, else 0
     end_bars: np.ndarray  #: (2, states) the same for states that must not begin, or end
@@ -52,21 +55,30 @@ class Errors(NamedTuple):
 
 
 @part
+def span(data, d, K):
+    """Where the weights of feature `d` begin and end."""
+    if data.pair_offsets.size == 0:
+        return d * K, (d + 1) * K
+    return data.pair_offsets[d], data.pair_offsets[d + 1]
+
+
+@part
 def score(data, first, n, weights, scale, nodes):
     """Scores of the positions from `first` on: their features times `scale`, without bars."""
     K = nodes.shape[1]
-    ones, all_pairs = data.values.size == 0, data.pair_offsets.size == 0
+    ones = data.values.size == 0
     for t in range(n):
         for s in range(K):
             nodes[t, s] = 0.0
         for e in range(data.rows[first + t], data.rows[first + t + 1]):
             d, x = data.columns[e], scale if ones else scale * data.values[e]
-            if all_pairs:
-                own = weights[d * K : (d + 1) * K]
+            start, stop = span(data, d, K)
+            if stop - start == K:
+                own = weights[start:stop]
                 for s in range(K):
                     nodes[t, s] += x * own[s]
             else:
-                for k in range(data.pair_offsets[d], data.pair_offsets[d + 1]):
+                for k in range(start, stop):
                     nodes[t, data.pair_states[k]] += x * weights[k]
 
 
@@ -97,39 +109,51 @@ def push_errors(data, first, n, nodes):
 @part
 def find(data, d, s, K):
     """Weight of feature `d` and state `s`; -1 if there is none."""
-    if data.pair_offsets.size == 0:
-        return d * K + s
-    for k in range(data.pair_offsets[d], data.pair_offsets[d + 1]):
+    start, stop = span(data, d, K)
+    if stop - start == K:
+        return start + s if data.kept.size == 0 or data.kept[start + s] != 0.0 else -1
+    for k in range(start, stop):
         if data.pair_states[k] == s:
             return k
     return -1
 
 
 @part
-def span(data, d, K):
-    """Where the weights of feature `d` begin and end."""
-    if data.pair_offsets.size == 0:
-        return d * K, (d + 1) * K
-    return data.pair_offsets[d], data.pair_offsets[d + 1]
-
-
-@part
 def pull(data, first, n, by, nodes, out):
     """Add `by` times the features of every position times its row of `nodes` to `out`."""
     K = nodes.shape[1]
-    ones, all_pairs = data.values.size == 0, data.pair_offsets.size == 0
+    ones, all_kept = data.values.size == 0, data.kept.size == 0
     for t in range(n):
         if not _any(nodes[t]):
             continue
         for e in range(data.rows[first + t], data.rows[first + t + 1]):
             d, x = data.columns[e], by if ones else by * data.values[e]
-            if all_pairs:
-                own = out[d * K : (d + 1) * K]
+            start, stop = span(data, d, K)
+            if stop - start < K:
+                for k in range(start, stop):
+                    out[k] += x * nodes[t, data.pair_states[k]]
+                continue
+            own = out[start:stop]
+            if all_kept:
                 for s in range(K):
                     own[s] += x * nodes[t, s]
             else:
-                for k in range(data.pair_offsets[d], data.pair_offsets[d + 1]):
-                    out[k] += x * nodes[t, data.pair_states[k]]
+                kept = data.kept[start:stop]
+                for s in range(K):
+                    own[s] += x * nodes[t, s] * kept[s]
+
+
+@part
+def pull_node(data, t, s, by, out, K):
+    """Add `by` times the features of one node to `out`; return what that adds to its square."""
+    ones, total = data.values.size == 0, 0.0
+    for e in range(data.rows[t], data.rows[t + 1]):
+        k = find(data, data.columns[e], s, K)
+        if k >= 0:
+            x = by if ones else by * data.values[e]
+            total += x * (2.0 * out[k] + x)
+            out[k] += x
+    return total
 
 
 @part
@@ -156,7 +180,7 @@ def differ(data, c, parts, errors, slate):
             _add_marginals(n, share, errors, slate)
         else:
             path = slate.alpha, errors.labels
-            loss += share * best_path(slate.nodes, 0, n, slate.edges, 0, 0, *path)
+            loss += share * best_path(slate.nodes, 0, n, slate.table, 0, 0, *path)
             _add_path(n, share, errors.labels, 0, errors)
         total += share
     _add_path(n, -total, data.labels, first, errors)
@@ -179,7 +203,7 @@ def _warm(data, first, n, costly, eps, errors, slate):
             slate.nodes[t, s] *= inverse
     for r in range(K if n > 1 else 0):
         for s in range(K):
-            slate.edges[0, r, s] = errors.edges[r, s] * inverse
+            slate.edges[r, s] = errors.edges[r, s] * inverse
 
 
 @part

@@ -115,25 +115,26 @@ def _average(state: State, more: int) -> Floats:
 
 def _visit(flat: Flat, state: State, order: Ints, pairwise: bool) -> None:
     """Take one step for every sequence in `order`."""
-    K, n = flat.states, flat.n_node_weights
+    K = flat.states
+    weights, lag = flat.spread(state["weights"]), flat.spread(state["lag"])
     table = flat.table(state["weights"]) + flat.data.bars
     table_lag = flat.table(state["lag"])
-    primal = state["weights"][:n], state["lag"][:n], table.reshape(1, K, K), table_lag
     frank_wolfe(
         order,
         flat.data,
         flat.by,
-        Primal(*primal),
+        Primal(weights, lag, table.reshape(1, K, K), table_lag),
         Dual(*(state[name] for name in Dual._fields)),
-        _desk(flat, int(np.diff(state["starts"], append=len(state["ends"])).max())),
+        _desk(flat, int(np.diff(state["starts"], append=len(state["ends"])).max()), len(weights)),
         state["steps"],
         pairwise,
     )
-    flat.set_table(state["weights"], table)
-    flat.set_table(state["lag"], table_lag)
+    for name, inner, edges in (("weights", weights, table), ("lag", lag, table_lag)):
+        flat.gather(state[name], inner)
+        flat.set_table(state[name], edges)
 
 
-def _desk(flat: Flat, links: int) -> Desk:
+def _desk(flat: Flat, links: int, n_weights: int) -> Desk:
     longest, K = flat.longest, flat.states
     wide, integers = (longest, K), np.int64
     return Desk(
@@ -147,7 +148,7 @@ def _desk(flat: Flat, links: int) -> Desk:
         moves=np.empty(links),
         back=np.empty(wide, integers),
         path=np.empty(longest, integers),
-        pulled=np.zeros(flat.n_node_weights),
+        pulled=np.zeros(n_weights),
         turns=np.zeros((K, K)),
     )
 

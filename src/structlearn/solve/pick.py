@@ -12,8 +12,10 @@ from structlearn.solve.cccp import Cccp
 from structlearn.solve.descent import Descent
 from structlearn.solve.frank_wolfe import FrankWolfe
 from structlearn.solve.lbfgs import Lbfgs
+from structlearn.solve.online import Online
 from structlearn.solve.owlqn import Owlqn
 from structlearn.solve.paired import Paired
+from structlearn.solve.sdca import Sdca
 from structlearn.solve.stochastic import Stochastic
 
 #: Solvers by the names that estimators take.
@@ -21,15 +23,20 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "lbfgs": Lbfgs,
     "owlqn": Owlqn,
     "descent": Descent,
+    "sdca": Sdca,
     "frank-wolfe": FrankWolfe,
+    "sgd": lambda: Stochastic(rule="decaying", average=0.5),
     "adagrad": lambda: Stochastic(rule="adagrad", average=0.5),
     "pegasos": lambda: Stochastic(rule="pegasos", average=0.5),
 }
-#: Solvers by the names that estimators take for examples that come a few at a time.
-ONLINE: dict[str, Callable[[], Solver]] = {
-    "adagrad": lambda: Stochastic(rule="adagrad", average=0.5, batch_size=4),
-    "pegasos": lambda: Stochastic(rule="pegasos", average=0.5, batch_size=4),
+#: The same rules in compiled steps, one sequence at a time.
+ONLINE: dict[str, Callable[[], Online]] = {
+    "sgd": lambda: Online(rule="decaying", average=0.5),
+    "adagrad": lambda: Online(rule="adagrad", average=0.5),
+    "pegasos": lambda: Online(rule="pegasos", average=0.5),
 }
+_MANY = 500  # examples from which on one step for each beats one step for all
+_FEW = 4  # examples per step, where they come a few at a time
 DRIVERS = ("subgradient", "cccp", "paired")
 
 
@@ -47,7 +54,7 @@ def choose(
         fixed for a whole inner minimisation, "paired" does `sweeps` sweeps between steps.
     """
     checks.one_of("driver", driver, DRIVERS)
-    inner = _suited(objective, driver) if _auto(solver) else _named(solver)
+    inner = _suited(objective, driver) if _auto(solver) else _named(solver, objective, driver)
     if driver == "cccp":
         return Cccp(inner)
     if driver == "paired":
@@ -55,34 +62,52 @@ def choose(
     return inner
 
 
-def choose_online(solver: str | Solver) -> Solver:
+def choose_online(solver: str | Solver, objective: Objective) -> Solver:
     """Return the solver for examples that come a few at a time."""
-    chosen = ONLINE["adagrad"]() if _auto(solver) else solver
-    if isinstance(chosen, str):
-        checks.one_of("solver", chosen, ("auto", *SOLVERS))
-        chosen = ONLINE[chosen]() if chosen in ONLINE else SOLVERS[chosen]()
-    if getattr(chosen, "batch_size", None) is None:
+    if isinstance(solver, str) and solver in ("auto", *ONLINE):
+        quick = ONLINE["adagrad" if solver == "auto" else solver]()
+        if not quick.refuses(objective):
+            return quick
+        return Stochastic(rule=quick.rule, average=quick.average, batch_size=_FEW)
+    if not isinstance(solver, Online) and getattr(solver, "batch_size", None) is None:
         raise ArgumentError(
             f"solver={solver!r} cannot learn from a few examples at a time; use "
             f"{', '.join(map(repr, ('auto', *ONLINE)))}, or a solver with a batch_size"
         )
-    return chosen
+    assert not isinstance(solver, str)
+    return solver
+
+
+def patience(solver: Solver) -> int:
+    """Return how many iterations without gain show that a solver has arrived."""
+    inner = solver.inner if isinstance(solver, Paired) else solver
+    return 50 if isinstance(inner, Stochastic | Online) else 5  # the former waver
 
 
 def _auto(solver: str | Solver) -> bool:
     return isinstance(solver, str) and solver == "auto"
 
 
-def _named(solver: str | Solver) -> Solver:
-    if isinstance(solver, str):
-        checks.one_of("solver", solver, ("auto", *SOLVERS))
-        return SOLVERS[solver]()
-    if not hasattr(solver, "refuses"):
-        raise ArgumentError(
-            f"solver={solver!r} must be a name or a solver; the names are "
-            f"{', '.join(('auto', *SOLVERS))}"
-        )
-    return solver
+def _named(solver: str | Solver, objective: Objective, driver: str) -> Solver:
+    if not isinstance(solver, str):
+        if not hasattr(solver, "refuses"):
+            raise ArgumentError(
+                f"solver={solver!r} must be a name or a solver; the names are "
+                f"{', '.join(('auto', *SOLVERS))}"
+            )
+        return solver
+    checks.one_of("solver", solver, ("auto", *SOLVERS))
+    if solver in ONLINE and driver == "subgradient":
+        return _stochastic(solver, objective)
+    return SOLVERS[solver]()
+
+
+def _stochastic(name: str, objective: Objective) -> Solver:
+    """Return compiled steps on single sequences where these pay, else steps on all examples."""
+    quick = ONLINE[name]()
+    if objective.n_examples >= _MANY and not quick.refuses(objective):
+        return quick
+    return SOLVERS[name]()
 
 
 def _suited(objective: Objective, driver: str) -> Solver:
@@ -94,6 +119,7 @@ def _suited(objective: Objective, driver: str) -> Solver:
     smooth = bool(getattr(objective, "smooth", False)) and driver != "paired"
     if smooth:
         return Lbfgs() if objective.penalty.smooth else Owlqn()
-    if driver == "subgradient" and not FrankWolfe().refuses(objective):
-        return FrankWolfe()
-    return SOLVERS["adagrad"]()
+    if driver != "subgradient":
+        return SOLVERS["adagrad"]()
+    quick = FrankWolfe()
+    return _stochastic("adagrad", objective) if quick.refuses(objective) else quick

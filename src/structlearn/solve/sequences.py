@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn.common.checks import Floats, Ints
-from structlearn.data.rows import Rows, from_dense
+from structlearn.data.rows import Index, Rows, from_dense
 from structlearn.graph.batch import Bars, Sequences
+from structlearn.graph.wiring import offsets
 from structlearn.kernels.marginal import Slate
 from structlearn.kernels.sequence import Data, Errors, Parts
 from structlearn.model.features import Features, Sparse
-from structlearn.model.term import Linear, Pairs, Table
+from structlearn.model.term import Linear, Pairs, Table, Term
 from structlearn.objective.base import Objective
 from structlearn.objective.objective import StructuredObjective
+
+_MANY = 4  # a feature has many states if it has one of so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +35,18 @@ class Flat:
         (sequences,) C times the weight of every sequence.
     ties
         (states * states,) Which weight of the whole model a transition has, -1 if none.
-    n_node_weights
-        Number of weights of features; they come first.
+    places
+        (pairs,) Where kernels keep the weights of features, which come first in the model; a slice
+        if there is no difference.
+    n_features
+        Number of features of positions.
     """
 
     data: Data
     by: Floats
     ties: Ints
-    n_node_weights: int
+    places: Ints | slice
+    n_features: int
 
     @property
     def states(self) -> int:
@@ -50,6 +57,19 @@ class Flat:
     def longest(self) -> int:
         """Length of the longest sequence."""
         return int(np.diff(self.data.offsets).max(initial=0))
+
+    def spread(self, weights: Floats) -> Floats:
+        """Return the weights of features as kernels want them; a view if these are the same."""
+        if isinstance(self.places, slice):
+            return weights[self.places]
+        inner = np.zeros(len(self.data.pair_states))
+        inner[self.places] = weights[: len(self.places)]
+        return inner
+
+    def gather(self, weights: Floats, inner: Floats) -> None:
+        """Write back what `spread` gave."""
+        if not isinstance(self.places, slice):
+            weights[: len(self.places)] = inner[self.places]
 
     def table(self, weights: Floats) -> Floats:
         """Return the weights of all transitions (states, states), 0 where there is none."""
@@ -103,8 +123,7 @@ def _flatten(objective: StructuredObjective) -> Flat:
     structure, ties = examples.structure, _ties(objective)
     assert isinstance(structure, Sequences)
     K, rows, cost = structure.states, _rows(examples.inputs[0][0]), objective.cost
-    no_pairs = np.empty(0, np.int64), np.empty(0, np.int32)
-    pairs = (term.offsets, term.states) if isinstance(term, Pairs) else no_pairs
+    pairs, places = _pairs(term, K)
     arrays: tuple[NDArray[Any], ...] = (
         structure.offsets,
         examples.labels,
@@ -115,7 +134,25 @@ def _flatten(objective: StructuredObjective) -> Flat:
         np.zeros((K, K)) if cost is None else cost.matrix,
     )
     data = Data._make([*map(_read_only, arrays), cost is not None and cost.mean])
-    return Flat(data, objective.C * examples.weights, ties, term.n_weights)
+    return Flat(data, objective.C * examples.weights, ties, places, rows.n_columns)
+
+
+def _pairs(term: Term, states: int) -> tuple[tuple[Ints, Index, Floats], Ints | slice]:
+    """Pairs that have a weight, with room for all states of features that have many of them."""
+    if not isinstance(term, Pairs):
+        none = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
+        return none, slice(0, term.n_weights)
+    counts = np.diff(term.offsets)
+    wide = _MANY * counts >= states
+    borders = offsets(np.where(wide, states, counts))
+    owners = np.repeat(np.arange(len(counts)), counts)
+    ranks = np.arange(len(term.states)) - term.offsets[owners]
+    places = borders[owners] + np.where(wide[owners], term.states, ranks)
+    kept = np.zeros(int(borders[-1]))
+    kept[places] = 1.0
+    inner = (np.arange(len(kept)) - np.repeat(borders[:-1], np.diff(borders))).astype(np.int32)
+    inner[places] = term.states
+    return (borders, inner, kept), places
 
 
 def _ties(objective: StructuredObjective) -> Ints:
@@ -174,10 +211,12 @@ def make_slate(flat: Flat) -> Slate:
     """Return room for inference on one sequence."""
     longest, K = flat.longest, flat.states
     nodes, soft, alpha = np.empty((3, longest, K))
-    tables, bits = np.empty((2, K, K)), np.empty(max(longest * K, K * K))
+    edges, tables = np.zeros((K, K)), np.empty((2 * K, K))
+    bits = np.empty(max(longest * K, K * K))
     return Slate(
         nodes=nodes,
-        edges=np.zeros((1, K, K)),
+        edges=edges,
+        table=edges[None],
         soft=soft,
         pairs=np.empty((K, K)),
         alpha=alpha,
@@ -186,7 +225,7 @@ def make_slate(flat: Flat) -> Slate:
         tops=np.empty(longest),
         scales=np.empty(longest),
         flat_soft=soft.reshape(-1),
-        flat_table=tables[0].reshape(-1),
+        flat_table=tables[:K].reshape(-1),
         bits=bits,
         integers=bits.view(np.int64),
     )

@@ -12,7 +12,9 @@ from structlearn.graph.build import FactorGraph
 from structlearn.graph.shapes import grid
 from structlearn.inference.base import Answer
 from structlearn.inference.front import infer
-from structlearn.report.pictures import ConvergenceDisplay, GridDisplay, new_figure
+from structlearn.report.beliefs import GridDisplay
+from structlearn.report.curves import ConvergenceDisplay
+from structlearn.report.pictures import new_figure
 
 _SHAPE = (60, 80)
 _LEVELS = 5

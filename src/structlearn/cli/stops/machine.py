@@ -12,7 +12,8 @@ from structlearn.graph.build import FactorGraph
 from structlearn.graph.shapes import hidden_chain
 from structlearn.inference.base import Answer
 from structlearn.inference.front import infer, infer_many
-from structlearn.report.pictures import PALETTE, ChainDisplay, new_figure
+from structlearn.report.beliefs import ChainDisplay
+from structlearn.report.pictures import PALETTE, new_figure
 
 _HOURS, _FAULTS, _DAYS = 8, 5, 1000
 _CHANGE = 0.1  # chance per hour to break if fine, and to be repaired if broken

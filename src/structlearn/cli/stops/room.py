@@ -12,7 +12,8 @@ from structlearn.graph.build import FactorGraph
 from structlearn.graph.shapes import chain
 from structlearn.inference.base import Answer
 from structlearn.inference.front import infer
-from structlearn.report.pictures import PALETTE, ChainDisplay, new_figure
+from structlearn.report.beliefs import ChainDisplay
+from structlearn.report.pictures import PALETTE, new_figure
 
 _STATES = ("empty", "one person", "meeting")
 _COLOURS = (PALETTE[4], PALETTE[0], PALETTE[1])

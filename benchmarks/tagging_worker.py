@@ -1,0 +1,131 @@
+"""Train or tag CoNLL-2000 with structlearn, one task per process; prints figures as JSON.
+
+Usage: python tagging_worker.py warm|sparse|dense|memory|tag TRAIN TEST
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import resource
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+from structlearn.common.cache import kernel_hash
+
+HERE = pathlib.Path(__file__).parent
+os.environ.setdefault("NUMBA_CACHE_DIR", str(HERE.parent / ".numba_cache" / kernel_hash()))
+
+from scipy.sparse import csr_array  # noqa: E402
+
+from structlearn import SequenceLabeler  # noqa: E402
+from structlearn.cli.main import main as command  # noqa: E402
+from structlearn.cli.taggers import Tagger, gold_labels, without_last  # noqa: E402
+from structlearn.data.columns import Columns, read_columns  # noqa: E402
+from structlearn.metrics.chunks import chunk_scores  # noqa: E402
+from templates import expand, read  # noqa: E402
+
+REPEATS = 7
+
+
+def columns(path: str) -> tuple[Columns, list]:
+    both = read_columns(path)
+    return without_last(both), gold_labels(both)
+
+
+def f1(labeler: SequenceLabeler, X: object, Y: list) -> float:
+    names = sorted({name for y in Y for name in y})
+    number = {name: i for i, name in enumerate(names)}
+    offsets = np.cumsum([0, *map(len, Y)])
+    gold = np.array([number[name] for y in Y for name in y])
+    found = np.array([number.get(name, -1) for y in labeler.predict(X) for name in y])
+    return 100 * chunk_scores(gold, found, offsets, names).f1
+
+
+def train(space: str, train_path: str, test_path: str) -> dict:
+    X, Y = columns(train_path)
+    passes: list[np.ndarray] = []
+    labeler = SequenceLabeler(features=space, random_state=0)
+    if space == "sparse":
+        labeler.set_params(callbacks=(lambda event: passes.append(np.array(event.weights)),))
+    labeler.fit(X, Y)
+    test, history = columns(test_path), labeler.history_
+    out = {"f1": f1(labeler, *test), "value": labeler.value_, "status": labeler.status_}
+    out |= {"seconds": float(history.seconds[-1]), "rss": peak(), "curve": []}
+    objective = labeler.objective(X, Y) if passes else None
+    for seconds, weights in zip(history.seconds[-len(passes) :], passes, strict=False):
+        labeler.weights_ = weights
+        row = {"seconds": float(seconds), "value": objective.value(weights)}
+        out["curve"].append({**row, "f1": f1(labeler, *test)})
+    return out
+
+
+def memory(train_path: str, test_path: str) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        command(["train", train_path, "--model", f"{folder}/model", "--quiet"])
+        return {"seconds": time.perf_counter() - begun, "rss": peak()}
+
+
+def tag(train_path: str, test_path: str) -> dict:
+    """Tokens per second, given strings, sparse rows, or the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        command(["train", train_path, "--model", f"{folder}/model", "--quiet"])
+        tagger = Tagger.load(pathlib.Path(f"{folder}/model"))
+    strings = [expand(rows) for rows, _ in read(test_path)]
+    tokens = sum(map(len, strings))
+    labeler = SequenceLabeler(features="sparse", max_iter=3, tol=0.0)
+    some = read(train_path)
+    with warnings.catch_warnings(action="ignore"):  # training is cut short on purpose
+        labeler.fit([expand(rows) for rows, _ in some], [labels for _, labels in some])
+    vocabulary = labeler.plan_.reader.nodes.vocabulary
+    rows = vocabulary.transform(strings)
+    matrix = csr_array(
+        (np.ones(len(rows.columns)), rows.columns, rows.offsets), (tokens, len(vocabulary))
+    )
+    starts = np.cumsum([0, *map(len, strings)])
+    matrices = [matrix[a:b] for a, b in pairwise(starts)]
+    sparse = SequenceLabeler(max_iter=1, tol=0.0)
+    labels = [["a"] * (len(s) - 1) + ["b"] for s in strings]
+    with warnings.catch_warnings(action="ignore"):  # training is cut short on purpose
+        sparse.fit(matrices[:200], labels[:200])
+    return {
+        "strings": tokens / seconds(lambda: labeler.predict(strings)),
+        "rows": tokens / seconds(lambda: sparse.predict(matrices)),
+        "file": tokens / seconds(lambda: tagger.predict(without_last(read_columns(test_path)))),
+    }
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Least wall time of several runs."""
+    times = []
+    for _ in range(REPEATS):
+        begun = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def peak() -> float:
+    """Peak memory of this process in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main(task: str, *paths: str) -> dict:
+    if task == "warm":
+        command(["warm-up"])
+        return {}
+    if task in ("sparse", "dense"):
+        return train(task, *paths)
+    return {"memory": memory, "tag": tag}[task](*paths)
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*sys.argv[1:])))
