@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from naive_model import Example, NaiveModel, check_answers
 
-from structlearn.common.errors import ArgumentError
+from structlearn.common.errors import ArgumentError, TooWideError
 from structlearn.estimators.grid import GridLabeler
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -114,6 +114,17 @@ def test_large_grid_by_belief_propagation():
     alone = fitted(X, [truth] * 3, edges="none", **options).score(X, [truth] * 3)
     linked = fitted(X, [truth] * 3, edges="potts", **options).score(X, [truth] * 3)
     assert linked > max(alone, 0.9)
+
+
+def test_hidden_layer_that_is_too_wide_to_be_exact():
+    rng = np.random.default_rng(1)
+    truth = (np.indices((7, 8)).sum(axis=0) > 6).astype(int)
+    X = [truth + rng.normal(0, 0.5, truth.shape) for _ in range(2)]
+    labeler = fitted(X, [truth] * 2, loss="marginal", hidden="layer", max_iter=20, tol=1e-4)
+    assert labeler.score(X, [truth] * 2) > 0.8
+    assert {p.shape for p in labeler.predict_hidden(X)} == {(7, 8)}
+    with pytest.raises(TooWideError):
+        fitted(X, [truth] * 2, loss="marginal", hidden="layer", inference="exact")
 
 
 @pytest.mark.parametrize(

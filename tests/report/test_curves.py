@@ -88,6 +88,13 @@ def test_values_against_time(two):
     assert ax.get_yscale() == "linear"
 
 
+def test_lines_in_the_same_axes_look_different(two):
+    ax = new_figure().subplots()
+    for name, one in two.items():
+        HistoryDisplay({name: one}).plot(ax)
+    assert len({(line.get_color(), line.get_linestyle()) for line in ax.get_lines()}) == 2
+
+
 def test_what_else_a_history_knows(two):
     display = HistoryDisplay(two).plot(new_figure().subplots(), show="gap", against="iteration")
     assert lines(display) == [[[2, 3], [3, 0.5]], [[1, 1]]]  # 0 has no place on this axis

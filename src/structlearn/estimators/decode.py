@@ -135,8 +135,11 @@ def _run(problem: Problem, query: str, options: Options, method: str) -> Result:
     if query == "marginal_map" and not problem.hidden.any():
         query = "map"
     chosen = pick(problem, query, METHODS[method], options)
-    if method == "auto" and chosen.name == "junction_tree" and not _narrow(problem, options):
-        chosen = pick(problem, query, "bp" if query == "marginals" else "portfolio", options)
+    narrow = chosen.name != "junction_tree" or _narrow(problem, options)
+    if method == "auto" and (chosen.name == "portfolio" or not narrow):
+        # What training does where exact inference is slow; ascents to better labels pay only
+        # where these are cheap to value.
+        chosen = pick(problem, query, "portfolio" if query == "map" else "bp", options)
     return chosen.run(problem, query, options)
 
 

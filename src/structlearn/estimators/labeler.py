@@ -14,6 +14,7 @@ from structlearn.common.errors import ArgumentError
 from structlearn.data.labels import LabelCoder
 from structlearn.estimators.base import StructuredEstimator
 from structlearn.estimators.choices import HIDDEN
+from structlearn.estimators.nodes import as_array
 from structlearn.estimators.plan import Batch, Coder
 from structlearn.estimators.shape import Shape
 from structlearn.estimators.weights import sample_weights
@@ -34,15 +35,14 @@ class Labeler(StructuredEstimator):
             checks.one_of("hidden", self.hidden, HIDDEN)
 
     def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
-        check_forms(Y, shape)
-        coder = LabelCoder().fit(Y if classes is None else [classes])
+        given = checked(Y, shape)
+        coder = LabelCoder().fit(given if classes is None else [classes])
         if not len(coder.names):
             raise ArgumentError("Y has no known label at all; at least one is needed")
         return coder
 
     def _numbers(self, coder: Coder, Y: Any, shape: Shape) -> Ints:
-        check_forms(Y, shape)
-        return coder.transform(Y)
+        return coder.transform(checked(Y, shape))
 
     # ---- fitting -------------------------------------------------------------------------
 
@@ -131,9 +131,8 @@ class Labeler(StructuredEstimator):
         """
         batch, tables = self._read(X)
         found = self._best(batch, tables)[batch.layers.outputs]
-        check_forms(Y, batch.shape)
         weights = sample_weights(sample_weight, batch.shape.n_examples)
-        true = numbered(Y, self.plan_.classes)
+        true = numbered(checked(Y, batch.shape), self.plan_.classes)
         counts = np.repeat(weights, batch.shape.sizes) * ((true != -1) & (found >= 0))
         return float(counts @ (true == found) / counts.sum()) if counts.any() else float("nan")
 
@@ -166,21 +165,22 @@ def numbered(Y: Any, classes: Any) -> Ints:
     return table[coder.transform(Y)]
 
 
-def check_forms(Y: Any, shape: Shape) -> None:
-    """Refuse labels that are not as many, example by example, as there are nodes."""
+def checked(Y: Any, shape: Shape) -> Any:
+    """Return labels one example after the other, which must be as many as there are nodes."""
     n = len(Y) if hasattr(Y, "__len__") else 0
     if n != shape.n_examples:
         raise ArgumentError(
             f"X has {shape.n_examples} examples and Y has {n}; every example needs its labels"
         )
-    forms = shape.forms or [(size,) for size in shape.sizes.tolist()]
-    for i, (labels, form) in enumerate(zip(Y, forms, strict=True)):
-        given = np.shape(labels) if len(form) > 1 else (_count(labels, i),)
-        if given != form:
+    flat = shape.forms is None
+    given = [_count(y, i) for i, y in enumerate(Y)] if flat else [as_array(y).shape for y in Y]
+    for i, (mine, form) in enumerate(zip(given, shape.forms or shape.sizes.tolist(), strict=True)):
+        if mine != form:
             raise ArgumentError(
-                f"example {i} has labels of shape {given}, but {form} is needed: one label for "
+                f"example {i} has labels of shape {mine}, but {form} is needed: one label for "
                 f"every node, -1 or None where it is not known"
             )
+    return Y if flat else [np.asarray(y).ravel() for y in Y]
 
 
 def _count(labels: Any, i: int) -> int:

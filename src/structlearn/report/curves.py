@@ -14,7 +14,7 @@ from structlearn.graph.build import FactorGraph
 from structlearn.inference.base import QUERIES, Problem
 from structlearn.inference.messenger import SCHEDULES, Messenger
 from structlearn.objective.dominance import Dominance
-from structlearn.report.pictures import PALETTE, line_styles, new_figure
+from structlearn.report.pictures import new_figure, styled
 from structlearn.solve.history import History
 
 _SHOWN = {
@@ -61,10 +61,10 @@ class ConvergenceDisplay:
         """Draw, one line for each trace."""
         self.ax_ = new_figure().subplots() if ax is None else ax
         self.figure_ = self.ax_.figure
-        for (name, trace), (colour, style) in zip(self.traces.items(), line_styles(), strict=False):
+        for name, trace, style in styled(self.traces, self.ax_):
             shown = np.where(trace > 0, trace, np.nan)  # zero has no place on this axis
             steps = np.arange(1, len(trace) + 1)
-            self.ax_.plot(steps, shown, style, color=colour, label=name, linewidth=1.8)
+            self.ax_.plot(steps, shown, label=name, **style)
         if self.tol:
             self.ax_.axhline(self.tol, color="0.5", linewidth=1, label=f"at rest ({self.tol:g})")
         self.ax_.set(yscale="log", xlabel="sweep", ylabel="largest change", title=title or "")
@@ -137,8 +137,8 @@ class HistoryDisplay:
         lines = {name: self._line(name, show, against) for name in self.histories}
         self.ax_ = new_figure().subplots() if ax is None else ax
         self.figure_ = self.ax_.figure
-        for (name, line), (colour, style) in zip(lines.items(), line_styles(), strict=False):
-            self.ax_.plot(*line, style, color=colour, label=name, linewidth=1.8)
+        for name, line, style in styled(lines, self.ax_):
+            self.ax_.plot(*line, label=name, **style)
         self.ax_.set(xlabel=against, ylabel=_SHOWN[show], title=title or "")
         if show != "value":
             self.ax_.set_yscale("log")
@@ -197,10 +197,10 @@ class DominanceDisplay:
         self.ax_ = new_figure().subplots() if ax is None else ax
         self.figure_ = self.ax_.figure
         rows = {"likeliest labelling": self.dominance.best, "true labelling": self.dominance.true}
-        for (name, given), (colour, style) in zip(rows.items(), line_styles(), strict=False):
+        for name, given, style in styled(rows, self.ax_):
             shown = np.sort(given[~np.isnan(given)])
-            self.ax_.plot(np.arange(1, len(shown) + 1), shown, style, color=colour, label=name)
-        self.ax_.axhline(0.5, color=PALETTE[-1], linewidth=1, linestyle=":")
+            self.ax_.plot(np.arange(1, len(shown) + 1), shown, label=name, **style)
+        self.ax_.axhline(0.5, color="0.5", linewidth=1)
         words = f"{self.dominance.count} of {len(self.dominance.best)} without a dominant labelling"
         self.ax_.set(xlabel="examples", ylabel="probability", ylim=(0, 1), title=title or words)
         self.ax_.legend(frameon=False)

@@ -7,14 +7,16 @@ without pyplot, so nothing opens a window and nothing must be closed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import cycle
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle, islice
+from typing import Any, TypeVar
 
 import numpy as np
 
 from structlearn.common.checks import Ints
 from structlearn.common.errors import ArgumentError
+
+T = TypeVar("T")
 
 #: Okabe and Ito's colours, which people who see few colours can tell apart.
 PALETTE = (
@@ -49,9 +51,15 @@ def state_colours(n_states: int, colours: str | Sequence[Any] | None = None) -> 
     return list(colours[:n_states])
 
 
-def line_styles() -> Iterator[tuple[str, str]]:
-    """Colours and dashes for one line after the other, which can be told apart without colours."""
-    return cycle(zip(PALETTE, ("-", "--", "-.", ":") * 2, strict=True))
+def styled(lines: Mapping[str, T], ax: Any) -> Iterator[tuple[str, T, dict[str, Any]]]:
+    """Names, lines and how to draw each, other than those that are in the axes already.
+
+    They can be told apart without colours too.
+    """
+    looks = cycle(zip(PALETTE, ("-", "--", "-.", ":") * 2, strict=True))
+    new = islice(looks, len(ax.get_lines()), None)
+    for (name, line), (colour, dashes) in zip(lines.items(), new, strict=False):
+        yield name, line, {"color": colour, "linestyle": dashes, "linewidth": 1.8}
 
 
 def state_titles(names: Sequence[Any] | None, n_states: int) -> list[str]:

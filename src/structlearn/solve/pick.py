@@ -113,11 +113,14 @@ def _stochastic(name: str, objective: Objective) -> Solver:
 def _suited(objective: Objective, driver: str) -> Solver:
     """Return what is quickest for the objective.
 
-    Smooth losses have gradients that are worth a memory, the hinge on sequences a dual with exact
-    steps; all else takes subgradient steps of adaptive length.
+    Smooth losses have gradients that are worth a memory, one for each of many sequences where that
+    pays; the hinge on sequences has a dual with exact steps; all else takes subgradient steps of
+    adaptive length.
     """
     smooth = bool(getattr(objective, "smooth", False)) and driver != "paired"
     if smooth:
+        if driver == "subgradient" and Sdca().suits(objective):
+            return Sdca()
         return Lbfgs() if objective.penalty.smooth else Owlqn()
     if driver != "subgradient":
         return SOLVERS["adagrad"]()

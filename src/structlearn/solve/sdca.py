@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from structlearn.common import checks
-from structlearn.common.checks import Floats
-from structlearn.kernels.sdca import ascend
+from structlearn.common.checks import Floats, Ints
+from structlearn.graph.wiring import offsets
+from structlearn.kernels.sdca import Layout, Primal, ascend
+from structlearn.kernels.sequence import Data
 from structlearn.model.features import Sparse
+from structlearn.model.term import Pairs
 from structlearn.objective.base import Objective
 from structlearn.objective.objective import StructuredObjective
 from structlearn.solve import sequences
@@ -19,6 +23,7 @@ from structlearn.solve.sequences import Flat
 
 _PATIENCE = 3  # looks at the objective without gain after which steps become shorter
 _MANY = 20_000  # weights below which any solver is quick
+_SHARE = 3  # a feature with one of so many states has a row of weights
 _SLOW = 0.02  # steps below which a pass gains less than one of a quasi-Newton method
 
 
@@ -37,7 +42,8 @@ class Sdca:
     .. math:: \gamma_i = \frac{1}{1 + \tfrac{1}{2} b_i x_i^2 / \epsilon}
 
     comes from the curvature of the loss, :math:`x_i^2` being the largest squared length that the
-    features of a position have. It is halved when the objective no longer falls.
+    features of a position have, its transition included. Where the objective no longer falls, that
+    was too much, and shares are halved.
 
     Memory: one number of single precision for every state of every position, and for every pair
     of states of every sequence.
@@ -72,7 +78,9 @@ class Sdca:
         return ""
 
     def suits(self, objective: Objective) -> bool:
-        """Tell whether an objective that is not refused is solved most quickly so."""
+        """Tell whether this is the quickest way: text, and losses that weigh little enough."""
+        if self.refuses(objective):
+            return False
         assert isinstance(objective, StructuredObjective)
         sparse = isinstance(objective.examples.inputs[0][0], Sparse)
         if not sparse or objective.n_weights < _MANY:
@@ -114,23 +122,22 @@ class Sdca:
 
 def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None:
     """Take one step for every sequence, in a new order."""
-    flat, weights = sequences.flatten(objective), state["weights"]
-    inner, table = flat.spread(weights), flat.table(weights)
+    flat, plan, weights = sequences.flatten(objective), _lay_out(objective), state["weights"]
+    primal = plan.spread(flat, weights)
     ascend(
         stream(state, state["iteration"]).permutation(objective.n_examples),
         flat.data,
+        plan.layout,
         sequences.make_parts(objective),
         flat.by,
         shares,
-        inner,
-        table,
+        primal,
         state["nodes"],
         state["steps"],
         sequences.make_errors(flat),
         sequences.make_slate(flat),
     )
-    flat.gather(weights, inner)
-    flat.set_table(weights, table)
+    plan.gather(flat, primal, weights)
 
 
 def _adapt(state: State, value: float) -> None:
@@ -153,9 +160,89 @@ def _shares(objective: StructuredObjective, curvature: float) -> Floats:
 def _squares(flat: Flat) -> Floats:
     """Return the largest squared length of the features of a position in every sequence."""
     data = flat.data
+    squares = np.diff(data.rows).astype(np.float64)
     if len(data.values):
-        sums = np.append(0.0, np.cumsum(data.values**2))[data.rows]
-        squares = np.diff(sums)
-    else:
-        squares = np.diff(data.rows).astype(np.float64)
-    return np.maximum.reduceat(squares, data.offsets[:-1])
+        squares = np.diff(np.append(0.0, np.cumsum(data.values**2))[data.rows])
+    return np.maximum.reduceat(squares, data.offsets[:-1]) + float(data.learnt.any())
+
+
+# ---- how features are read ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """A layout of the features, and where in its rows of weights some of the weights lie."""
+
+    layout: Layout
+    n_weights: int
+    which: Ints
+    places: Ints
+
+    def spread(self, flat: Flat, weights: Floats) -> Primal:
+        """Return the weights by rows; views where all features have one."""
+        singles, table = weights[: self.n_weights], flat.table(weights)
+        if not self.layout.kept.size:
+            return Primal(singles.reshape(-1, flat.states), singles[:0], table)
+        wide = np.zeros(self.layout.kept.shape)
+        wide.flat[self.places] = singles[self.which]
+        return Primal(wide, singles, table)
+
+    def gather(self, flat: Flat, primal: Primal, weights: Floats) -> None:
+        """Write back what is not a view."""
+        weights[self.which] = primal.wide.flat[self.places]
+        flat.set_table(weights, primal.table)
+
+
+_KNOWN: WeakKeyDictionary[StructuredObjective, _Plan] = WeakKeyDictionary()
+
+
+def _lay_out(objective: StructuredObjective) -> _Plan:
+    """Return how the features of an objective are read; made once."""
+    if objective not in _KNOWN:
+        data, term = sequences.flatten(objective).data, objective.model.groups[0][0]
+        layout, *places = _split(data, term) if isinstance(term, Pairs) else _whole(data)
+        for array in layout:  # one type, whichever of the two it is: kernels compile once
+            array.flags.writeable = False
+        _KNOWN[objective] = _Plan(layout, term.n_weights, *places)
+    return _KNOWN[objective]
+
+
+def _whole(data: Data) -> tuple[Layout, Ints, Ints]:
+    """Every feature has a row of weights."""
+    rows, none, index = np.zeros(len(data.rows), np.int64), np.empty(0), np.empty(0, np.int32)
+    single = np.zeros((0, len(data.bars))), rows, index, index, none
+    places = np.empty(0, np.int64)
+    return Layout(data.rows, data.columns, data.values, *single), places, places
+
+
+def _split(data: Data, term: Pairs) -> tuple[Layout, Ints, Ints]:
+    """Only features with many states have one."""
+    counts, states = np.diff(term.offsets), len(data.bars)
+    wide = _SHARE * counts >= states
+    numbers = np.cumsum(wide) - 1
+    which = np.flatnonzero(np.repeat(wide, counts))
+    places = np.repeat(numbers, counts)[which] * states + term.states[which]
+    kept = np.zeros((max(int(wide.sum()), 1), states))
+    kept.flat[places] = 1.0
+
+    inside = wide[data.columns]
+    columns, (rows, single_rows) = data.columns[~inside], (
+        np.append(0, np.cumsum(chosen))[data.rows] for chosen in (inside, ~inside)
+    )
+    times = counts[columns]
+    borders = offsets(times)
+    singles = np.arange(borders[-1]) + np.repeat(term.offsets[columns] - borders[:-1], times)
+    values = data.values, data.values
+    if len(data.values):
+        values = data.values[inside], np.repeat(data.values[~inside], times)
+    layout = Layout(
+        rows,
+        numbers[data.columns[inside]].astype(np.int32),
+        values[0],
+        kept,
+        borders[single_rows],
+        singles.astype(np.int32),
+        term.states[singles],
+        values[1],
+    )
+    return layout, which, places

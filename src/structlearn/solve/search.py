@@ -60,6 +60,8 @@ def wolfe(objective: Objective, start: Point, direction: Floats, first: float) -
             low, best = mark, point
         else:
             return point
+        if high is not None and high.length <= low.length:
+            break  # values that are only nearly those of a function left no room between
         length = _farther(origin, low) if high is None else _between(low, high)
     return best
 

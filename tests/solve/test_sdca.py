@@ -1,0 +1,186 @@
+"""Dual coordinate ascent: the optima of others, the invariant, and how it gets there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from chains import KINDS, chains
+
+from structlearn.common.errors import ArgumentError
+from structlearn.solve import sdca as module
+from structlearn.solve.checkpoint import Checkpoint
+from structlearn.solve.lbfgs import Lbfgs
+from structlearn.solve.loop import run
+from structlearn.solve.pick import choose
+from structlearn.solve.sdca import Sdca
+
+LOSSES = {
+    "log": {"loss": "log"},
+    "eps": {"loss": "eps", "eps_y": 0.3, "eps_h": 0.3},
+    "hybrid": {"loss": "hybrid", "alpha": 0.4, "eps_y": 0.5, "eps_h": 0.5},
+}
+
+
+def solve(objective, solver=None, weights=None, **options):
+    start = np.zeros(objective.n_weights) if weights is None else weights
+    options = {"tol": 1e-13, "max_iter": 3000, "rng": np.random.default_rng(0)} | options
+    return run(solver or Sdca(), objective, start, **options)
+
+
+def begin(objective, solver, weights=None):
+    start = np.zeros(objective.n_weights) if weights is None else weights.copy()
+    return solver.start(objective, start, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_optimum_is_that_of_a_quasi_newton_method(kind, loss):
+    objective = chains(**KINDS[kind] | LOSSES[loss])
+    expected = solve(objective, Lbfgs(), tol=1e-14)
+    fit = solve(objective)
+    assert fit.converged
+    assert fit.value == objective.value(fit.weights)
+    assert fit.value == pytest.approx(expected.value, rel=1e-8)
+    slope = objective.value_slope(fit.weights)[1]
+    assert np.abs(slope).max() < 1e-3
+    np.testing.assert_allclose(fit.weights, expected.weights, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_what_the_memory_makes_of_them(kind):
+    """Also to double precision, although the memory has not: rounding is booked too."""
+    objective, solver = chains(1, **KINDS[kind] | LOSSES["log"]), Sdca()
+    first = 0.1 * np.random.default_rng(1).normal(size=objective.n_weights)
+    state = begin(objective, solver, first)
+    for _ in range(12):
+        solver.step(objective, state)
+    examples = objective.examples
+    by = objective.C * examples.weights
+    nodes = np.repeat(by, np.diff(examples.structure.offsets))[:, None] * state["nodes"]
+    tables = (nodes,)
+    if len(objective.model.groups) > 1:
+        steps = by[:, None] * state["steps"].reshape(len(by), -1)
+        tables += (steps.sum(axis=0, keepdims=True),)
+    expected = state["fading"] - objective.model.pull(tables, examples.inputs)
+    np.testing.assert_allclose(state["weights"], expected, atol=1e-13)
+    assert (np.abs(state["fading"]) < np.abs(first)).all()
+
+
+def test_the_distance_to_the_optimum_shrinks_by_a_constant_factor():
+    objective, solver = chains(2, n=40, C=0.2, loss="log"), Sdca(evaluate=1)
+    least = solve(objective, Lbfgs(), tol=1e-15).value
+    fit = solve(objective, solver, tol=None, max_iter=60)
+    above = fit.history.value - least
+    assert above[19] < 0.1 * above[9]
+    assert above[39] < 1e-2 * above[19]
+    assert above[59] < 1e-9 * least
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_examples_of_weight_0_do_not_count(loss):
+    objective = chains(3, weighted=True, **LOSSES[loss])
+    some = objective.take(np.arange(objective.n_examples - 1))
+    assert objective.examples.weights[-1] == 0.0
+    whole, part = solve(objective), solve(some)
+    np.testing.assert_allclose(whole.weights, part.weights, atol=1e-4)
+
+
+@pytest.mark.parametrize("edges", ["table", "none"])
+def test_scores_may_differ_so_much_that_exponentials_vanish(edges):
+    """Wide potentials and bars: scaled sums would lose the only path that is left."""
+    objective = chains(4, loss="log", C=30.0, bars=edges == "table", edges=edges)
+    (x,), *rest = objective.examples.inputs
+    examples = replace(objective.examples, inputs=((300.0 * x,), *rest))
+    objective = replace(objective, examples=examples)
+    state, solver = begin(objective, Sdca(evaluate=1)), Sdca(evaluate=1)
+    values = [solver.step(objective, state).value for _ in range(30)]
+    widest = max(np.ptp(rows, axis=1).max() for rows in objective.tables(state["weights"])[:1])
+    assert widest > 1000.0
+    assert np.isfinite(values).all()
+    assert min(values) < 0.5 * values[0]
+    assert np.abs(state["nodes"]).max() <= 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_start_leads_to_the_same_optimum(seed):
+    objective = chains(5, loss="log")
+    start = np.random.default_rng(seed).normal(size=objective.n_weights)
+    expected = solve(objective)
+    np.testing.assert_allclose(solve(objective, weights=start).weights, expected.weights, atol=1e-4)
+
+
+def test_a_start_at_the_optimum_stays_near():
+    objective = chains(6, loss="log")
+    least = solve(objective, Lbfgs(), tol=1e-14)
+    state, solver = begin(objective, Sdca(evaluate=1), least.weights), Sdca(evaluate=1)
+    first = solver.step(objective, state).value
+    assert first < objective.value(np.zeros(objective.n_weights))
+    assert first < 1.05 * least.value
+
+
+def test_steps_that_are_too_long_become_shorter():
+    objective, solver = chains(7, n=30, longest=30, C=3.0, loss="log"), Sdca(evaluate=1)
+    least = solve(objective, Lbfgs(), tol=1e-14).value
+    state = begin(objective, solver)
+    state["curvature"] = 1e-3
+    values = [solver.step(objective, state).value for _ in range(20)]
+    assert state["curvature"] > 1e-3
+    assert values[-1] > 1.01 * least
+    for _ in range(600):
+        value = solver.step(objective, state).value
+    assert value == pytest.approx(least, rel=1e-6)
+
+
+def test_transitions_alone_on_long_sequences():
+    objective = chains(8, n=10, longest=200, loss="log")
+    (x,), edges = objective.examples.inputs
+    examples = replace(objective.examples, inputs=((0.0 * x,), edges))
+    objective = replace(objective, examples=examples)
+    expected = solve(objective, Lbfgs(), tol=1e-14)
+    assert solve(objective).value == pytest.approx(expected.value, rel=1e-8)
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
+    objective, solver = chains(9, loss="log", **KINDS["pairs"]), Sdca()
+    whole = solve(objective, solver, tol=None, max_iter=12)
+    for limit in (7, 12):
+        saved = Checkpoint(tmp_path / "run", iterations=1)
+        part = solve(objective, solver, tol=None, max_iter=limit, checkpoint=saved)
+    np.testing.assert_array_equal(part.weights, whole.weights)
+
+
+def test_it_evaluates_now_and_then():
+    fit = solve(chains(loss="log"), Sdca(evaluate=4), tol=None, max_iter=9)
+    assert np.flatnonzero(np.isfinite(fit.history.value)).tolist() == [3, 7]
+    with pytest.raises(ArgumentError, match="evaluate=0"):
+        Sdca(evaluate=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"loss": "hinge"}, "smooth loss"),
+        ({"loss": "hybrid"}, "smooth loss"),
+        ({"loss": "log", "l1_ratio": 0.5}, "squares alone"),
+    ],
+)
+def test_refusals(options, words):
+    with pytest.raises(ArgumentError, match=words):
+        solve(chains(**options))
+
+
+def test_auto_takes_it_for_text(monkeypatch):
+    monkeypatch.setattr(module, "_MANY", 10)
+    words = chains(loss="log", features="pairs", edges="seen")
+    assert isinstance(choose("auto", "subgradient", words), Sdca)
+    assert isinstance(choose("auto", "cccp", words).inner, Lbfgs)
+    for others in (
+        chains(loss="log"),  # no sparse features
+        chains(loss="log", features="pairs", C=1e4),  # slow
+    ):
+        assert isinstance(choose("auto", "subgradient", others), Lbfgs)
+    monkeypatch.setattr(module, "_MANY", 10**6)
+    assert isinstance(choose("auto", "subgradient", words), Lbfgs)
+    assert choose("sdca", "subgradient", words) == Sdca()
