@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 #: Spelled out here because asking the library would import all of it just to print the help.
 LOSSES = ("log", "hinge", "latent-hinge", "marginal", "eps", "hybrid", "perceptron")
 COSTS = ("hamming", "hamming-mean")
-SOLVERS = ("auto", "lbfgs", "owlqn", "descent", "frank-wolfe", "adagrad", "pegasos")
+SOLVERS = (
+    "auto", "lbfgs", "owlqn", "descent", "frank-wolfe", "sdca", "sgd", "adagrad", "pegasos",
+)  # fmt: skip
 DRIVERS = ("subgradient", "cccp", "paired")
 SPACES = ("sparse", "dense")
 HIDDEN = ("node", "layer")

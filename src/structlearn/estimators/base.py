@@ -112,7 +112,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         )
         self.plan_, self.weights_, self.history_ = plan, fit.weights, fit.history
         self.status_, self.n_iter_, self.converged_ = fit.status, fit.n_iter, fit.converged
-        self.n_seen_ = examples.n_examples
+        self.n_seen_, self.value_ = examples.n_examples, fit.value
         self.state_: State | None = None
         if fit.ended == "limit" and not fit.converged:
             warnings.warn(fit.status, ConvergenceWarning, stacklevel=3)
@@ -140,6 +140,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_seen_, self.n_iter_ = seen, (0 if first else self.n_iter_) + 1
         self.history_.add(self.n_iter_, 0.0, report)
         self.status_, self.converged_ = f"{seen} examples seen so far", False
+        self.value_ = report.value
         return self
 
     def _check(self) -> Loss:
@@ -172,6 +173,12 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
             )
         shape = plan.reader.read(X)
         return plan, plan.lay_out(shape, self._numbers(plan.coder, Y, shape))
+
+    def objective(self, X: Any, Y: Any, sample_weight: Any = None) -> StructuredObjective:
+        """Return the objective that `fit` would minimise: a function of the weights."""
+        plan, batch = self._learn(X, Y)
+        examples = self._weighted(plan, batch.examples, sample_weight)
+        return self._objective(plan, examples, self._check(), float(self.C))
 
     def _objective(
         self, plan: Plan, examples: Examples, loss: Loss, C: float

@@ -82,6 +82,8 @@ transitions_
     Weights of edges by what they join, where there are edges.
 n_features_in_
     Number of features, without the intercept.
+value_
+    The objective at the weights.
 history_
     Objective, gap and slope, iteration by iteration.
 n_iter_

@@ -119,6 +119,11 @@ class Record:
     notes: tuple[str, ...] = ()
     pictures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
+    def lines(self) -> list[str]:
+        """Return everything but the pictures as text."""
+        tables = [line for table in self.tables for line in ("", *table.lines())]
+        return [self.heading, *tables, "", *self.notes]
+
     def plain(self) -> dict[str, Any]:
         """Return everything but the pictures as what JSON can say."""
         tables = [

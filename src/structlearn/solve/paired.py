@@ -57,18 +57,18 @@ class Paired:
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Make the worlds and start the inner solver on them."""
         self._views.clear()
-        view = self._view(objective)
+        view = self.view(objective)
         return self.inner.start(view, weights, rng) | messages_of(view)
 
     def step(self, objective: Objective, state: State) -> Report:
         """Take one step of the inner solver, messages going on from where they stood."""
-        view = self._view(objective)
+        view = self.view(objective)
         recall(view, state)
         report = self.inner.step(view, state)
         state |= messages_of(view)
         return report._replace(exact=False)
 
-    def _view(self, objective: Objective) -> Any:
+    def view(self, objective: Objective) -> Any:
         """Return the objective with its lasting worlds, made once; only messages change in it."""
         known = self._views.get(id(objective))
         if known is None or known[0] is not objective:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 from weakref import WeakKeyDictionary
@@ -21,6 +22,7 @@ from structlearn.solve import sequences
 from structlearn.solve.base import Report, State, draw_seed, stream
 from structlearn.solve.sequences import Flat
 
+_ROUNDING = 1e-12  # by how much values may differ that should agree, relatively
 _PATIENCE = 3  # looks at the objective without gain after which steps become shorter
 _MANY = 20_000  # weights below which any solver is quick
 _SHARE = 3  # a feature with one of so many states has a row of weights
@@ -99,7 +101,7 @@ class Sdca:
             "nodes": np.zeros((len(flat.data.labels), K), np.float32),
             "steps": np.zeros((learnt, K, K), np.float32),
             "curvature": 1.0,
-            "lowest": np.inf,
+            "lowest": math.inf,
             "looks": 0,
         }
 
@@ -116,8 +118,9 @@ class Sdca:
         if state["iteration"] % self.evaluate:
             return Report()
         value = objective.value(state["weights"])
+        rose = value > state["lowest"] + _ROUNDING * abs(state["lowest"])
         _adapt(state, value)
-        return Report(value)
+        return Report(value, gap=math.inf if rose else math.nan)  # no gain, but not the end either
 
 
 def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None:
@@ -221,28 +224,27 @@ def _split(data: Data, term: Pairs) -> tuple[Layout, Ints, Ints]:
     wide = _SHARE * counts >= states
     numbers = np.cumsum(wide) - 1
     which = np.flatnonzero(np.repeat(wide, counts))
-    places = np.repeat(numbers, counts)[which] * states + term.states[which]
+    places = (np.repeat(numbers, counts)[which] * states + term.states[which]).astype(np.int64)
     kept = np.zeros((max(int(wide.sum()), 1), states))
     kept.flat[places] = 1.0
 
     inside = wide[data.columns]
-    columns, (rows, single_rows) = data.columns[~inside], (
-        np.append(0, np.cumsum(chosen))[data.rows] for chosen in (inside, ~inside)
-    )
+    rows, others = (np.append(0, np.cumsum(x))[data.rows] for x in (inside, ~inside))
+    columns = data.columns[~inside]
     times = counts[columns]
     borders = offsets(times)
     singles = np.arange(borders[-1]) + np.repeat(term.offsets[columns] - borders[:-1], times)
-    values = data.values, data.values
-    if len(data.values):
-        values = data.values[inside], np.repeat(data.values[~inside], times)
+    values = single_values = data.values
+    if len(values):
+        values, single_values = values[inside], np.repeat(values[~inside], times)
     layout = Layout(
-        rows,
-        numbers[data.columns[inside]].astype(np.int32),
-        values[0],
-        kept,
-        borders[single_rows],
-        singles.astype(np.int32),
-        term.states[singles],
-        values[1],
+        rows=rows,
+        columns=numbers[data.columns[inside]].astype(np.int32),
+        values=values,
+        kept=kept,
+        single_rows=borders[others],
+        singles=singles.astype(np.int32),
+        single_states=term.states[singles],
+        single_values=single_values,
     )
     return layout, which, places

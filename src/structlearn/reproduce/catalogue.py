@@ -1,0 +1,19 @@
+"""All experiments by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from structlearn.reproduce import chunking, hybrid, paired, segmentation, simulated
+from structlearn.reproduce.base import Record, Settings
+
+#: What runs an experiment, in the order in which they are listed.
+EXPERIMENTS: dict[str, Callable[[Settings], Record]] = {
+    "chain": simulated.chain,
+    "grid": simulated.grid,
+    "uncertainty": simulated.uncertainty,
+    "segmentation": segmentation.run,
+    "paired": paired.run,
+    "hybrid": hybrid.run,
+    "chunking": chunking.run,
+}
