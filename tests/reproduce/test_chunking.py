@@ -60,8 +60,9 @@ def test_a_split_uses_every_sentence_once(sentences):
     split = Split.drawn(columns_of(sentences), np.random.default_rng(1))
     assert [len(part.offsets) - 1 for part in split] == [10, 20, 20]
     parts = [sentences_of(part) for part in split]
-    assert sorted(sum(parts, [])) == sorted(sentences)
-    assert sum(parts, []) != sentences
+    all_of_them = [sentence for part in parts for sentence in part]
+    assert sorted(all_of_them) == sorted(sentences)
+    assert all_of_them != sentences
     portion = split.portion(0.3)
     assert sentences_of(portion.train) == parts[0][:3]
     assert portion.test is split.test
@@ -81,7 +82,7 @@ def test_every_learner_learns(sentences, loss, cost):
 def test_sentences_with_many_labels_that_are_as_likely_have_no_dominant_labelling():
     vague = [[("red", tag)] for tag in "BIO"] * 10
     clear = [[("the", "B"), ("cat", "I")]] * 20
-    found = sureness(columns_of(vague + clear), columns_of(clear[:3] + [[("red", "Z")]]))
+    found = sureness(columns_of(vague + clear), columns_of([*clear[:3], [("red", "Z")]]))
     assert found["train"].dominant.tolist() == [False] * 30 + [True] * 20
     assert found["train"].best[:30] == pytest.approx(np.full(30, 1 / 3), abs=0.05)
     assert found["test"].count == 1

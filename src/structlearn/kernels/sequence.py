@@ -147,12 +147,6 @@ def pull(data, first, n, by, nodes, out):
 def pull_node(data, t, s, by, out, K):
     """Add `by` times the features of one node to `out`; return what that adds to its square."""
     ones, total = data.values.size == 0, 0.0
-    if data.pair_offsets.size == 0:
-        for e in range(data.rows[t], data.rows[t + 1]):
-            k, x = data.columns[e] * K + s, by if ones else by * data.values[e]
-            total += x * (2.0 * out[k] + x)
-            out[k] += x
-        return total
     for e in range(data.rows[t], data.rows[t + 1]):
         k = find(data, data.columns[e], s, K)
         if k >= 0:

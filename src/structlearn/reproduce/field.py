@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.data.rows import Rows
-from structlearn.data.synthetic import HiddenField, Spread
+from structlearn.data.synthetic import CALIBRATED, HiddenField, Spread, chessboard, grid_edges
 from structlearn.graph.batch import Graphs, assemble
 from structlearn.graph.wiring import HIDDEN, OUTPUT
 from structlearn.model.features import Sparse, by_position
@@ -18,7 +18,7 @@ from structlearn.model.term import Linear
 from structlearn.objective.examples import Examples
 from structlearn.objective.graph_world import Effort
 from structlearn.objective.objective import StructuredObjective
-from structlearn.reproduce.trio import H, L, Learner, M, objective, predict
+from structlearn.reproduce.trio import L, Learner, M, objective, predict
 from structlearn.solve.base import Solver
 from structlearn.solve.cccp import Cccp
 from structlearn.solve.loop import Fit, run
@@ -26,6 +26,7 @@ from structlearn.solve.stochastic import Stochastic
 
 _START = 0.1  # standard deviation of the first weights: at 0 hidden states would stay alike
 _STEP = 0.02
+_EXACT = Effort(method="exact", n_jobs=1)
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Setup:
     states: int = 4
     n_train: int = 20
     n_test: int = 100
-    effort: Effort = Effort(method="exact", n_jobs=1)
+    effort: Effort = _EXACT
 
 
 CHAIN = Setup(20, 1)
@@ -57,7 +58,7 @@ class Trial:
     start: Floats
 
     @classmethod
-    def draw(cls, setup: Setup, seed: list[int], spread: Spread = Spread()) -> Trial:
+    def draw(cls, setup: Setup, seed: list[int], spread: Spread = CALIBRATED) -> Trial:
         """Draw everything; with another spread the same seed gives the same random numbers."""
         weights, data, start = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(3))
         field = HiddenField.draw(
@@ -144,8 +145,6 @@ def make_examples(field: HiddenField, inputs: Ints, cells: Ints) -> Examples:
 @lru_cache(maxsize=8)
 def make_graphs(shape: tuple[int, int], states: int, n_examples: int) -> Graphs:
     """The same grid for every example; made once, so that elimination is planned once."""
-    from structlearn.data.synthetic import chessboard, grid_edges
-
     hidden, edges = chessboard(*shape), grid_edges(*shape)
     n = len(hidden)
     first = n * np.arange(n_examples + 1)

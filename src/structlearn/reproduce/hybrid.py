@@ -34,6 +34,8 @@ from structlearn.solve.loop import run as minimise
 
 LOSSES = ("hinge", "log", "hybrid")
 ALPHAS = (0.1, 0.5, 0.9)
+#: Weights of the penalty against the mean loss of m examples: C is 1 / (penalty * m).
+PENALTIES = (10.0, 1.0, 0.1, 0.01)
 
 _BEST = 0.46  # probability of the best label in figure 1
 _FIRM = 100.0  # C at which the penalty no longer matters there
@@ -43,7 +45,6 @@ _CLASSES, _WIDTH, _CONSTANT = 5, 100, 10.0
 _FLAT = np.array([0.4, 0.15, 0.15, 0.15, 0.15])
 _RHOS = tuple(np.arange(1, 11) / 10)
 _SIZES = (30, 60, 100, 300, 600, 1000)
-_PENALTIES = (10.0, 1.0, 0.1, 0.01)  # times the mean loss, so that C = 1 / (penalty * m)
 _VAGUE = np.resize([1.0, -1.0], _WIDTH)  # the input without a dominant label
 _HELD_OUT = 1000  # examples to choose by, and as many to test on
 
@@ -171,10 +172,10 @@ class Mixture:
         """Draw all three."""
         return cls(*(draw(n, rho, rng) for n in (m, _HELD_OUT, _HELD_OUT)))
 
-    def accuracy(self, loss: str) -> tuple[float, Choice]:
+    def accuracy(self, loss: str, penalties: Iterable[float] = PENALTIES) -> tuple[float, Choice]:
         """Accuracy in the test with what was best in the validation, and what that was."""
         m = len(self.train.labels)
-        tried = choices(loss, [1.0 / (penalty * m) for penalty in _PENALTIES])
+        tried = choices(loss, [1.0 / (penalty * m) for penalty in penalties])
         fits = [fit(choice, self.train) for choice in tried]
         best = int(np.argmax([_accuracy(weights, self.validation) for weights in fits]))
         return _accuracy(fits[best], self.test), tried[best]
@@ -186,12 +187,13 @@ def _accuracy(weights: Floats, sample: Sample) -> float:
 
 def mixtures(settings: Settings) -> Table:
     """Accuracies of the losses on data sets with and without dominant labels."""
-    cells = [(0.1, 30), (0.9, 100)] if settings.quick else list(product(_RHOS, _SIZES))
+    cells = [(0.1, 30), (0.9, 30)] if settings.quick else list(product(_RHOS, _SIZES))
+    penalties = (10.0, 1.0) if settings.quick else PENALTIES
     rows = []
     for i, seed in settings.repeat(len(cells) * settings.count(1, 1), "data set"):
         rho, m = cells[i % len(cells)]
         mixture = Mixture.drawn(m, rho, np.random.default_rng(seed))
-        found = {loss: mixture.accuracy(loss) for loss in LOSSES}
+        found = {loss: mixture.accuracy(loss, penalties) for loss in LOSSES}
         row = {"rho": float(rho), "m": m} | {loss: found[loss][0] for loss in LOSSES}
         rows.append(row | {"alpha": found["hybrid"][1].alpha})
     return Table.of("Accuracy where a share rho of m examples has no dominant label", rows)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from structlearn.common.checks import Floats
-from structlearn.data.synthetic import Spread
+from structlearn.data.synthetic import CALIBRATED, Spread
 from structlearn.reproduce.base import Estimate, Record, Settings, Table
 from structlearn.reproduce.field import AVERAGED, CHAIN, GRID, WAYS, Setup, Trial
 from structlearn.reproduce.trio import TRIO
@@ -74,9 +74,9 @@ def _ways(name: str, heading: str, setup: Setup, settings: Settings) -> Record:
 
 
 def _accuracies(
-    setup: Setup, seed: Sequence[int], how: str, spread: Spread | None = None
+    setup: Setup, seed: Sequence[int], how: str, spread: Spread = CALIBRATED
 ) -> list[float]:
-    trial = Trial.draw(setup, list(seed), Spread() if spread is None else spread)
+    trial = Trial.draw(setup, list(seed), spread)
     return [trial.accuracy(learner, trial.fit(learner, how).weights) for learner in TRIO]
 
 

@@ -17,6 +17,7 @@ from structlearn.solve import sequences
 from structlearn.solve.base import Report, State, draw_seed, stream
 from structlearn.solve.sequences import Flat
 
+_GOOD = 0.01  # relative gap from which on the last weights can be better than their average
 _PATHS = 4  # paths that a list of links gets room for at a time
 
 
@@ -42,7 +43,7 @@ class FrankWolfe:
         from all of them. That lets the gap shrink by a constant factor in the end; 0 never does
         so, which is the classic method.
     evaluate
-        Passes between two looks at objective and gap, each of which costs about a pass.
+        Passes between two looks at objective and gap, each of which costs up to a pass.
 
     References
     ----------
@@ -88,20 +89,28 @@ class FrankWolfe:
         order = stream(state, state["iteration"]).permutation(objective.n_examples)
         pairwise = self.pairwise > 0 and state["iteration"] % self.pairwise == 0
         _visit(flat, state, order, pairwise)
-        average = _average(state, len(order))
-        state["average"] = state["weights"] if state["plain"] else average
-        if state["iteration"] % self.evaluate:
-            return Report()
-        values = objective.value(average), objective.value(state["weights"])
-        state["plain"] = values[1] < values[0]
-        state["average"] = state["weights"] if state["plain"] else average
-        return Report(min(values), gap=max(min(values) - dual_value(state), 0.0))
+        state["average"] = _average(state, len(order))
+        due = state["iteration"] % self.evaluate == 0
+        report = _look(objective, state) if due else Report()
+        if state["plain"]:
+            state["average"] = state["weights"]
+        return report
 
 
 def dual_value(state: State) -> float:
     """Return the dual objective, a lower bound on every value of the objective."""
     weights = state["weights"]
     return float(state["losses"].sum() - 0.5 * (weights @ weights))
+
+
+def _look(objective: Objective, state: State) -> Report:
+    """Value the average and, once it is good, the last weights too, which may be better then."""
+    dual, value = dual_value(state), objective.value(state["average"])
+    state["plain"] = False
+    if value - dual <= _GOOD * value:
+        last = objective.value(state["weights"])
+        state["plain"], value = last < value, min(last, value)
+    return Report(value, gap=max(value - dual, 0.0))
 
 
 def _average(state: State, more: int) -> Floats:

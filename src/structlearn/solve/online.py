@@ -91,7 +91,8 @@ class Online:
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Find the first step."""
         assert isinstance(objective, StructuredObjective)
-        state: State = {"seed": draw_seed(rng), "iteration": 0, "updates": 0, "weights": weights}
+        state: State = {"seed": draw_seed(rng), "iteration": 0, "updates": 0}
+        state["weights"] = weights.copy()
         if self.average:
             state["average"] = weights.copy()
         if self.rule == "adagrad":

@@ -222,28 +222,29 @@ def _split(data: Data, term: Pairs) -> tuple[Layout, Ints, Ints]:
     """Only features with many states have one."""
     counts, states = np.diff(term.offsets), len(data.bars)
     wide = _SHARE * counts >= states
-    numbers = np.cumsum(wide) - 1
+    numbers = np.cumsum(wide, dtype=np.int32) - 1
     which = np.flatnonzero(np.repeat(wide, counts))
-    places = (np.repeat(numbers, counts)[which] * states + term.states[which]).astype(np.int64)
+    places = np.repeat(numbers, counts)[which].astype(np.int64) * states + term.states[which]
     kept = np.zeros((max(int(wide.sum()), 1), states))
     kept.flat[places] = 1.0
 
     inside = wide[data.columns]
-    rows, others = (np.append(0, np.cumsum(x))[data.rows] for x in (inside, ~inside))
+    rows = np.append(0, np.cumsum(inside, dtype=np.int32))[data.rows].astype(np.int64)
     columns = data.columns[~inside]
     times = counts[columns]
     borders = offsets(times)
-    singles = np.arange(borders[-1]) + np.repeat(term.offsets[columns] - borders[:-1], times)
+    shifts = (term.offsets[columns] - borders[:-1]).astype(np.int32)
+    singles = np.arange(borders[-1], dtype=np.int32) + np.repeat(shifts, times)
     values = single_values = data.values
     if len(values):
         values, single_values = values[inside], np.repeat(values[~inside], times)
     layout = Layout(
         rows=rows,
-        columns=numbers[data.columns[inside]].astype(np.int32),
+        columns=numbers[data.columns[inside]],
         values=values,
         kept=kept,
-        single_rows=borders[others],
-        singles=singles.astype(np.int32),
+        single_rows=borders[data.rows - rows],
+        singles=singles,
         single_states=term.states[singles],
         single_values=single_values,
     )
