@@ -24,7 +24,7 @@ from structlearn import GridDisplay, GridLabeler, grid, infer
 # of 1, then blurred by noise as strong as the signal. So the best weights are known too: 1 for the
 # bonus, and 1 for each label's own channel.
 rng = np.random.default_rng(0)
-shape, states, bonus = (12, 16), 3, 1.0
+shape, states, bonus = (10, 14), 3, 1.0
 
 
 def draw(n):

@@ -17,7 +17,7 @@ from structlearn import load
 from structlearn.cli import train
 from structlearn.cli.main import main
 from structlearn.data.labels import SCHEMES
-from structlearn.estimators.choices import HIDDEN, SPACES
+from structlearn.design.choices import HIDDEN, SPACES
 from structlearn.objective import cost, loss
 from structlearn.solve import pick
 

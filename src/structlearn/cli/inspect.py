@@ -13,7 +13,7 @@ from structlearn.common.errors import ArgumentError
 
 if TYPE_CHECKING:
     from structlearn.common.checks import Floats, Ints
-    from structlearn.estimators.plan import Plan
+    from structlearn.design.plan import Plan
 
 _DESCRIPTION = """\
 Print what a model has learnt: how it was trained, the features with the largest positive and
@@ -44,7 +44,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load the model and print what is in it."""
-    from structlearn.estimators.choices import Choices
+    from structlearn.design.choices import Choices
     from structlearn.estimators.persist import load
 
     estimator = load(args.model)
@@ -203,7 +203,7 @@ def _part(
 
 def _names(plan: Plan, space: str) -> Names:
     """Return what names features, by number."""
-    from structlearn.estimators.readers import ColumnReader
+    from structlearn.design.sequences import ColumnReader
 
     reader, tied = plan.reader, getattr(plan.choices, "tied", True)
     if isinstance(reader, ColumnReader):

@@ -92,7 +92,7 @@ class Tagger:
     """A sequence labeler that was trained on columns."""
 
     def __init__(self, labeler: SequenceLabeler, name: str) -> None:
-        from structlearn.estimators.readers import ColumnReader
+        from structlearn.design.sequences import ColumnReader
 
         reader = labeler.plan_.reader
         if not isinstance(reader, ColumnReader):

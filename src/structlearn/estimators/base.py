@@ -17,11 +17,11 @@ from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.common.random import generator
 from structlearn.common.watch import Progress, Watch
+from structlearn.design.choices import Design
+from structlearn.design.plan import Batch, Coder, Plan, Reader
+from structlearn.design.shape import Shape
 from structlearn.estimators import decode
-from structlearn.estimators.choices import Design
 from structlearn.estimators.insight import Ranked, top_features
-from structlearn.estimators.plan import Batch, Coder, Plan, Reader
-from structlearn.estimators.shape import Shape
 from structlearn.estimators.weights import class_weights, sample_weights
 from structlearn.inference.base import Options
 from structlearn.model.model import Tables

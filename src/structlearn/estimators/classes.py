@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
+from structlearn.design.plan import Coder
+from structlearn.design.shape import Shape
 from structlearn.estimators.base import StructuredEstimator
-from structlearn.estimators.plan import Coder
-from structlearn.estimators.shape import Shape
 from structlearn.objective.dominance import Dominance
 
 

@@ -9,13 +9,13 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from structlearn.common import checks
-from structlearn.estimators.choices import Design
+from structlearn.design.choices import Design
+from structlearn.design.plan import Coder, Reader
+from structlearn.design.sequences import SequenceReader
+from structlearn.design.shape import Shape
+from structlearn.design.whole import Whole
 from structlearn.estimators.classes import Classifier
 from structlearn.estimators.doc import documented
-from structlearn.estimators.plan import Coder, Reader
-from structlearn.estimators.readers import SequenceReader
-from structlearn.estimators.shape import Shape
-from structlearn.estimators.whole import Whole
 
 
 @documented

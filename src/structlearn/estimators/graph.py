@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from structlearn.common import checks
-from structlearn.estimators.choices import EDGES, SPACES, Choices, Design
+from structlearn.design.choices import EDGES, SPACES, Choices, Design
+from structlearn.design.graphs import GraphReader
+from structlearn.design.plan import Coder, Reader
+from structlearn.design.shape import Shape
 from structlearn.estimators.doc import documented
-from structlearn.estimators.graph_reader import GraphReader
 from structlearn.estimators.labeler import Labeler
-from structlearn.estimators.plan import Coder, Reader
-from structlearn.estimators.shape import Shape
 
 
 @documented

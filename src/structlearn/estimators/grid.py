@@ -7,12 +7,12 @@ from typing import Any
 
 from structlearn.common import checks
 from structlearn.common.errors import ArgumentError
-from structlearn.estimators.choices import Choices, Design
+from structlearn.design.choices import Choices, Design
+from structlearn.design.grids import GridReader
+from structlearn.design.plan import Coder, Reader
+from structlearn.design.shape import Shape
 from structlearn.estimators.doc import documented
-from structlearn.estimators.grid_reader import GridReader
 from structlearn.estimators.labeler import Labeler
-from structlearn.estimators.plan import Coder, Reader
-from structlearn.estimators.shape import Shape
 
 
 @documented

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structlearn.common.checks import Floats, Ints
-from structlearn.estimators.plan import Plan
+from structlearn.design.plan import Plan
 from structlearn.model.term import Linear, Pairs, Term
 
 Ranked = list[tuple[str, object, float]]

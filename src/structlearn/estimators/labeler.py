@@ -12,11 +12,11 @@ from structlearn.common import checks
 from structlearn.common.checks import Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.data.labels import LabelCoder
+from structlearn.design.choices import HIDDEN
+from structlearn.design.nodes import as_array
+from structlearn.design.plan import Batch, Coder
+from structlearn.design.shape import Shape
 from structlearn.estimators.base import StructuredEstimator
-from structlearn.estimators.choices import HIDDEN
-from structlearn.estimators.nodes import as_array
-from structlearn.estimators.plan import Batch, Coder
-from structlearn.estimators.shape import Shape
 from structlearn.estimators.weights import sample_weights
 from structlearn.objective.dominance import Dominance
 

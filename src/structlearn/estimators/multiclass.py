@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structlearn.common.checks import Floats
-from structlearn.estimators.choices import Choices, Design
+from structlearn.design.choices import Choices, Design
+from structlearn.design.plan import Batch, Coder, Reader
+from structlearn.design.sequences import RowReader
+from structlearn.design.shape import Shape
 from structlearn.estimators.classes import Classifier
 from structlearn.estimators.doc import documented
-from structlearn.estimators.plan import Batch, Coder, Reader
-from structlearn.estimators.readers import RowReader
-from structlearn.estimators.shape import Shape
 from structlearn.model.model import Tables
 
 

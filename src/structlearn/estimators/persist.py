@@ -21,20 +21,20 @@ from structlearn.data.files import PathLike
 from structlearn.data.labels import LabelCoder
 from structlearn.data.template import Template, parse_template
 from structlearn.data.tokens import Vocabulary
+from structlearn.design.choices import Choices
+from structlearn.design.graphs import GraphReader
+from structlearn.design.grids import GridReader
+from structlearn.design.nodes import ArrayNodes, SparseNodes, TokenNodes
+from structlearn.design.plan import Plan
+from structlearn.design.sequences import ColumnReader, RowReader, SequenceReader
+from structlearn.design.whole import Whole
 from structlearn.estimators.base import StructuredEstimator
-from structlearn.estimators.choices import Choices
 from structlearn.estimators.classes import ClassCoder
 from structlearn.estimators.classifier import SequenceClassifier
 from structlearn.estimators.graph import GraphLabeler
-from structlearn.estimators.graph_reader import GraphReader
 from structlearn.estimators.grid import GridLabeler
-from structlearn.estimators.grid_reader import GridReader
 from structlearn.estimators.multiclass import MulticlassClassifier
-from structlearn.estimators.nodes import ArrayNodes, SparseNodes, TokenNodes
-from structlearn.estimators.plan import Plan
-from structlearn.estimators.readers import ColumnReader, RowReader, SequenceReader
 from structlearn.estimators.sequence import SequenceLabeler
-from structlearn.estimators.whole import Whole
 from structlearn.graph.batch import Bars
 from structlearn.model.model import Model
 from structlearn.model.term import Linear, Pairs, Table

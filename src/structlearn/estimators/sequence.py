@@ -14,13 +14,13 @@ from structlearn.common.errors import ArgumentError
 from structlearn.data.columns import Columns
 from structlearn.data.labels import forbidden_transitions
 from structlearn.data.template import Template, parse_template
+from structlearn.design.choices import SPACES, Choices, Design
+from structlearn.design.plan import Coder, Reader
+from structlearn.design.sequences import ColumnReader, SequenceReader
+from structlearn.design.shape import Shape
 from structlearn.estimators import decode
-from structlearn.estimators.choices import SPACES, Choices, Design
 from structlearn.estimators.doc import documented
 from structlearn.estimators.labeler import Labeler, names_of
-from structlearn.estimators.plan import Coder, Reader
-from structlearn.estimators.readers import ColumnReader, SequenceReader
-from structlearn.estimators.shape import Shape
 from structlearn.graph.batch import Bars, Sequences
 from structlearn.objective.sequence_world import SequenceWorld, clamp
 

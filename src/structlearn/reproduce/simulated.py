@@ -64,8 +64,8 @@ def _ways(name: str, heading: str, setup: Setup, settings: Settings) -> Record:
         setup = replace(setup, n_test=50)
     found = {how: np.empty((n, len(TRIO))) for how in WAYS}
     for i, seed in settings.repeat(n):
-        for how, rows in found.items():
-            rows[i] = _accuracies(setup, seed, how)
+        for how, each in found.items():
+            each[i] = _accuracies(setup, seed, how)
     rows = [
         {"trained by": how, **_means(each), "M - L": Estimate.of(each[:, 0] - each[:, 1])}
         for how, each in found.items()

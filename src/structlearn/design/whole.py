@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structlearn.common.checks import Floats, Ints
-from structlearn.estimators.shape import Layers, Shape
+from structlearn.design.shape import Layers, Shape
 from structlearn.graph.batch import Graphs, Sequences, assemble
 from structlearn.graph.wiring import HIDDEN, OUTPUT
 from structlearn.model.model import Inputs, Model

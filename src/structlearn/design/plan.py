@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from structlearn.common.checks import Ints
-from structlearn.estimators.choices import Choices, Design
-from structlearn.estimators.shape import Layers, Shape
+from structlearn.design.choices import Choices, Design
+from structlearn.design.shape import Layers, Shape
 from structlearn.model.model import Model
 from structlearn.objective.examples import Examples
 

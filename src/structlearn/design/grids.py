@@ -9,9 +9,9 @@ import numpy as np
 
 from structlearn.common.checks import Ints
 from structlearn.common.errors import ArgumentError
-from structlearn.estimators.nodes import Nodes, as_array, learn_nodes
-from structlearn.estimators.readers import listed, none_empty
-from structlearn.estimators.shape import Links, Shape, shift_edges
+from structlearn.design.nodes import Nodes, as_array, learn_nodes
+from structlearn.design.sequences import listed, none_empty
+from structlearn.design.shape import Links, Shape, shift_edges
 from structlearn.graph.shapes import grid_edges
 from structlearn.model.features import Features
 

@@ -13,8 +13,8 @@ from structlearn.data.attributes import Attributes, Expanded, fit_transform
 from structlearn.data.columns import Columns
 from structlearn.data.rows import take
 from structlearn.data.template import Template
-from structlearn.estimators.nodes import ArrayNodes, Nodes, SparseNodes, learn_nodes
-from structlearn.estimators.shape import Links, Shape
+from structlearn.design.nodes import ArrayNodes, Nodes, SparseNodes, learn_nodes
+from structlearn.design.shape import Links, Shape
 from structlearn.model.features import Features, Sparse, take_rows
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
-from structlearn.estimators.shape import Layers, Links, Shape
+from structlearn.design.shape import Layers, Links, Shape
 from structlearn.graph.batch import Bars, Graphs, Sequences, assemble
 from structlearn.graph.wiring import HIDDEN as HIDDEN_ROLE
 from structlearn.graph.wiring import OUTPUT

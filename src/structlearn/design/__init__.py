@@ -1,0 +1,1 @@
+"""What users give becomes examples: readers, shapes, choices and plans."""
