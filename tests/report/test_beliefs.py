@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgba
 
 from structlearn import FactorGraph, GridLabeler, SequenceLabeler, chain, grid, hidden_grid, infer
 from structlearn.common.errors import ArgumentError, QueryError
+from structlearn.data.columns import parse_columns
 from structlearn.report.beliefs import ChainDisplay, GridDisplay
 from structlearn.report.pictures import PALETTE, new_figure
 
@@ -221,3 +222,10 @@ def test_predictions_along_a_sequence():
     np.testing.assert_array_equal(display.paths["truth"], [0, 1, -1])
     np.testing.assert_array_equal(display.paths["other"], [2, -1, 1])
     assert display.state_names == ["D", "N", "V"]
+
+
+def test_predictions_along_a_sentence_of_columns():
+    text = parse_columns(b"the\ncat\n\na\ndog\nsleeps\n")
+    labeler = SequenceLabeler(template="U:%x[0,0]\nB").fit(text, [["D", "N"], ["D", "N", "V"]])
+    display = ChainDisplay.from_estimator(labeler, text)
+    np.testing.assert_array_equal(display.marginals, labeler.predict_marginals(text)[0])

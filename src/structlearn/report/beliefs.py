@@ -10,6 +10,7 @@ import numpy as np
 from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError, QueryError
+from structlearn.data.columns import Columns
 from structlearn.inference.answer import Assignment, Marginals
 from structlearn.inference.base import Answer
 from structlearn.report.pictures import new_figure, numbers_of, state_colours, state_titles
@@ -224,12 +225,15 @@ class ChainDisplay:
 
         Parameters
         ----------
+        sequence
+            One sequence as the estimator takes it; of columns of text, the first sentence.
         paths : mapping from a name to the labels along the sequence
             Shown as strips below the prediction, for example the true labels; None and -1 stay
             blank.
         """
-        names, (beliefs,) = estimator.classes_, estimator.predict_marginals([sequence])
-        given = {"predicted": estimator.predict([sequence])[0], **(paths or {})}
+        X = sequence if isinstance(sequence, Columns) else [sequence]
+        names, beliefs = estimator.classes_, estimator.predict_marginals(X)[0]
+        given = {"predicted": estimator.predict(X)[0], **(paths or {})}
         states = {name: numbers_of(path, names) for name, path in given.items()}
         return cls(beliefs, paths=states, state_names=names, colours=colours)
 
