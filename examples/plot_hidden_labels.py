@@ -15,9 +15,11 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import to_rgb
 from sklearn.exceptions import ConvergenceWarning
 
 from structlearn import GridDisplay, GridLabeler, grid, infer
+from structlearn.report.pictures import PALETTE
 
 # %%
 # Images whose truth is known: three labels drawn from a field in which equal neighbours get a bonus
@@ -80,7 +82,8 @@ plt.show()
 # probabilities tell where they disagree.
 crf, image = fits["hidden CRF", 0.9], X_test[0]
 figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
-axes[0, 0].imshow(np.clip(0.3 + 0.3 * image, 0, 1))
+shares = np.exp(image) / np.exp(image).sum(axis=-1, keepdims=True)
+axes[0, 0].imshow(shares @ [to_rgb(colour) for colour in PALETTE[:states]])
 axes[0, 0].set(xticks=[], yticks=[], title="what is seen")
 GridDisplay(Y_test[0]).plot(axes[0, 1], title="truth", legend=False)
 GridDisplay.from_estimator(crf, image).plot(axes[1, 0], title="predicted", legend=False)

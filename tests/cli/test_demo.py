@@ -112,6 +112,23 @@ def test_the_machine_against_summing_by_hand(monkeypatch):
             np.testing.assert_array_equal(days.found[way][day], best)
 
 
+def test_a_chain_reads_references_better_than_words_alone(tour):
+    alone, crf = shares(tour[0], "each word alone"), shares(tour[0], "a chain, log loss")
+    svm, half = shares(tour[0], "a chain, hinge"), shares(tour[0], "a CRF that got half")
+    assert alone[0] < 0.75
+    assert min(crf[0], svm[0], half[0]) > 0.9
+    assert alone[1] < 0.1
+    assert min(crf[1], svm[1], half[1]) > 0.4
+
+
+def test_neighbours_help_when_labels_are_hidden(tour):
+    (alone,) = shares(tour[0], "each pixel alone")
+    (crf,), (svm,) = shares(tour[0], "hidden CRF"), shares(tour[0], "marginal structured SVM")
+    assert min(crf, svm) > alone + 0.05
+    (bonus,) = re.findall(r"learnt as ([\d.]+) by the hidden CRF", tour[0])
+    assert 0.6 < float(bonus) < 1.2
+
+
 def short_tour(capsys, monkeypatch, *options):
     monkeypatch.setattr(demo, "STOPS", ("room",))
     code = main(["demo", *options])

@@ -16,6 +16,7 @@ from structlearn import (
 )
 from structlearn.common.errors import ArgumentError
 from structlearn.objective.loss import NAMED
+from structlearn.solve.annealed import Annealed
 from structlearn.solve.frank_wolfe import FrankWolfe
 from structlearn.solve.lbfgs import Lbfgs
 from structlearn.solve.online import Online
@@ -48,12 +49,13 @@ def objective_of(labeler, X, Y):
         ({}, {}, Lbfgs),
         ({"l1_ratio": 0.5}, {}, Owlqn),
         ({"loss": "hinge"}, {}, FrankWolfe),
-        ({"loss": "hinge"}, {"hidden": True}, Stochastic),
-        ({"loss": "hinge", "l1_ratio": 0.5}, {}, Stochastic),
-        ({"loss": "hybrid"}, {}, Stochastic),
-        ({"loss": "hybrid"}, {"n": 600}, Online),
+        ({"loss": "hinge"}, {"hidden": True}, Annealed),
+        ({"loss": "hinge", "l1_ratio": 0.5}, {}, Annealed),
+        ({"loss": "hybrid"}, {}, Annealed),
+        ({"loss": "hybrid"}, {"n": 5000}, Online),
         ({"loss": "eps"}, {"hidden": True}, Lbfgs),
-        ({"hidden": "node", "loss": "marginal"}, {}, Stochastic),
+        ({"hidden": "node", "loss": "marginal"}, {}, Annealed),
+        ({"loss": "perceptron"}, {}, Online),
     ],
 )
 def test_auto(options, data, kind):

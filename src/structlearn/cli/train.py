@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 LOSSES = ("log", "hinge", "latent-hinge", "marginal", "eps", "hybrid", "perceptron")
 COSTS = ("hamming", "hamming-mean")
 SOLVERS = (
-    "auto", "lbfgs", "owlqn", "descent", "frank-wolfe", "sdca", "sgd", "adagrad", "pegasos",
+    "auto", "lbfgs", "owlqn", "descent", "sdca", "frank-wolfe", "annealed", "sgd", "adagrad",
+    "pegasos",
 )  # fmt: skip
 DRIVERS = ("subgradient", "cccp", "paired")
 SPACES = ("sparse", "dense")

@@ -185,7 +185,8 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> StructuredObjective:
         if any(part.eps_y != part.eps_h for part in loss.parts):
             examples = examples.at_two_temperatures()
-        cost, penalty = make_cost(self.cost, plan.states), ElasticNet(self.l1_ratio)
+        cost = make_cost(self.cost, plan.states)
+        penalty = ElasticNet(self.l1_ratio, strength=0.0 if loss.idle else 1.0)
         return StructuredObjective(plan.model, examples, loss, cost, C, penalty, self._effort())
 
     def _start(self, plan: Plan, examples: Examples, rng: np.random.Generator) -> Floats:

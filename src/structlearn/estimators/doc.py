@@ -28,7 +28,8 @@ class_weight
     its labels.
 solver
     "lbfgs", "owlqn" (for ``l1_ratio > 0``), "descent" (steepest, with line search),
-    "frank-wolfe" (for the hinge on sequences), "sdca" (for smooth losses on sequences), "sgd",
+    "frank-wolfe" (for the hinge on sequences), "sdca" (for smooth losses on sequences), "annealed"
+    (for losses with kinks, smoothed ever less), "sgd",
     "adagrad" or "pegasos" (stochastic), a solver of `structlearn.solve`, or "auto", which takes
     what suits the loss.
 driver

@@ -38,6 +38,7 @@ from structlearn.estimators.sequence import SequenceLabeler
 from structlearn.graph.batch import Bars
 from structlearn.model.model import Model
 from structlearn.model.term import Linear, Pairs, Table
+from structlearn.solve.annealed import Annealed
 from structlearn.solve.cccp import Cccp
 from structlearn.solve.descent import Descent
 from structlearn.solve.frank_wolfe import FrankWolfe
@@ -248,6 +249,7 @@ _RECORDS: dict[str, type] = {
     "owlqn": Owlqn,
     "descent": Descent,
     "sdca": Sdca,
+    "annealed": Annealed,
     "stochastic": Stochastic,
     "frank-wolfe": FrankWolfe,
     "cccp": Cccp,

@@ -51,6 +51,19 @@ class Loss(NamedTuple):
         """Whether the loss has a gradient everywhere."""
         return all(part.eps_y > 0 and part.eps_h > 0 for part in self.parts)
 
+    @property
+    def idle(self) -> bool:
+        """Whether weights of 0 have no loss: then minimising means nothing, and steps all."""
+        return all(part.eps_y == 0 and not part.costly for part in self.parts)
+
+    def softened(self, eps: float) -> Loss:
+        """Return the loss with no temperature below `eps`."""
+        parts = tuple(
+            part._replace(eps_y=max(part.eps_y, eps), eps_h=max(part.eps_h, eps))
+            for part in self.parts
+        )
+        return self._replace(parts=parts)
+
 
 def make_loss(
     name: str, eps_y: float | None = None, eps_h: float | None = None, alpha: float = 0.5

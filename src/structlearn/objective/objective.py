@@ -217,6 +217,10 @@ class StructuredObjective:
         """Return the objective of some of the examples."""
         return replace(self, examples=self.examples.take(which))
 
+    def softened(self, eps: float) -> StructuredObjective:
+        """Return the objective with no temperature below `eps`."""
+        return replace(self, loss=self.loss.softened(eps))
+
     def paired(self, sweeps: int) -> StructuredObjective:
         """Return the same objective with worlds that do only so many sweeps per evaluation."""
         return replace(self, effort=replace(self.effort, sweeps=sweeps, tol=0.0))
@@ -271,6 +275,10 @@ class Linearised:
     def n_examples(self) -> int:
         """Number of examples."""
         return self.whole.n_examples
+
+    def softened(self, eps: float) -> Linearised:
+        """Return the objective with no temperature of the free worlds below `eps`."""
+        return replace(self, whole=self.whole.softened(eps))
 
     def loss_slope(self, weights: Floats, which: Ints | None = None) -> tuple[float, Floats]:
         """Return the value without the penalty, and its gradient; `which` gets its part of both."""

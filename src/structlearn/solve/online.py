@@ -148,7 +148,7 @@ class Online:
             kind=tuple(RULES).index(self.rule),
             step=float(state["step"]),
             ridge=objective.penalty.ridge,
-            lasso=objective.penalty.l1_ratio,
+            lasso=objective.penalty.lasso,
             radius=float(state.get("radius", math.inf)),
             power=power,
             begin=float(begin),

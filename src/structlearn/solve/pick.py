@@ -7,6 +7,8 @@ from collections.abc import Callable
 from structlearn.common import checks
 from structlearn.common.errors import ArgumentError
 from structlearn.objective.base import Objective
+from structlearn.objective.objective import StructuredObjective
+from structlearn.solve.annealed import Annealed
 from structlearn.solve.base import Solver
 from structlearn.solve.cccp import Cccp
 from structlearn.solve.descent import Descent
@@ -25,6 +27,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "descent": Descent,
     "sdca": Sdca,
     "frank-wolfe": FrankWolfe,
+    "annealed": Annealed,
     "sgd": lambda: Stochastic(rule="decaying", average=0.5),
     "adagrad": lambda: Stochastic(rule="adagrad", average=0.5),
     "pegasos": lambda: Stochastic(rule="pegasos", average=0.5),
@@ -36,6 +39,7 @@ ONLINE: dict[str, Callable[[], Online]] = {
     "pegasos": lambda: Online(rule="pegasos", average=0.5),
 }
 _MANY = 500  # examples from which on one step for each beats one step for all
+_VERY_MANY = 5000  # and from which on rough steps for each beat a precise search over all
 _FEW = 4  # examples per step, where they come a few at a time
 DRIVERS = ("subgradient", "cccp", "paired")
 
@@ -114,15 +118,31 @@ def _suited(objective: Objective, driver: str) -> Solver:
     """Return what is quickest for the objective.
 
     Smooth losses have gradients that are worth a memory, one for each of many sequences where that
-    pays; the hinge on sequences has a dual with exact steps; all else takes subgradient steps of
-    adaptive length.
+    pays; the hinge on sequences has a dual with exact steps; other losses with kinks are smoothed
+    first. Where messages make values rough, or many sequences can be visited one by one, steps of
+    adaptive length are best.
     """
-    smooth = bool(getattr(objective, "smooth", False)) and driver != "paired"
-    if smooth:
+    if driver == "paired":
+        return SOLVERS["adagrad"]()
+    if isinstance(objective, StructuredObjective) and objective.loss.idle:
+        return _perceptron(objective)
+    if getattr(objective, "smooth", False):
         if driver == "subgradient" and Sdca().suits(objective):
             return Sdca()
         return Lbfgs() if objective.penalty.smooth else Owlqn()
-    if driver != "subgradient":
-        return SOLVERS["adagrad"]()
-    quick = FrankWolfe()
-    return _stochastic("adagrad", objective) if quick.refuses(objective) else quick
+    if driver == "subgradient":
+        if not FrankWolfe().refuses(objective):
+            return FrankWolfe()
+        if objective.n_examples >= _VERY_MANY:
+            return _stochastic("adagrad", objective)
+    smoothed = Annealed(Lbfgs() if objective.penalty.smooth else Owlqn())
+    rough = bool(getattr(objective, "messengers", ()))
+    return SOLVERS["adagrad"]() if rough or smoothed.refuses(objective) else smoothed
+
+
+def _perceptron(objective: Objective) -> Solver:
+    """Return steps of length 1 for every wrong example, averaged: Collins (2002)."""
+    quick = Online(rule="fixed", step_size=1.0, average=1.0)
+    if not quick.refuses(objective):
+        return quick
+    return Stochastic(rule="fixed", step_size=1.0, average=1.0, batch_size=1)

@@ -13,7 +13,7 @@ from structlearn.estimators.grid import GridLabeler
 from structlearn.graph.shapes import grid
 from structlearn.inference.front import infer
 from structlearn.report.beliefs import GridDisplay
-from structlearn.report.pictures import new_figure
+from structlearn.report.pictures import PALETTE, new_figure
 
 _SHAPE, _CROPS = (16, 24), 3
 _BOND = 1.0  # log potential of two neighbours with the same crop
@@ -35,7 +35,7 @@ def visit(rng: np.random.Generator) -> Stop:
         "each pixel alone": GridLabeler(edges="none", **common),
         "hidden CRF": GridLabeler(edges="potts", **common),
         "marginal structured SVM": GridLabeler(
-            edges="potts", loss="marginal", max_iter=15, **common
+            edges="potts", loss="marginal", max_iter=10, **common
         ),
     }
     with warnings.catch_warnings():
@@ -93,6 +93,9 @@ def _draw(labels: Ints, image: Floats, test: _Fields, crf: GridLabeler) -> Any:
 
 
 def _show(ax: Any, image: Floats, title: str) -> None:
-    """Show channels as red, green and blue."""
-    ax.imshow(np.clip(0.3 + 0.3 * image, 0.0, 1.0), interpolation="nearest")
+    """Mix the colours of the crops by how much of each is seen."""
+    from matplotlib.colors import to_rgb
+
+    share = np.exp(image) / np.exp(image).sum(axis=-1, keepdims=True)
+    ax.imshow(share @ np.array([to_rgb(c) for c in PALETTE[:_CROPS]]), interpolation="nearest")
     ax.set(xticks=[], yticks=[], title=title)
