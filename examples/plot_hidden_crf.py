@@ -48,15 +48,14 @@ print(f"mean velocity: {flat.score(means_test, y_test):.1%} right")
 # has more than one minimum, so try a few starts and keep the lowest.
 fits = [SequenceClassifier(hidden_states=3, C=10.0, random_state=i).fit(X, y) for i in range(3)]
 for fit in fits:
-    print(f"objective {fit.history_.best():.2f}, {fit.score(X_test, y_test):.1%} right")
-hidden_crf = min(fits, key=lambda fit: fit.history_.best())
+    print(f"objective {fit.value_:.2f}, {fit.score(X_test, y_test):.1%} right")
+hidden_crf = min(fits, key=lambda fit: fit.value_)
 
 # %%
 # A marginal structured SVM has the same model and another loss: hidden states are summed, labels
-# are maximised. A maximum has kinks; a small temperature for the labels rounds them off, and a
-# quasi-Newton method becomes possible.
-svm = SequenceClassifier(hidden_states=3, loss="marginal", eps_y=0.1, C=1.0, random_state=0)
-print(f"marginal structured SVM: {svm.fit(X, y).score(X_test, y_test):.1%} right")
+# are maximised. A maximum has kinks, so it is reached through soft maxima at falling temperatures.
+svm = SequenceClassifier(hidden_states=3, loss="marginal", C=1.0, random_state=0).fit(X, y)
+print(f"marginal structured SVM: {svm.score(X_test, y_test):.1%} right; {svm.status_}")
 
 # %%
 # What do the hidden states mean? Their numbers are arbitrary, so name each after the phase that it

@@ -66,7 +66,7 @@ def draw(n):
 ways = {
     "hinge": {"loss": "hinge"},
     "hinge, a little warm": {"loss": "hinge", "eps_y": 1e-3},
-    "hybrid": {"loss": "hybrid", "alpha": 0.6, "eps_y": 1e-3},
+    "hybrid": {"loss": "hybrid", "alpha": 0.6},
     "log": {"loss": "log"},
 }
 right, margins = ({name: [] for name in ways} for _ in range(2))

@@ -92,7 +92,7 @@ def test_the_same_predictions(kind, labels, tmp_path):
         {"random_state": np.random.default_rng(0)},
         {"template": parse_template("U1:%x[0,0]")},
     ],
-    ids=str,
+    ids=lambda options: ",".join(options),
 )
 def test_every_choice(options, tmp_path):
     estimator = fitted(**options)

@@ -30,7 +30,7 @@ def visit(rng: np.random.Generator) -> Stop:
     """Draw fields, hide most labels, learn from the rest."""
     train, test = _sow(rng), _sow(rng)
     labels = [np.where(rng.random(_SHAPE) < _HIDDEN, -1, y) for y in train.truth]
-    common: dict[str, Any] = {"fit_intercept": False, "random_state": 0}
+    common: dict[str, Any] = {"fit_intercept": False, "inference": "bp", "random_state": 0}
     ways = {
         "each pixel alone": GridLabeler(edges="none", **common),
         "hidden CRF": GridLabeler(edges="potts", **common),
