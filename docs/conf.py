@@ -84,8 +84,14 @@ html_sidebars = {"start": [], "architecture": [], "extending": [], "references":
 
 
 def setup(app: Any) -> None:
-    """Register the renderer of formulas."""
+    """Register the renderer of formulas, and what is left out."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.connect("autodoc-skip-member", _skip)
+
+
+def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
+    """Leave out what scikit-learn adds to every estimator to pass arguments on."""
+    return skip or re.fullmatch(r"set_\w+_request|get_metadata_routing", name) is not None
 
 
 def _inline(writer: Any, node: Any) -> None:

@@ -13,6 +13,9 @@ import pytest
 import structlearn
 from structlearn.inference import pick
 from structlearn.inference.base import QUERIES
+from structlearn.objective.loss import NAMED
+from structlearn.solve.pick import DRIVERS, SOLVERS
+from structlearn.solve.steps import RULES
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [
@@ -25,6 +28,7 @@ MODULES = [
     for m in pkgutil.walk_packages(structlearn.__path__, "structlearn.")
     if not m.name.endswith("__main__")
 ]
+ESTIMATORS = [name for name in structlearn.__all__ if name.endswith(("Labeler", "Classifier"))]
 SCRIPTS = sorted((ROOT / "examples").glob("plot_*.py"))
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -60,6 +64,35 @@ def test_every_method_and_query_is_described(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     words = set(re.findall(r"`\"?(\w+)\"?`", text))
     assert words >= {*pick.METHODS, *QUERIES}
+
+
+def quoted(name):
+    """What a page sets in code, without quotes."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return set(re.findall(r"`\"?([\w-]+)\"?`", text))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("README.md", {*NAMED, *SOLVERS, *DRIVERS, *ESTIMATORS}),
+        ("docs/guide/learning.md", set(NAMED)),
+        ("docs/guide/solvers.md", {*SOLVERS, *DRIVERS, *RULES}),
+    ],
+)
+def test_every_choice_is_described(name, words):
+    assert quoted(name) >= words
+
+
+def test_every_experiment_is_described():
+    catalogue = importlib.import_module("structlearn.reproduce.catalogue")
+    assert quoted("docs/guide/papers.md") >= set(catalogue.EXPERIMENTS)
+
+
+def test_every_public_name_is_in_the_reference():
+    index = (ROOT / "docs/api/index.rst").read_text(encoding="utf-8")
+    names = {line.strip().split(".")[-1] for line in index.splitlines() if line.startswith("   ")}
+    assert names >= set(structlearn.__all__) - {"__version__"}
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])

@@ -12,6 +12,8 @@ from structlearn._version import __version__
 
 if TYPE_CHECKING:
     from structlearn.common.errors import StructlearnError
+    from structlearn.data.columns import read_columns
+    from structlearn.data.template import parse_template
     from structlearn.estimators.check import check_structured_estimator
     from structlearn.estimators.classifier import SequenceClassifier
     from structlearn.estimators.graph import GraphLabeler
@@ -29,10 +31,12 @@ if TYPE_CHECKING:
     from structlearn.report.beliefs import ChainDisplay, GridDisplay
     from structlearn.report.curves import ConvergenceDisplay, DominanceDisplay, HistoryDisplay
     from structlearn.report.weights import TransitionDisplay
+    from structlearn.solve.checkpoint import Checkpoint
 
 _HOME = {
     "Answer": "structlearn.inference.base",
     "ChainDisplay": "structlearn.report.beliefs",
+    "Checkpoint": "structlearn.solve.checkpoint",
     "ConvergenceDisplay": "structlearn.report.curves",
     "DominanceDisplay": "structlearn.report.curves",
     "FactorGraph": "structlearn.graph.build",
@@ -56,6 +60,8 @@ _HOME = {
     "infer_many": "structlearn.inference.front",
     "load": "structlearn.estimators.persist",
     "pairwise": "structlearn.graph.shapes",
+    "parse_template": "structlearn.data.template",
+    "read_columns": "structlearn.data.columns",
     "read_uai": "structlearn.graph.uai",
     "save": "structlearn.estimators.persist",
     "to_networkx": "structlearn.graph.exchange",
@@ -66,6 +72,7 @@ _HOME = {
 __all__ = [
     "Answer",
     "ChainDisplay",
+    "Checkpoint",
     "ConvergenceDisplay",
     "DominanceDisplay",
     "FactorGraph",
@@ -90,6 +97,8 @@ __all__ = [
     "infer_many",
     "load",
     "pairwise",
+    "parse_template",
+    "read_columns",
     "read_uai",
     "save",
     "to_networkx",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from structlearn.common.errors import ArgumentError
@@ -37,14 +39,33 @@ def natural(text: str) -> int:
     return whole(text, low=0)
 
 
-def check_output(option: str, path: Path | None) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
+def check_output(option: str, path: Path | None, others: Mapping[str, Path | None]) -> None:
+    """Refuse a file that cannot be written or that has another use, before any work is done.
+
+    Parameters
+    ----------
+    others
+        All other files of the command, by the names of their arguments.
+    """
     if path is None:
         return
+    for name, other in others.items():
+        if other is not None and _same(path, other):
+            raise ArgumentError(
+                f"{option} {path} is also {name}, which it would overwrite; give another file"
+            )
     if path.is_dir():
         raise ArgumentError(f"{option} {path} is a folder; need a file")
     if not path.parent.is_dir():
         raise ArgumentError(f"{option} {path}: there is no folder {path.parent}")
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Tell whether two paths lead to one file, be it there or not."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
 
 
 def write_output(option: str, path: Path, data: bytes) -> None:

@@ -111,7 +111,8 @@ def _check(args: argparse.Namespace) -> None:
             if args.query == "MMAP"
             else f"--map-variables is for --query MMAP, not for {args.query}"
         )
-    check_output("--output", args.output)
+    inputs = {"MODEL.uai": args.model, "--evidence": args.evidence}
+    check_output("--output", args.output, inputs | {"--map-variables": args.map_variables})
 
 
 def _read(args: argparse.Namespace) -> tuple[FactorGraph, dict[Hashable, int], list[int]]:

@@ -20,8 +20,6 @@ Print what a model has learnt: how it was trained, the features with the largest
 negative weights, and the weights of transitions.
 """
 _WIDEST = 12  # labels up to which transitions are shown as a table
-#: Parameters that are not told, because they say nothing about the model.
-_UNTOLD = {"callbacks", "checkpoint", "n_jobs", "progress", "template", "time_limit", "warm_start"}
 
 Names = Callable[["Ints"], list[str]]
 
@@ -60,8 +58,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _summary(estimator: Any, names: Sequence[str]) -> list[str]:
-    weights, value = estimator.weights_, estimator.history_.best()
-    chosen = {k: v for k, v in estimator.get_params().items() if k not in _UNTOLD}
+    from structlearn.solve.checkpoint import RUN_ONLY
+
+    weights, value = estimator.weights_, estimator.value_
+    untold = RUN_ONLY | {"template", "warm_start"}  # they say nothing about the model, or too much
+    chosen = {k: v for k, v in estimator.get_params().items() if k not in untold}
     used = [f"{key}={value!r}" for key, value in sorted(chosen.items())]
     known = [] if math.isnan(value) else [f"objective {value:.6f}"]
     fit = [f"{estimator.n_iter_} iterations", *known, estimator.status_]

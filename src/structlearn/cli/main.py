@@ -14,19 +14,25 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from structlearn._version import __version__
-from structlearn.cli import demo, evaluate, infer, inspect, tag, train, warm_up
+from structlearn.cli import demo, evaluate, infer, inspect, reproduce, tag, train, warm_up
 from structlearn.common.errors import StructlearnError
 
 #: A command is a module with ``add(subparsers)`` and ``run(args) -> int``, in order of the help.
-COMMANDS = (train, tag, evaluate, inspect, infer, demo, warm_up)
+COMMANDS = (train, tag, evaluate, inspect, infer, demo, reproduce, warm_up)
 
+#: What helps a command that has run out of memory.
+_SAVING = {
+    "infer": "; a smaller --max-table helps",
+    "train": "; --features sparse and a larger --min-count help",
+}
 BAD_INPUT, INTERRUPTED, CLOSED = 2, 130, 141  # the last two as a shell counts SIGINT and SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` asks for and return its exit code."""
+    args = argparse.Namespace(command="")
     try:
-        args = make_parser().parse_args(argv)
+        make_parser().parse_args(argv, args)
         with _short_warnings():
             code = int(args.run(args))
         sys.stdout.flush()
@@ -41,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _fail(f"error: {_about_file(error)}")
     except MemoryError:
-        return _fail("error: there is not enough memory for this; a smaller --max-table helps")
+        return _fail(f"error: there is not enough memory for this{_SAVING.get(args.command, '')}")
     return code
 
 

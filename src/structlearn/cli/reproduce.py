@@ -47,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.name not in EXPERIMENTS:
         raise ArgumentError(choose_one_of("experiment", args.name, tuple(EXPERIMENTS)))
+    if args.output is not None:
+        _make(args.output)
     progress = ProgressLine(not args.quiet)
     settings = Settings(args.trials, args.quick, args.seed, progress)
     record = EXPERIMENTS[args.name](settings)
@@ -57,11 +59,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _make(folder: Path) -> None:
+    """Make a folder, before any work is done."""
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"--output {folder} is a file; need a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 def _write(record: Any, folder: Path) -> None:
     """Write numbers and pictures into a folder."""
     from structlearn.data.files import write_bytes
 
-    folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.plain(), indent=1)
     write_bytes(folder / f"{record.name}.json", text.encode() + b"\n")
     for name, draw in record.pictures.items():

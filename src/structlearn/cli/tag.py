@@ -51,7 +51,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, label, write, and say how fast it went."""
-    check_output("--output", args.output)
+    check_output("--output", args.output, {"FILE": args.file, "--model": args.model})
     tagger = Tagger.load(args.model)
     started = time.perf_counter()
     text = read_text(args.file)

@@ -67,7 +67,7 @@ def check_columns(text: Text, template: Template, labelled: bool) -> None:
     try:
         check_width(template, width - labelled)
     except FormatError as error:
-        hint = " before the last one, which holds the labels" if labelled else ""
+        hint = "; the last column, which holds the labels, does not count" if labelled else ""
         raise FormatError(f"{text.name}: {error}{hint}") from None
 
 

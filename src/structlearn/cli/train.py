@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import math
 import sys
 import time
@@ -42,11 +41,6 @@ SPACES = ("sparse", "dense")
 HIDDEN = ("node", "layer")
 SCHEMES = ("BIO", "BIOES", "IOB1")
 
-#: Parameters that a run which goes on from a checkpoint may change, or that are told otherwise.
-_FREE = {
-    "callbacks", "checkpoint", "max_iter", "n_jobs", "progress", "solver", "template",
-    "time_limit", "tol",
-}  # fmt: skip
 _DESCRIPTION = """\
 Learn to label tokens from a column file: one token a line, its columns apart by blanks or tabs, a
 blank line after every sentence, and the label in the last column.
@@ -147,8 +141,9 @@ def _add_solver(group: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, train, write the model, say how it went."""
     started = time.perf_counter()
-    check_output("--model", args.model)
-    check_output("--checkpoint", args.checkpoint)
+    inputs = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
+    check_output("--model", args.model, inputs)
+    check_output("--checkpoint", args.checkpoint, inputs | {"--model": args.model})
     template = _template(args.template)
     test = None if args.test is None else _labelled(args.test, template)
     labeler = _labeler(args, template)
@@ -220,7 +215,7 @@ def _fit(args: argparse.Namespace, labeler: SequenceLabeler, template: Template)
     progress(None, "reading")
     text = _labelled(args.file, template)
     labeler.callbacks = (_Iterations(progress),)
-    labeler.checkpoint = _checkpoint(args, labeler, template, text.data)
+    labeler.checkpoint = _checkpoint(args)
     columns, labels = without_last(text.columns), gold_labels(text.columns)
     del text
     try:
@@ -244,17 +239,12 @@ class _Iterations:
         self._progress(None, f"iteration {event.iteration}: {', '.join([*facts, seconds])}")
 
 
-def _checkpoint(
-    args: argparse.Namespace, labeler: SequenceLabeler, template: Template, data: bytes
-) -> Checkpoint | None:
-    """Return where the run is saved, with all facts that make it what it is."""
+def _checkpoint(args: argparse.Namespace) -> Checkpoint | None:
     from structlearn.solve.checkpoint import Checkpoint
 
     if args.checkpoint is None:
         return None
-    facts = {name: x for name, x in labeler.get_params().items() if name not in _FREE}
-    facts |= {"template": template.text, "data": hashlib.sha256(data).hexdigest()}
-    return Checkpoint(args.checkpoint, seconds=args.checkpoint_seconds, problem=facts)
+    return Checkpoint(args.checkpoint, seconds=args.checkpoint_seconds)
 
 
 # ---- out ---------------------------------------------------------------------------------
@@ -270,7 +260,7 @@ def _save(labeler: SequenceLabeler, path: Path) -> None:
 
 
 def _verdict(labeler: SequenceLabeler, seconds: float) -> str:
-    value = labeler.history_.best()
+    value = labeler.value_
     known = [] if math.isnan(value) else [f"objective {value:.6f}"]
     parts = [
         f"{labeler.n_iter_} iterations",

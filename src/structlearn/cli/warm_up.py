@@ -141,10 +141,11 @@ def _solvers() -> None:
     import numpy as np
 
     from structlearn.common.errors import ArgumentError
-    from structlearn.solve.pick import SOLVERS
+    from structlearn.solve.pick import ONLINE, SOLVERS
 
     inputs = [[["a"], {"b": 2.0}], [["b"]]], [np.eye(2), np.ones((1, 2))]
-    for solver, loss, X in itertools.product(SOLVERS, ("log", "hinge"), inputs):
+    solvers = [*SOLVERS, *(make() for make in ONLINE.values())]
+    for solver, loss, X in itertools.product(solvers, ("log", "hinge"), inputs):
         with contextlib.suppress(ArgumentError):  # not every solver minimises every loss
             _learn(X, [["x", "y"], ["y"]], loss=loss, solver=solver)
 

@@ -208,10 +208,9 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _checkpoint(self) -> Checkpoint | None:
         """Return where the run is saved, with the facts that a restart must share."""
-        if self.checkpoint is None or isinstance(self.checkpoint, Checkpoint):
-            return self.checkpoint
-        names = ("loss", "alpha", "eps_y", "eps_h", "cost", "C", "l1_ratio", "class_weight")
-        return Checkpoint(self.checkpoint, problem={name: getattr(self, name) for name in names})
+        if self.checkpoint is None:
+            return None
+        return Checkpoint.of(self.checkpoint, self.get_params(deep=False))
 
     # ---- what predictions need -----------------------------------------------------------
 

@@ -11,15 +11,14 @@ from structlearn.graph.condition import condition
 from structlearn.graph.wiring import HIDDEN
 from structlearn.inference.base import Options, Problem, Result
 from structlearn.inference.chain_batch import Chains
-from structlearn.inference.junction import order_for
 from structlearn.inference.pick import pick
 from structlearn.model.model import Tables
-from structlearn.objective.graph_world import spread_out
+from structlearn.objective.graph_world import spread_out, worth_exact
 from structlearn.objective.sequence_world import SequenceWorld
 
 #: Inference by the names that estimators use.
 METHODS = {"auto": "auto", "exact": "junction_tree", "bp": "bp"}
-_QUICK = 2**22  # entries of all tables of a graph up to which exact inference is quick
+_ONCE = 30.0  # times the cost of message passing that exact prediction may have: it runs once
 
 
 def best(
@@ -135,15 +134,9 @@ def _run(problem: Problem, query: str, options: Options, method: str) -> Result:
     if query == "marginal_map" and not problem.hidden.any():
         query = "map"
     chosen = pick(problem, query, METHODS[method], options)
-    narrow = chosen.name != "junction_tree" or _narrow(problem, options)
+    narrow = chosen.name != "junction_tree" or worth_exact(problem, options.n_jobs, _ONCE)
     if method == "auto" and (chosen.name == "portfolio" or not narrow):
         # What training does where exact inference is slow; ascents to better labels pay only
         # where these are cheap to value.
         chosen = pick(problem, query, "portfolio" if query == "map" else "bp", options)
     return chosen.run(problem, query, options)
-
-
-def _narrow(problem: Problem, options: Options) -> bool:
-    """Whether exact inference is quick."""
-    order = order_for(problem, options.max_table, options.n_jobs)
-    return order.total <= _QUICK * problem.wiring.n_graphs

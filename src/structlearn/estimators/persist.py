@@ -40,6 +40,7 @@ from structlearn.model.model import Model
 from structlearn.model.term import Linear, Pairs, Table
 from structlearn.solve.annealed import Annealed
 from structlearn.solve.cccp import Cccp
+from structlearn.solve.checkpoint import RUN_ONLY
 from structlearn.solve.descent import Descent
 from structlearn.solve.frank_wolfe import FrankWolfe
 from structlearn.solve.history import History
@@ -52,10 +53,9 @@ from structlearn.solve.stochastic import Stochastic
 
 SCHEMA = "structlearn.model/1"
 
-_RUN_ONLY = {"callbacks", "checkpoint", "n_jobs", "progress", "time_limit"}
 _LEARNT = (
-    "plan_", "weights_", "history_", "status_", "n_iter_", "converged_", "n_seen_", "state_",
-    "n_features_in_", "feature_names_in_",
+    "plan_", "weights_", "history_", "status_", "n_iter_", "converged_", "n_seen_", "value_",
+    "state_", "n_features_in_", "feature_names_in_",
 )  # fmt: skip
 _PLAIN = (type(None), bool, int, float, str)
 _NAMED = {"O": "objects", "U": "texts"}
@@ -63,6 +63,7 @@ _LISTS: dict[str, Callable[[list[Any]], Any]] = {
     "list": list,
     "tuple": tuple,
     "set": set,
+    "frozenset": frozenset,
     "entries": dict,
     "objects": lambda items: _objects(items),
     "texts": lambda items: np.array(items, np.str_),
@@ -88,11 +89,8 @@ def save(estimator: Any, path: PathLike) -> None:
     >>> again.predict(X)[0]
     array(['x', 'y'], dtype=object)
     """
-    if not isinstance(estimator, tuple(_ESTIMATORS.values())):
-        raise ArgumentError(
-            f"a {type(estimator).__name__} cannot be saved; give one of "
-            f"{', '.join(kind.__name__ for kind in _ESTIMATORS.values())}"
-        )
+    if type(estimator) not in _NAMES or _NAMES[type(estimator)] not in _ESTIMATORS:
+        raise ArgumentError(_unknown(estimator))
     if not hasattr(estimator, "weights_"):
         raise ArgumentError(f"this {type(estimator).__name__} is not fitted; call fit before save")
     arrays: store.Arrays = {}
@@ -122,6 +120,19 @@ def load(path: PathLike) -> Any:
     return estimator
 
 
+def _unknown(estimator: Any) -> str:
+    """Say why something that is no estimator of this library cannot be saved."""
+    mine, names = type(estimator), [kind.__name__ for kind in _ESTIMATORS.values()]
+    base = next((kind.__name__ for kind in mine.__mro__ if kind.__name__ in names), None)
+    what = f"a {mine.__name__} cannot be saved"
+    if base is None:
+        return f"{what}; give one of {', '.join(names)}"
+    return (
+        f"{what}: it is a subclass of {base}, and files hold no classes of your own; fit a "
+        f"{base} itself, or pickle it"
+    )
+
+
 # ---- kinds -------------------------------------------------------------------------------
 
 
@@ -136,7 +147,7 @@ class _Kind(NamedTuple):
 def _record(of: type) -> _Kind:
     """A class whose arguments are its fields."""
     names = [field.name for field in dataclasses.fields(of) if field.init]
-    kept = [name for name in names if name not in _RUN_ONLY]
+    kept = [name for name in names if name not in RUN_ONLY]
 
     def parts(value: Any) -> dict[str, Any]:
         return {name: getattr(value, name) for name in kept}
@@ -284,8 +295,8 @@ def _pack(value: Any, place: str, arrays: store.Arrays) -> Any:
         return {"kind": "array", "at": place}
     if isinstance(value, np.ndarray) and value.dtype.kind in _NAMED:
         return {"kind": _NAMED[value.dtype.kind], "items": _packed(value.tolist(), place, arrays)}
-    if type(value) in (list, tuple, set):
-        items = sorted(value, key=repr) if type(value) is set else value
+    if type(value) in (list, tuple, set, frozenset):
+        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
         return {"kind": type(value).__name__, "items": _packed(items, place, arrays)}
     if isinstance(value, dict) and not all(type(key) is str for key in value):
         return {"kind": "entries", "items": _packed(value.items(), place, arrays)}

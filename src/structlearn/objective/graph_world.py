@@ -20,7 +20,7 @@ from structlearn.model.model import Tables
 from structlearn.objective.world import Subtracting
 
 METHODS = ("auto", "exact", "bp")
-_EASY = 2**17  # entries of all tables of a graph up to which exact inference is worth repeating
+_WORTH = 200  # entries of exact inference per entry of the tables: what sweeps cost, roughly
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,14 @@ def make_engine(problem: Problem, effort: Effort) -> Engine:
         if reason:
             raise TooWideError(reason)
         return _Exact(problem, effort)
-    order = order_for(problem, Options().max_table, effort.n_jobs)
-    easy = order.complete and order.total <= _EASY * max(problem.wiring.n_graphs, 1)
+    easy = worth_exact(problem, effort.n_jobs)
     return _Exact(problem, effort) if easy else _messages(problem, effort)
+
+
+def worth_exact(problem: Problem, n_jobs: int | None, times: float = 1.0) -> bool:
+    """Whether exact inference costs no more than `times` what message passing would."""
+    order = order_for(problem, Options().max_table, n_jobs)
+    return order.complete and order.total <= times * _WORTH * len(problem.potentials)
 
 
 def _messages(problem: Problem, effort: Effort) -> Engine:

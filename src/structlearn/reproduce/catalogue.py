@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from structlearn.reproduce import chunking, hybrid, paired, segmentation, simulated
+from structlearn.reproduce import chunking, convergence, hybrid, paired, simulated
 from structlearn.reproduce.base import Record, Settings
 
 #: What runs an experiment, in the order in which they are listed.
@@ -12,7 +12,7 @@ EXPERIMENTS: dict[str, Callable[[Settings], Record]] = {
     "chain": simulated.chain,
     "grid": simulated.grid,
     "uncertainty": simulated.uncertainty,
-    "segmentation": segmentation.run,
+    "convergence": convergence.run,
     "paired": paired.run,
     "hybrid": hybrid.run,
     "chunking": chunking.run,

@@ -38,8 +38,8 @@ class Annealed:
     ----------
     inner
         Solver for the smooth objectives.
-    first
-        First temperature.
+    first, last
+        First temperature, and the one down to which it cools whatever that brings.
     factor
         What it is multiplied by after every iteration.
     inner_iter
@@ -54,6 +54,7 @@ class Annealed:
 
     inner: Solver = field(default_factory=Lbfgs)
     first: float = 1.0
+    last: float = 1e-3
     factor: float = 0.3
     inner_iter: int = 200
     inner_tol: float = 1e-5
@@ -61,6 +62,7 @@ class Annealed:
 
     def __post_init__(self) -> None:
         checks.number("first", self.first, low=0.0, open_low=True)
+        checks.number("last", self.last, low=0.0, open_low=True)
         checks.number("factor", self.factor, low=0.0, high=1.0, open_low=True, open_high=True)
         checks.whole("inner_iter", self.inner_iter, low=1)
         checks.number("inner_tol", self.inner_tol, low=0.0)
@@ -98,6 +100,6 @@ class Annealed:
         state["weights"], state["value"] = fit.weights, value
         state["best"] = min(state["best"], value)
         state["idle"] = 0 if gain > self.inner_tol * abs(value) else state["idle"] + 1
-        done = bool(state["idle"] >= 2)
+        done = bool(state["idle"] >= 2 and eps <= self.last)
         words = f"converged: cooling to {eps:.2g} gained less than {self.inner_tol:g}"
         return Report(value, done=done, words=words if done else "")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,6 +21,11 @@ from structlearn.solve.base import Report, Solver, State, messages_of, parameter
 from structlearn.solve.history import History
 
 SCHEMA = "structlearn.checkpoint/1"
+
+#: Parameters of estimators that concern the run alone, not what it finds.
+RUN_ONLY = frozenset({"callbacks", "checkpoint", "n_jobs", "progress", "time_limit"})
+#: Parameters that a restart may change too: how far to go. The solver is compared as it was chosen.
+_FREE = RUN_ONLY | {"max_iter", "solver", "tol"}
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,8 @@ class Checkpoint:
         Save every so many iterations instead.
     problem
         Facts that tell this problem from others, for example the loss and C. A file with other
-        facts, another solver or other sizes is refused.
+        facts, other examples, another solver or other sizes is refused. Estimators add their
+        parameters, all but those that concern the run alone.
     """
 
     path: PathLike
@@ -51,6 +58,13 @@ class Checkpoint:
         folder = Path(self.path).absolute().parent
         if not folder.is_dir():
             raise ArgumentError(f"{self.path}: there is no folder {folder}; make it first")
+
+    @classmethod
+    def of(cls, place: Checkpoint | PathLike, parameters: Mapping[str, Any]) -> Checkpoint:
+        """Return where a run is saved, with the parameters that a restart must share."""
+        mine = place if isinstance(place, Checkpoint) else cls(place)
+        facts = {name: x for name, x in parameters.items() if name not in _FREE}
+        return replace(mine, problem=facts | dict(mine.problem))
 
     def due(self, iteration: int, seconds: float) -> bool:
         """Tell whether to save, `seconds` after the last time."""
@@ -121,9 +135,58 @@ def _fingerprint(checkpoint: Checkpoint, solver: Solver, objective: Objective) -
         "n_examples": objective.n_examples,
         "solver": parameters(solver),
         **checkpoint.problem,
+        "data": _digest(getattr(objective, "examples", None)),
     }
-    plain: dict[str, Any] = json.loads(json.dumps(facts, default=repr))
+    plain: dict[str, Any] = _plain(facts)
     return plain
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can say of a fact, the same in every process."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(_plain(key)): _plain(x) for key, x in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, map(_plain, value)))
+    if isinstance(value, list | tuple):
+        return [_plain(x) for x in value]
+    if isinstance(value, np.random.Generator | np.random.RandomState):
+        return type(value).__name__  # the file holds the state that counts
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)
+
+
+_digests: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+
+
+def _digest(examples: object) -> str | None:
+    """Return the SHA-256 of structure, inputs, labels and weights, worked out once."""
+    if examples is None:
+        return None
+    if examples not in _digests:
+        found = hashlib.sha256()
+        for piece in _pieces(examples):
+            found.update(piece)
+        _digests[examples] = found.hexdigest()
+    return _digests[examples]
+
+
+def _pieces(value: Any) -> Iterator[Any]:
+    """Yield all bytes of arrays in records and tuples, each after its type and shape."""
+    if isinstance(value, np.ndarray):
+        yield f"{value.dtype.str}{value.shape}".encode()
+        yield np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+    elif isinstance(value, tuple) or is_dataclass(value):
+        parts = value if isinstance(value, tuple) else _fields(value)
+        yield f"{type(value).__name__}{len(parts)}".encode()
+        for part in parts:
+            yield from _pieces(part)
+    else:
+        yield repr(value).encode()
+
+
+def _fields(record: Any) -> tuple[Any, ...]:
+    return tuple(getattr(record, part.name) for part in fields(record))
 
 
 def _compare(checkpoint: Checkpoint, saved: dict[str, Any], now: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from structlearn.solve.search import Point, norm
 
 _DECREASE = 0.1  # share of the first-order gain that a step must keep
 _TRIALS = 60
+_STEEP = 1e-2  # slope, against the value, that is no minimum of anything smooth
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,7 @@ class Descent:
         start = Point(state["weights"], state["value"], state["slope"])
         found, length = self._contract(objective, start, state["length"])
         if found is None:
-            words = "converged: no step against the slope lowers the objective beyond rounding"
-            return Report(start.value, slope=norm(start.slope), done=True, words=words)
+            return _end(start)
         if length == state["length"]:
             found, length = self._expand(objective, start, found, length)
         state["weights"], state["value"], state["slope"] = found
@@ -89,6 +89,18 @@ class Descent:
                 break
             point, length = farther, length * self.factor
         return point, length
+
+
+def _end(start: Point) -> Report:
+    """Tell that nothing lower is left; where the slope is steep, that is the fault of a kink."""
+    slope = norm(start.slope)
+    steep = slope * max(1.0, norm(start.weights)) > _STEEP * abs(start.value)
+    words = (
+        "stuck: no step against the slope lowers the objective; it may have a kink here"
+        if steep
+        else "converged: no step against the slope lowers the objective beyond rounding"
+    )
+    return Report(start.value, slope=slope, done=True, words=words, stuck=steep)
 
 
 def _move(objective: Objective, start: Point, length: float) -> Point:

@@ -69,8 +69,8 @@ def run(
 
     A run has converged when the solver says so, or when one of these falls below `tol` times the
     value :math:`F`, of which a step may report any: the duality gap; the slope
-    :math:`\|\nabla F\| \max(1, \|w\|)`; the decrease of the best value over the last `patience`
-    iterations, unless the gap is known.
+    :math:`\|\nabla F\| \max(1, \|w\|)`; unless the gap is known, what as many iterations again
+    would gain at the rate of the last `patience` ones.
 
     The answer is the best of all weights where the solver knows their values, else those of the
     last step. An interrupt from the keyboard ends the run and keeps that answer.
@@ -197,7 +197,8 @@ class _Loop:
         report = self.report
         event = Event(self.iteration, report.value, report.gap, report.slope, weights, self.history)
         for callback in self.callbacks:
-            if callback(event) is True:
+            answered = callback(event)
+            if isinstance(answered, bool | np.bool_) and answered:
                 self.stop = self.stop or "stopped by a callback"
 
     def why(self) -> str:
@@ -256,6 +257,8 @@ def arrived(report: Report, history: History, norm: float, tol: float, patience:
     judged = known and math.isnan(report.gap)  # where there is a gap, it alone tells
     if history.best() > history.start + _WORSE * abs(history.start):
         judged = False  # steps that were too long at first get their time
-    if judged and history.best(patience) - history.best() <= tol * abs(history.best()):
-        return f"converged: {patience} iterations gained less than tol={tol:g}"
+    gain = history.best(patience) - history.best()
+    # As many iterations again at this rate: for a gap that shrinks as 1 / n, that is the gap.
+    if judged and gain * max(1.0, len(history) / patience) <= tol * abs(history.best()):
+        return f"converged: as many iterations again would gain less than tol={tol:g}"
     return ""

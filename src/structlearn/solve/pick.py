@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from structlearn.common import checks
 from structlearn.common.errors import ArgumentError
@@ -103,15 +104,22 @@ def _named(solver: str | Solver, objective: Objective, driver: str) -> Solver:
     checks.one_of("solver", solver, ("auto", *SOLVERS))
     if solver in ONLINE and driver == "subgradient":
         return _stochastic(solver, objective)
-    return SOLVERS[solver]()
+    return _with_zeros(SOLVERS[solver](), objective)
 
 
 def _stochastic(name: str, objective: Objective) -> Solver:
     """Return compiled steps on single sequences where these pay, else steps on all examples."""
     quick = ONLINE[name]()
     if objective.n_examples >= _MANY and not quick.refuses(objective):
-        return quick
-    return SOLVERS[name]()
+        return _with_zeros(quick, objective)
+    return _with_zeros(SOLVERS[name](), objective)
+
+
+def _with_zeros(solver: Solver, objective: Objective) -> Solver:
+    """Do not average where the penalty makes weights 0: an average would fill the zeros."""
+    if isinstance(solver, Stochastic | Online) and not objective.penalty.smooth:
+        return replace(solver, average=0.0)
+    return solver
 
 
 def _suited(objective: Objective, driver: str) -> Solver:
