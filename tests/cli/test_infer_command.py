@@ -403,3 +403,22 @@ def test_competition_marginal_map(data_folder, tmp_path, capsys):
         return infer(read_uai(path), "partition", evidence=answer.assignment).value
 
     assert value(found) == pytest.approx(value(wanted), abs=1e-8)
+
+
+@pytest.mark.parametrize("target", ["MODEL.uai", "--evidence", "--map-variables"])
+def test_no_input_is_overwritten(target, tmp_path, capsys):
+    graph = grid(np.zeros((2, 2, 2)), np.zeros((2, 2)))
+    paths = {
+        "MODEL.uai": tmp_path / "m",
+        "--evidence": tmp_path / "e",
+        "--map-variables": tmp_path / "v",
+    }
+    write_uai(graph, paths["MODEL.uai"])
+    write_evidence({0: 1}, paths["--evidence"])
+    paths["--map-variables"].write_text("1 2")
+    kept = paths[target].read_bytes()
+    argv = [paths["MODEL.uai"], "--query", "MMAP", "--output", paths[target]]
+    argv += [word for name in ("--evidence", "--map-variables") for word in (name, paths[name])]
+    assert main(["infer", *map(str, argv)]) == 2
+    assert f"--output {paths[target]} is also {target}, " in capsys.readouterr().err
+    assert paths[target].read_bytes() == kept

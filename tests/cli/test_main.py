@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import subprocess
 import sys
 import types
@@ -13,6 +14,7 @@ import pytest
 
 from structlearn import __version__
 from structlearn.common.errors import QueryError
+from structlearn.inference.base import QUERIES
 from structlearn.inference.pick import METHODS
 
 main_module = importlib.import_module("structlearn.cli.main")
@@ -56,7 +58,9 @@ def test_version(capsys):
 def test_help_names_every_command(capsys):
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
-    assert set(parsers()) == {"train", "tag", "evaluate", "inspect", "infer", "demo", "warm-up"}
+    assert set(parsers()) == {
+        "train", "tag", "evaluate", "inspect", "infer", "demo", "reproduce", "warm-up",
+    }  # fmt: skip
     assert all(name in out for name in parsers())
 
 
@@ -70,7 +74,8 @@ def test_help_of_a_command_names_and_explains_every_option(name, capsys):
 
 
 def test_help_of_infer_knows_all_methods():
-    assert set(infer_command.METHODS) == {"auto", *METHODS}
+    assert infer_command.METHODS == ("auto", *METHODS)
+    assert set(infer_command.QUERIES.values()) == set(QUERIES) - {"samples"}
 
 
 @pytest.mark.parametrize(
@@ -119,6 +124,20 @@ def test_errors_of_a_command_become_one_line(error, code, line, command, capsys)
     err = capsys.readouterr().err
     assert err.startswith(line)
     assert err.count("\n") == 1
+
+
+def test_what_saves_memory_is_an_option_of_the_command(monkeypatch, capsys):
+    for name in parsers():
+        module = importlib.import_module(f"structlearn.cli.{name.replace('-', '_')}")
+        given = {"train": ["a", "--model", "m"], "infer": ["a", "--query", "PR"]}.get(name, [])
+        given = ["--model", "m"] if name in ("tag", "inspect") else given
+        monkeypatch.setattr(module, "run", raising(MemoryError()))
+        assert main([name, *given]) == 2
+        err = capsys.readouterr().err
+        known = {option for a in parsers()[name]._actions for option in a.option_strings}
+        assert err.startswith("structlearn: error: there is not enough memory")
+        assert set(re.findall(r"--[a-z-]+", err)) <= known
+        assert ("--max-table" in err) == (name == "infer")
 
 
 def test_a_bug_is_not_hidden(command):

@@ -217,3 +217,18 @@ def test_hidden_states_have_no_k_best(tmp_path, capsys):
 def test_output_that_cannot_be_written(tag, tmp_path):
     assert "is a folder" in tag(text_of(NEW), "--output", tmp_path)[2]
     assert "no folder" in tag(text_of(NEW), "--output", tmp_path / "none" / "out")[2]
+
+
+# ---- files -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["input", "model"])
+def test_neither_input_nor_model_is_overwritten(target, tag, model, tmp_path):
+    path = tmp_path / "input" if target == "input" else model
+    kept, text = model.read_bytes(), text_of(NEW)
+    code, out, err = tag(text, "--output", path)
+    name = "FILE" if target == "input" else "--model"
+    assert (code, out) == (2, "")
+    assert err.startswith(f"structlearn: error: --output {path} is also {name}, ")
+    assert (tmp_path / "input").read_text() == text
+    assert model.read_bytes() == kept

@@ -8,6 +8,7 @@ import itertools
 import re
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from structlearn.data.labels import SCHEMES
 from structlearn.design.choices import HIDDEN, SPACES
 from structlearn.objective import cost, loss
 from structlearn.solve import pick
+from structlearn.solve.history import History
 
 
 @pytest.fixture
@@ -153,9 +155,9 @@ def test_threads_do_not_change_the_model(learn, place):
 
 
 def test_names_in_the_help_are_those_of_the_library():
-    assert set(train.LOSSES) == set(loss.NAMED)
-    assert set(train.COSTS) == set(cost.NAMES)
-    assert set(train.SOLVERS) == {"auto", *pick.SOLVERS}
+    assert train.LOSSES == tuple(loss.NAMED)
+    assert train.COSTS == cost.NAMES
+    assert train.SOLVERS == ("auto", *pick.SOLVERS)
     assert train.DRIVERS == pick.DRIVERS
     assert set(train.SPACES) == set(SPACES)
     assert train.HIDDEN == HIDDEN
@@ -184,6 +186,18 @@ def test_an_interrupt_keeps_the_best_model(learn, place, monkeypatch):
     assert code == 130
     assert re.search(r"structlearn: 4 iterations; .*; interrupted .*; the model is in", err)
     np.testing.assert_array_equal(load(place / "model").weights_, four.weights_)
+
+
+def test_the_verdict_tells_the_value_of_the_weights_it_saves():
+    """A value in the history may be lower and that of other weights."""
+    history = History(
+        np.array([[i, 0.0, x, np.nan, np.nan] for i, x in enumerate((9.0, 3.0, 5.0))])
+    )
+    labeler = types.SimpleNamespace(
+        history_=history, value_=4.0, n_iter_=1, weights_=np.zeros(2), status_="stopped"
+    )
+    assert history.best() == 3.0
+    assert "; objective 4.000000; 2 weights;" in train._verdict(labeler, 1.0)
 
 
 def test_an_interrupt_before_there_is_a_model(learn, place, monkeypatch):
@@ -246,6 +260,15 @@ def test_a_checkpoint_of_another_run_is_refused(learn, place):
     assert code == 2
     assert "data=" in err
     assert (place / "model").read_bytes() == b"old"
+
+
+def test_a_checkpoint_of_another_template_is_refused(learn, place):
+    options = "--checkpoint", place / "run", "--max-iter", 2, "--quiet"
+    assert learn(*options)[0] == 0
+    (place / "odd").write_text(TEMPLATE.replace("U02", "U03"))
+    code, _, err = learn(*options, template="odd")
+    assert code == 2
+    assert "the checkpoint was saved with template=" in err
 
 
 # ---- bad input ---------------------------------------------------------------------------
@@ -354,6 +377,48 @@ def test_a_model_that_cannot_be_written_is_found_out_before_training(place, caps
         assert err.startswith(f"structlearn: error: {option} ")
         assert words in err
         assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("--model", "TRAIN"),
+        ("--model", "--test"),
+        ("--model", "--template"),
+        ("--checkpoint", "TRAIN"),
+        ("--checkpoint", "--test"),
+        ("--checkpoint", "--template"),
+        ("--checkpoint", "--model"),
+    ],
+)
+@pytest.mark.parametrize("way", ["plain", "roundabout", "link"])
+def test_no_file_is_both_written_and_put_to_another_use(written, read, way, place, capsys):
+    write(place / "test", sentences(1))
+    files = {"TRAIN": "train", "--model": "model", "--test": "test", "--template": "template"}
+    target = place / files[read]
+    if way == "link":
+        target = place / "link"
+        target.symlink_to(place / files[read])
+    if way == "roundabout":
+        target = place / ".." / place.name / files[read]
+    chosen = {name: place / file for name, file in files.items()} | {written: target}
+    before = {path.name: path.read_bytes() for path in place.iterdir() if path.exists()}
+    argv = [chosen.pop("TRAIN"), *(word for pair in chosen.items() for word in pair)]
+    assert main(["train", *map(str, argv)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"structlearn: error: {written} {target} is also {read}, ")
+    assert err.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in place.iterdir() if path.exists()} == before
+
+
+def test_a_test_on_the_training_file_is_no_harm(learn, place):
+    assert learn("--quiet", "--test", place / "train")[0] == 0
+
+
+def test_a_missing_column_is_told_from_that_of_the_labels(learn, place):
+    write(place / "narrow", sentences(0), width=2)
+    _, _, err = learn(file="narrow")
+    assert err.endswith("counted from 0; the last column, which holds the labels, does not count\n")
 
 
 def test_a_missing_file(place, capsys):

@@ -8,7 +8,9 @@ from naive_model import NaiveModel, chain
 from sklearn.exceptions import ConvergenceWarning
 
 from structlearn.common.errors import ArgumentError
+from structlearn.data.columns import parse_columns
 from structlearn.estimators.sequence import SequenceLabeler
+from structlearn.solve.checkpoint import Checkpoint
 
 
 def sequences(seed, n=12, states=3):
@@ -128,6 +130,61 @@ def test_checkpoint_goes_on_where_it_was(tmp_path):
     np.testing.assert_array_equal(resumed.weights_, whole.weights_)
     with pytest.raises(ArgumentError, match=r"C=1\.0"):
         SequenceLabeler(C=2.0, **options).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", ["path", "checkpoint"])
+def test_a_checkpoint_knows_what_it_was_learnt_from(tmp_path, kind):
+    X, Y = sequences(6)
+    path = tmp_path / "state"
+    place = path if kind == "path" else Checkpoint(path, iterations=2)
+    columns = parse_columns(b"a N\nb V\n\nc N\n")
+
+    def fit(X=X, Y=Y, weight=None, **options):
+        stop = [lambda event: event.iteration == 2]
+        return SequenceLabeler(checkpoint=place, callbacks=stop, **options).fit(X, Y, weight)
+
+    fit()
+    before = path.read_bytes()
+    others = {
+        "labels": {"Y": [(y + 1) % 3 for y in Y]},
+        "one label": {"Y": [[*Y[0][:-1], (Y[0][-1] + 1) % 3], *Y[1:]]},
+        "a label unknown": {"Y": [[*Y[0][:-1], -1], *Y[1:]]},
+        "one feature": {"X": [X[0] + 1e-9, *X[1:]]},
+        "order": {"X": X[::-1], "Y": Y[::-1]},
+        "sample_weight": {"weight": np.arange(1.0, 13.0)},
+        "class_weight": {"class_weight": {0: 2.0}},
+        "forbidden": {"forbidden": [(7, 7)]},
+        "inference": {"inference": "exact"},
+        "random_state": {"random_state": 1},
+        "columns": {"X": columns, "Y": [["x", "y"], ["z"]]},
+    }
+    for other in others.values():
+        with pytest.raises(ArgumentError, match="the checkpoint was saved with"):
+            fit(**other)
+        assert path.read_bytes() == before
+    fit(max_iter=7, tol=0.1, n_jobs=1, time_limit=9.0, progress=lambda *_: None)
+
+
+@pytest.mark.parametrize("hidden", [None, "node"])
+def test_equal_data_in_new_arrays_goes_on(tmp_path, hidden):
+    """Sets, generators and arrays among the parameters are told by what they hold."""
+    X, Y = sequences(6)
+    counts = []
+    for _ in range(2):
+        labeler = SequenceLabeler(
+            checkpoint=tmp_path / "state",
+            max_iter=5,
+            tol=0.0,
+            hidden=hidden,
+            loss="eps",
+            cost=np.ones(3),
+            class_weight={np.int64(0): np.float64(2.0)},
+            random_state=np.random.default_rng(0),
+            callbacks=[lambda event: counts.append(event.iteration)],
+        )
+        with pytest.warns(ConvergenceWarning):
+            labeler.fit([x.copy(order="F") for x in X], [y.tolist() for y in Y])
+    assert counts == 0
 
 
 def test_random_state_of_numpy():

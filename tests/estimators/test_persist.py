@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import pickle
 
@@ -86,6 +87,7 @@ def test_the_same_predictions(kind, labels, tmp_path):
         {"features": "sparse", "hidden": "node"},
         {"hidden": "layer", "hidden_states": 3, "loss": "marginal"},
         {"forbidden": [("y", "y")]},
+        {"forbidden": frozenset({("y", "y")})},
         {"forbidden": {("y", "y")}, "class_weight": {"x": 2.0}, "random_state": 3},
         {"cost": np.array([1.0, 2.0, 1.5]), "loss": "hinge", "sweeps": 3},
         {"solver": Cccp(Lbfgs(memory=3), inner_iter=2)},
@@ -105,6 +107,14 @@ def test_every_choice(options, tmp_path):
     if not isinstance(expected["random_state"], (int, type(None))):
         expected["random_state"] = None
     np.testing.assert_equal(kept, expected)
+
+
+def test_everything_learnt_is_kept(tmp_path):
+    estimator = fitted()
+    learnt = {name for name in vars(estimator) if name.endswith("_")}
+    found = again(estimator, tmp_path)
+    assert learnt == {name for name in vars(found) if name.endswith("_")}
+    assert found.value_ == estimator.value_
 
 
 def test_weights_for_every_position(tmp_path):
@@ -193,11 +203,24 @@ def test_only_fitted_estimators(what, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_subclass_is_told_from_what_it_came_from(tmp_path):
+    class Mine(SequenceLabeler):
+        pass
+
+    estimator = Mine(C=10.0).fit(inputs("arrays"), LABELS["strings"])
+    with pytest.raises(
+        ArgumentError, match="a Mine cannot .* subclass of SequenceLabeler, .* fit a"
+    ):
+        save(estimator, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
 def test_labels_that_no_file_can_hold(tmp_path):
     (tmp_path / "model").write_bytes(b"old")
-    odd = [[frozenset([1]), frozenset([2]), frozenset([1])], [frozenset([2])] * 2, [None] * 2]
+    a, b = datetime.date(2000, 1, 1), datetime.date(2001, 1, 1)
+    odd = [[a, b, a], [b] * 2, [None] * 2]
     estimator = SequenceLabeler(C=10.0).fit(inputs("arrays"), odd)
-    with pytest.raises(ArgumentError, match=r"model\.learnt\.plan_\.coder\.names\.0 is frozenset"):
+    with pytest.raises(ArgumentError, match=r"model\.learnt\.plan_\.coder\.names\.0 is datetime"):
         save(estimator, tmp_path / "model")
     assert (tmp_path / "model").read_bytes() == b"old"
 

@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,10 @@ from toys import Hidden, Kinks, Logistic, Slow
 
 from structlearn.common.errors import ArgumentError, FormatError
 from structlearn.data import store
+from structlearn.data.rows import Rows
+from structlearn.graph.batch import Bars, Sequences
+from structlearn.model.features import Sparse
+from structlearn.objective.examples import Examples
 from structlearn.solve import checkpoint as module
 from structlearn.solve.cccp import Cccp
 from structlearn.solve.checkpoint import Checkpoint
@@ -176,6 +181,58 @@ def test_another_problem_is_refused(tmp_path):
             go(solver, other, **problem)
         assert other.calls == calls
         assert path.read_bytes() == before
+
+
+def test_facts_are_told_by_what_they_hold(tmp_path):
+    """Equal sets, arrays and generators are equal facts, whatever their order or their address."""
+    path, toy = tmp_path / "run", Logistic(0)
+
+    def go(names, seed, **more):
+        facts = {
+            "pairs": set(names),
+            "frozen": frozenset(names),
+            "array": np.arange(3000.0),
+            "weights": {np.int64(1): np.float32(0.5), ("a", 1): None},
+            "random_state": np.random.default_rng(seed),
+        }
+        place = Checkpoint(path, problem=facts | more)
+        return run(Lbfgs(), toy, np.zeros(6), max_iter=2, tol=None, checkpoint=place)
+
+    names = [f"name {i}" for i in range(50)]
+    assert_same(go(names, 0), go(names[::-1], 1))
+    changed = np.arange(3000.0)
+    changed[1500] = 0.0
+    for more in (
+        {"pairs": set(names[1:])},
+        {"array": changed},
+        {"weights": {1: 0.5, ("a", 2): None}},
+        {"random_state": 0},
+    ):
+        with pytest.raises(ArgumentError, match=f"saved with {next(iter(more))}="):
+            go(names, 0, **more)
+
+
+@pytest.mark.parametrize("bars", [False, True])
+def test_every_part_of_the_examples_counts(bars):
+    states = np.zeros(2, np.bool_), np.ones(2, np.bool_), np.zeros((2, 2), np.bool_)
+    sequences = Sequences(np.array([0, 2, 3]), 2, Bars(*states) if bars else None)
+    rows = Rows(np.array([0, 1, 1, 2]), np.array([0, 2], np.int32), np.empty(0), 3)
+    whole = Examples(sequences, ((Sparse(rows),), (None,)), np.array([0, 1, -1]), np.ones(2))
+    other = Sparse(rows._replace(columns=np.array([1, 2], np.int32)))
+    changed = [
+        replace(whole, structure=replace(sequences, offsets=np.array([0, 1, 3]))),
+        replace(whole, structure=replace(sequences, bars=Bars(*states[::-1]))),
+        replace(whole, structure=sequences.graphs()),
+        replace(whole, inputs=((other,), (None,))),
+        replace(whole, inputs=((None,), (Sparse(rows),))),
+        replace(whole, labels=np.array([0, -1, 1])),
+        replace(whole, weights=np.array([1.0, 2.0])),
+        replace(whole, weights=np.array([[1.0, 1.0]])),
+    ]
+    digests = [module._digest(examples) for examples in (whole, *changed)]
+    assert len(set(digests)) == len(digests)
+    _ = whole.inputs[0][0].columns  # worked out on first use: no part of what is given
+    assert module._digest(replace(whole, labels=whole.labels.copy())) == digests[0]
 
 
 def test_settings_of_inner_solvers_count(tmp_path):

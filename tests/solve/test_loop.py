@@ -138,7 +138,7 @@ def test_gap_and_slope_are_relative():
     assert play([Report(100.0, slope=0.3)], tol=0.01).converged  # weights have norm sqrt(8)
     assert not play([Report(100.0, slope=0.4)], tol=0.01).converged
     assert play([Report(gap=0.009)], tol=0.01).converged  # absolute where no value is known
-    assert arrived(Report(), History(), 1.0, 1.0, 1) == ""
+    assert arrived(Report(), History(), 1.0, 1.0, 1, 1.0) == ""
 
 
 def test_no_tolerance_no_stop():

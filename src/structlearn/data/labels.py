@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -21,8 +21,9 @@ SCHEMES = ("BIO", "BIOES", "IOB1")
 class LabelCoder:
     """Number the labels of sequences from 0, in sorted order.
 
-    Labels are anything hashable. None, and -1 among whole numbers, is a label that is not
-    known: its number is -1.
+    Labels are anything hashable, but of the whole numbers only those from 0 on: None, -1, and
+    what a masked array hides, is a label that is not known, whose number is -1. Floats without a
+    fraction are whole numbers.
 
     Attributes
     ----------
@@ -44,14 +45,19 @@ class LabelCoder:
     def __init__(self, names: Iterable[Hashable] = ()) -> None:
         self._set(names)
 
-    def fit(self, sequences: Iterable[Iterable[Hashable]]) -> LabelCoder:
+    def fit(self, sequences: Sequence[Iterable[Hashable]]) -> LabelCoder:
         """Learn the labels of sequences."""
         flat = _flat(sequences)
-        if isinstance(flat, np.ndarray):
-            found = np.unique(flat)
-            self._set(found[found != HIDDEN].tolist())
-        else:
-            self._set({label for label in _hashable(flat) if not _hidden(label)})
+        found = set(np.unique(flat).tolist() if isinstance(flat, np.ndarray) else _hashable(flat))
+        names = {label for label in found if not _hidden(label)}
+        for name in filter(_barred, names):
+            first = next(i for i, label in enumerate(flat) if label is name or label == name)
+            raise ArgumentError(
+                f"{_place(sequences, first)} has the label {name!r}; a number as a label must be "
+                f"finite, and not below 0 if it is whole: give None or -1 where a label is not "
+                f"known"
+            )
+        self._set(names)
         return self
 
     def transform(self, sequences: Sequence[Iterable[Hashable]]) -> Ints:
@@ -60,11 +66,10 @@ class LabelCoder:
         numbered = self._numbered(flat)
         unknown = np.flatnonzero(numbered < HIDDEN)
         if len(unknown):
-            lengths = [len(_flat([sequence])) for sequence in sequences]
-            sequence, place = locate(offsets_of(lengths), int(unknown[0]))
             raise ArgumentError(
-                f"label {_plain(flat[unknown[0]])!r} of token {place} in sequence {sequence} was "
-                f"not seen in training; the known labels are {_some(self.names)}"
+                f"label {_plain(flat[unknown[0]])!r} of {_place(sequences, unknown[0])} was not "
+                f"seen in training, nor is it among `classes`; the known labels are "
+                f"{_some(self.names)}"
             )
         return numbered
 
@@ -108,7 +113,7 @@ class Forbidden(NamedTuple):
 
 
 def forbidden_transitions(
-    names: Sequence[Hashable], rule: str | Iterable[tuple[Hashable, Hashable]]
+    names: Sequence[Hashable], rule: str | Collection[tuple[Hashable, Hashable]]
 ) -> Forbidden:
     """Return which transitions between labels a coding scheme rules out.
 
@@ -120,7 +125,8 @@ def forbidden_transitions(
         - ``"BIO"`` (IOB2): a chunk begins with B; I follows B or I of the same type.
         - ``"BIOES"``: a chunk is S, or B, any number of I, and E, all of one type.
         - ``"IOB1"``: a chunk begins with I; B only follows a chunk of the same type.
-        - pairs of labels ``(a, b)`` where ``b`` must not follow ``a``.
+        - pairs of labels ``(a, b)`` where ``b`` must not follow ``a``; pairs that name others
+          than `names` rule out nothing.
 
     Examples
     --------
@@ -129,6 +135,11 @@ def forbidden_transitions(
            [0, 0, 0],
            [0, 1, 0]])
     """
+    if not isinstance(rule, Collection):  # what can be read only once would bar nothing later
+        raise ArgumentError(
+            f"forbidden={rule!r} must be one of {', '.join(map(repr, SCHEMES))}, or a list of "
+            f"pairs of labels (a, b), where b must not follow a"
+        )
     if not isinstance(rule, str):
         return _forbidden_pairs(names, rule)
     checks.one_of("forbidden transitions", rule, SCHEMES)
@@ -151,20 +162,49 @@ def chunk_tag(name: Hashable) -> tuple[str, str]:
 
 def _flat(sequences: Iterable[Any]) -> NDArray[Any] | list[Any]:
     """Return all labels: as an array if they are whole numbers, else as a list."""
-    given = [y.ravel() if isinstance(y, np.ndarray) else y for y in sequences]
+    given = [_row(y, i) for i, y in enumerate(sequences)]
     if given and all(isinstance(y, np.ndarray) and y.dtype.kind in "iu" for y in given):
         return np.concatenate(given).astype(np.int64)
-    for i, y in enumerate(given):
-        if not isinstance(y, Iterable):
-            raise ArgumentError(
-                f"entry {i} of Y is {y!r}, but must be the labels of a whole sequence; "
-                f"Y is a list of such sequences"
-            )
     flat = list(chain.from_iterable(y.tolist() if isinstance(y, np.ndarray) else y for y in given))
+    if any(issubclass(kind, float | np.floating) for kind in set(map(type, flat))):
+        flat = [_whole(label) for label in flat]
     types = set(map(type, flat))
     if types and all(issubclass(t, int | np.integer) and t is not bool for t in types):
         return np.array(flat, np.int64)
     return flat
+
+
+def _row(labels: Any, i: int) -> Any:
+    """Return the labels of one sequence, None where an array masks them."""
+    if isinstance(labels, np.ndarray):
+        flat = labels.ravel()
+        return flat.tolist() if isinstance(labels, np.ma.MaskedArray) else flat
+    if not isinstance(labels, Iterable):
+        raise ArgumentError(
+            f"entry {i} of Y is {labels!r}, but must be the labels of a whole sequence; "
+            f"Y is a list of such sequences"
+        )
+    return labels
+
+
+def _whole(label: Any) -> Any:
+    """Return floats without a fraction as whole numbers, and all else as it is."""
+    real = isinstance(label, float | np.floating)
+    return int(label) if real and np.isfinite(label) and label == int(label) else label
+
+
+def _barred(label: Any) -> bool:
+    """Whether a number cannot be a label: NaN, infinity, and whole ones below 0."""
+    if isinstance(label, int | np.integer):
+        return bool(label < 0)
+    return isinstance(label, float | np.floating) and not np.isfinite(label)
+
+
+def _place(sequences: Sequence[Iterable[Any]], index: int) -> str:
+    """Say where one of the labels of all sequences stands."""
+    lengths = [len(_flat([sequence])) for sequence in sequences]
+    sequence, place = locate(offsets_of(lengths), int(index))
+    return f"token {place} in sequence {sequence}"
 
 
 def _hashable(labels: list[Any]) -> list[Any]:
@@ -225,7 +265,7 @@ def _may_follow(a: tuple[str, str], b: tuple[str, str], scheme: str) -> bool:
 
 
 def _forbidden_pairs(
-    names: Sequence[Hashable], pairs: Iterable[tuple[Hashable, Hashable]]
+    names: Sequence[Hashable], pairs: Collection[tuple[Hashable, Hashable]]
 ) -> Forbidden:
     index = {name: number for number, name in enumerate(names)}
     table = np.zeros((len(names), len(names)), np.bool_)
@@ -234,12 +274,7 @@ def _forbidden_pairs(
             raise ArgumentError(
                 f"{pair!r} is not a pair of labels (a, b), where b must not follow a"
             )
-        for name in pair:
-            if name not in index:
-                raise ArgumentError(
-                    f"the forbidden pair {tuple(pair)!r} names {name!r}, which is not a label; "
-                    f"the labels are {_some(np.array(list(names), object))}"
-                )
-        table[index[pair[0]], index[pair[1]]] = True
+        if all(name in index for name in pair):
+            table[index[pair[0]], index[pair[1]]] = True
     none = np.zeros(len(names), np.bool_)
     return Forbidden(table, none, none.copy())

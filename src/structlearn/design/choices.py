@@ -73,8 +73,10 @@ class Choices:
         Forbidden labels of sequences.
     chain
         Whether nodes form sequences, which have faster code.
-    positions
-        Unless tied, the number of nodes of every example, and of edges of every kind.
+    size
+        Unless tied, the number of nodes of every example.
+    joined
+        Unless tied, the nodes that the edges of every example join, for every kind of edges.
     """
 
     space: str = "dense"
@@ -84,11 +86,14 @@ class Choices:
     hidden_states: int = 2
     bars: Bars | None = None
     chain: bool = False
-    positions: tuple[int, ...] = ()
+    size: int = 0
+    joined: tuple[Ints, ...] = ()
 
     def seeing(self, shape: Shape) -> Choices:
         """Return the choices with what they must remember of the training examples."""
-        return self if self.tied else replace(self, positions=_positions(shape))
+        if self.tied:
+            return self
+        return replace(self, size=_size(shape), joined=_joined(shape))
 
     def links(self, shape: Shape) -> tuple[Links, ...]:
         """Kinds of edges that are used."""
@@ -108,16 +113,26 @@ class Choices:
 
     def structure(self, shape: Shape, states: int) -> tuple[Sequences | Graphs, Layers]:
         """Return variables and factors, and where labels belong among the variables."""
-        if not self.tied and _positions(shape) != self.positions:
-            raise ArgumentError(
-                f"with tied=False all examples must be alike: training examples had "
-                f"{self.positions[0]} nodes, and one with {shape.sizes[0]} was given"
-            )
+        if not self.tied:
+            self._check_alike(shape)
         if self.chain and self.hidden is None and shape.hidden is None:
             return Sequences(shape.offsets, states, self.bars), Layers()
         outputs, beside = self._variables(shape)
         graphs = self._graphs(shape, outputs, beside, states)
         return graphs, Layers(outputs, beside)
+
+    def _check_alike(self, shape: Shape) -> None:
+        """Refuse examples that differ from those of training, whose weights mean nothing there."""
+        if _size(shape) != self.size:
+            raise ArgumentError(
+                f"with tied=False all examples must be alike: training examples had "
+                f"{self.size} nodes, and one with {shape.sizes[0]} was given"
+            )
+        if not all(map(np.array_equal, _joined(shape), self.joined)):
+            raise ArgumentError(
+                "with tied=False all examples must be alike, but their edges are not those of the "
+                "training examples; give the same edges in the same order"
+            )
 
     def _variables(self, shape: Shape) -> tuple[Ints, Ints | None]:
         """Nodes of an example come first, the hidden states beside them after all of them."""
@@ -153,7 +168,7 @@ class Choices:
         nodes, alone = shape.features, None
         if not self.tied:
             nodes, alone = (
-                by_position(x, shape.positions, self.positions[0]) for x in (shape.features, None)
+                by_position(x, shape.positions, self.size) for x in (shape.features, None)
             )
         edges = (self._edge_inputs(shape, kind) for kind in range(len(self.links(shape))))
         inputs: Inputs = ((nodes,), *edges)
@@ -164,7 +179,7 @@ class Choices:
         given = (None,) * (self.edges != "features") + (features,) * (features is not None)
         if self.tied:
             return given
-        place, count = shape.edge_positions(pairs), self.positions[1 + kind]
+        place, count = shape.edge_positions(pairs), len(self.joined[kind])
         return tuple(by_position(x, place, count) for x in given)
 
     # ---- weights -------------------------------------------------------------------------
@@ -265,9 +280,9 @@ def _barred(graphs: Graphs, sequences: Sequences, apart: bool) -> Graphs:
     return Graphs(graphs.wiring, groups, bars)
 
 
-def _positions(shape: Shape) -> tuple[int, ...]:
-    """Numbers of nodes and of edges that every example has; they must be alike."""
-    n, size = shape.n_examples, int(shape.sizes[0])
+def _size(shape: Shape) -> int:
+    """Return the number of nodes that every example has."""
+    size = int(shape.sizes[0])
     other = np.flatnonzero(shape.sizes != size)
     if len(other):
         raise ArgumentError(
@@ -275,10 +290,16 @@ def _positions(shape: Shape) -> tuple[int, ...]:
             f"example {other[0]} has {shape.sizes[other[0]]}; use tied=True, or examples of one "
             f"size"
         )
-    return size, *(_edges_each(shape, links.pairs, n) for links in shape.links)
+    return size
 
 
-def _edges_each(shape: Shape, pairs: Ints, n: int) -> int:
+def _joined(shape: Shape) -> tuple[Ints, ...]:
+    """Return the edges that every example has, of every kind."""
+    return tuple(_edges_each(shape, links.pairs) for links in shape.links)
+
+
+def _edges_each(shape: Shape, pairs: Ints) -> Ints:
+    n = shape.n_examples
     each = len(pairs) // n
     local = pairs - shape.offsets[shape.owners(pairs)][:, None]
     if each * n != len(pairs) or (local.reshape(n, each, 2) != local[:each]).any():
@@ -286,4 +307,4 @@ def _edges_each(shape: Shape, pairs: Ints, n: int) -> int:
             "with tied=False all examples must be alike, but their edges differ; use tied=True, or "
             "give the same edges in the same order for every example"
         )
-    return each
+    return local[:each]

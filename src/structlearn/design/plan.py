@@ -56,12 +56,16 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Reader, label coder, choices and model of a fitted estimator."""
+    """Reader, label coder, choices and model of a fitted estimator.
+
+    `eps_h` is the temperature of hidden variables in prediction.
+    """
 
     reader: Reader
     coder: Coder
     choices: Design
     model: Model
+    eps_h: float = 1.0
 
     @property
     def classes(self) -> Any:

@@ -22,7 +22,8 @@ from structlearn.design.plan import Batch, Coder, Plan, Reader
 from structlearn.design.shape import Shape
 from structlearn.estimators import decode
 from structlearn.estimators.insight import Ranked, top_features
-from structlearn.estimators.weights import class_weights, sample_weights
+from structlearn.estimators.run import callbacks, check_run, threads
+from structlearn.estimators.weights import class_weights, numbers, sample_weights
 from structlearn.inference.base import Options
 from structlearn.model.model import Tables
 from structlearn.objective.cost import make_cost
@@ -60,7 +61,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
     solver: str | Solver = "auto"
     driver: str = "subgradient"
     max_iter: int = 1000
-    tol: float = 1e-4
+    tol: float | None = 1e-4
     inference: str = "auto"
     sweeps: int | None = None
     warm_start: bool = False
@@ -85,7 +86,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the choices about the model."""
         raise NotImplementedError
 
-    def _numbers(self, coder: Coder, Y: Any, shape: Shape) -> Ints:
+    def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
         """Return the numbers of the labels, checked against what examples have."""
         return coder.transform(Y)
 
@@ -106,11 +107,12 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
             tol=self.tol,
             patience=patience(solver),
             rng=rng,
-            callbacks=tuple(self.callbacks),
+            callbacks=callbacks(self.callbacks),
             watch=Watch(self.time_limit, self.progress),
             checkpoint=self._checkpoint(),
         )
-        self.plan_, self.weights_, self.history_ = plan, fit.weights, fit.history
+        self.plan_ = replace(plan, eps_h=loss.eps_h)
+        self.weights_, self.history_ = fit.weights, fit.history
         self.status_, self.n_iter_, self.converged_ = fit.status, fit.n_iter, fit.converged
         self.n_seen_, self.value_ = examples.n_examples, fit.value
         self.state_: State | None = None
@@ -124,6 +126,11 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         Each call minimises what a fit to all examples so far would, of which it has a sample.
         """
         loss, rng = self._check(), self._rng()
+        if self.driver != "subgradient":
+            raise ArgumentError(
+                f"driver={self.driver!r} needs all examples at once; for partial_fit use "
+                f"driver='subgradient', or call fit"
+            )
         first = not hasattr(self, "weights_")
         plan, batch = self._learn(X, Y, classes) if first else self._more(X, Y, classes)
         examples = self._weighted(plan, batch.examples, sample_weight)
@@ -135,7 +142,8 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
             start = self._start(plan, examples, rng) if first else self.weights_.copy()
             state = solver.start(objective, start, rng) | {"solver": solver.name}
         report = solver.step(objective, state)
-        self.plan_, self.weights_, self.state_ = plan, answer(state).copy(), state
+        self.plan_ = replace(plan, eps_h=loss.eps_h)
+        self.weights_, self.state_ = answer(state).copy(), state
         self.history_ = History() if first else self.history_
         self.n_seen_, self.n_iter_ = seen, (0 if first else self.n_iter_) + 1
         self.history_.add(self.n_iter_, 0.0, report)
@@ -145,20 +153,26 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _check(self) -> Loss:
         """Check the parameters that all share, before any work."""
-        checks.number("C", self.C, low=0.0, open_low=True)
-        checks.number("tol", self.tol, low=0.0)
+        checks.number("C", self.C, low=0.0, open_low=True, open_high=True)
+        checks.number("alpha", self.alpha, low=0.0, high=1.0)
         checks.whole("max_iter", self.max_iter, low=1)
+        if self.tol is not None:
+            checks.number("tol", self.tol, low=0.0, open_high=True)
+        if self.sweeps is not None:
+            checks.whole("sweeps", self.sweeps, low=1)
         if self.time_limit is not None:
             checks.number("time_limit", self.time_limit, low=0.0)
         checks.one_of("inference", self.inference, METHODS)
+        check_run(self.solver, self.callbacks, self.progress, self.checkpoint)
+        threads(self.n_jobs)
         return make_loss(self.loss, self.eps_y, self.eps_h, self.alpha)
 
     def _learn(self, X: Any, Y: Any, classes: Any = None) -> tuple[Plan, Batch]:
         """Learn how to read the input, and read it."""
         reader, shape = self._reader(X)
         coder = self._coder(Y, shape, classes)
-        labels = self._numbers(coder, Y, shape)
         design = self._design(reader, shape, coder)
+        labels = self._numbers(coder, design, Y, shape)
         model = design.model(shape, labels, len(coder.names))
         plan = Plan(reader, coder, design, model)
         return plan, plan.lay_out(shape, labels)
@@ -169,23 +183,25 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         if classes is not None and set(classes) != set(plan.classes.tolist()):
             raise ArgumentError(
                 f"classes={list(classes)!r} were given, but the first call had "
-                f"{list(plan.classes)!r}; they cannot change"
+                f"{plan.classes.tolist()!r}; they cannot change"
             )
         shape = plan.reader.read(X)
-        return plan, plan.lay_out(shape, self._numbers(plan.coder, Y, shape))
+        return plan, plan.lay_out(shape, self._numbers(plan.coder, plan.choices, Y, shape))
 
     def objective(self, X: Any, Y: Any, sample_weight: Any = None) -> StructuredObjective:
         """Return the objective that `fit` would minimise: a function of the weights."""
+        loss = self._check()
         plan, batch = self._learn(X, Y)
         examples = self._weighted(plan, batch.examples, sample_weight)
-        return self._objective(plan, examples, self._check(), float(self.C))
+        return self._objective(plan, examples, loss, float(self.C))
 
     def _objective(
         self, plan: Plan, examples: Examples, loss: Loss, C: float
     ) -> StructuredObjective:
         if any(part.eps_y != part.eps_h for part in loss.parts):
             examples = examples.at_two_temperatures()
-        cost = make_cost(self.cost, plan.states)
+        given = self.cost if isinstance(self.cost, str) else numbers("cost", self.cost)
+        cost = make_cost(given, plan.states)
         penalty = ElasticNet(self.l1_ratio, strength=0.0 if loss.idle else 1.0)
         return StructuredObjective(plan.model, examples, loss, cost, C, penalty, self._effort())
 
@@ -204,6 +220,11 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
     def _weighted(self, plan: Plan, examples: Examples, sample_weight: Any) -> Examples:
         weights = sample_weights(sample_weight, examples.n_examples)
         weights = weights * class_weights(self.class_weight, plan.classes, examples)
+        if not weights.any():
+            raise ArgumentError(
+                "class_weight and sample_weight leave no example that counts; at least one needs "
+                "a weight above 0"
+            )
         return replace(examples, weights=weights)
 
     def _checkpoint(self) -> Checkpoint | None:
@@ -233,6 +254,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
     def top_features(self, n: int = 20) -> Ranked:
         """Return the `n` features with the largest weights, as (feature, label, weight)."""
         check_is_fitted(self, "weights_")
+        checks.whole("n", n)
         return top_features(self.plan_, self.weights_, n, self._featured())
 
     def _featured(self) -> Sequence[object]:
@@ -243,12 +265,13 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any) -> tuple[Batch, Tables]:
         """Return examples without labels, and their tables."""
         check_is_fitted(self, "weights_")
-        batch = self.plan_.read(X)
-        return batch, self.plan_.model.push(self.weights_, batch.examples.inputs, self.n_jobs)
+        checks.one_of("inference", self.inference, METHODS)
+        n_jobs, batch = threads(self.n_jobs), self.plan_.read(X)
+        return batch, self.plan_.model.push(self.weights_, batch.examples.inputs, n_jobs)
 
     def _best(self, batch: Batch, tables: Tables, joint: bool = False) -> Ints:
         """Return the best labels of all variables, -1 for hidden ones."""
-        structure, eps_h = batch.examples.structure, self._check().eps_h
+        structure, eps_h = batch.examples.structure, self.plan_.eps_h
         if joint:
             return decode.joint(structure, tables, self._options(), self.inference)
         return decode.best(structure, tables, eps_h, self._options(), self.inference)
@@ -270,10 +293,10 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         return dominance(plan.model, batch.examples, self.weights_, self._effort())
 
     def _effort(self) -> Effort:
-        return Effort(method=self.inference, n_jobs=self.n_jobs)
+        return Effort(method=self.inference, n_jobs=threads(self.n_jobs))
 
     def _options(self) -> Options:
-        return Options(n_jobs=self.n_jobs, rng=self._rng())
+        return Options(n_jobs=threads(self.n_jobs), rng=self._rng())
 
     def _rng(self) -> np.random.Generator:
         state = self.random_state

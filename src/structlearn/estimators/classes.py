@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
+from structlearn.design.choices import Design
 from structlearn.design.plan import Coder
 from structlearn.design.shape import Shape
 from structlearn.estimators.base import StructuredEstimator
@@ -38,8 +39,8 @@ class ClassCoder:
         if len(unknown):
             name = given.tolist()[unknown[0]]
             raise ArgumentError(
-                f"class {name!r} of example {unknown[0]} was not seen in training; the known "
-                f"classes are {self.names.tolist()}"
+                f"class {name!r} of example {unknown[0]} was not seen in training, nor is it among "
+                f"`classes`; the known classes are {self.names.tolist()}"
             )
         return places.astype(np.int64)
 
@@ -51,7 +52,7 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
         check_targets(Y, shape)
         return ClassCoder(np.unique(Y if classes is None else classes))
 
-    def _numbers(self, coder: Coder, Y: Any, shape: Shape) -> Ints:
+    def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
         check_targets(Y, shape)
         return coder.transform(Y)
 
@@ -118,6 +119,11 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
 
 def check_targets(Y: Any, shape: Shape) -> None:
     """Refuse classes that are not one for every example."""
+    missing = [i for i, label in enumerate(np.asarray(Y, object)) if label is None]
+    if missing:
+        raise ArgumentError(
+            f"example {missing[0]} has no class but None; every example needs one: leave it out"
+        )
     check_classification_targets(Y)
     if len(Y) != shape.n_examples:
         raise ArgumentError(

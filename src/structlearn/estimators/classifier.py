@@ -69,7 +69,9 @@ class SequenceClassifier(Classifier):
         return Whole(self.hidden_states)
 
     def _featured(self) -> Sequence[object]:
-        return range(self.hidden_states)
+        design = self.plan_.choices
+        assert isinstance(design, Whole)
+        return range(design.hidden_states)
 
     @property
     def n_features_in_(self) -> int:

@@ -82,7 +82,9 @@ def marginals(
 ) -> Floats:
     """Probabilities of the states of every variable, at temperature 1: (variables, most states)."""
     if isinstance(structure, Sequences):
-        return _chains(structure, tables, options.n_jobs).marginals()[1]
+        values, rows, _ = _chains(structure, tables, options.n_jobs).marginals()
+        _check_possible(values)
+        return rows
     problem = _problem(structure, tables, 1.0, 1.0)
     beliefs = _run(problem, "marginals", options, method).beliefs
     assert beliefs is not None
@@ -101,7 +103,9 @@ def k_best(
             "the k best labellings are found for sequences without hidden variables only; "
             "use predict, or predict_marginals to see alternatives"
         )
-    return _chains(structure, tables, options.n_jobs).k_best(k)
+    scores, labels = _chains(structure, tables, options.n_jobs).k_best(k)
+    _check_possible(scores[:, 0])
+    return scores, labels
 
 
 def _path(sequences: Sequences, tables: Tables, options: Options) -> Ints:
@@ -139,4 +143,6 @@ def _run(problem: Problem, query: str, options: Options, method: str) -> Result:
         # What training does where exact inference is slow; ascents to better labels pay only
         # where these are cheap to value.
         chosen = pick(problem, query, "portfolio" if query == "map" else "bp", options)
-    return chosen.run(problem, query, options)
+    result = chosen.run(problem, query, options)
+    _check_possible(result.value)
+    return result

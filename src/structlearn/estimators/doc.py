@@ -24,8 +24,8 @@ C
 l1_ratio
     Share of the absolute values in the penalty; the rest are squares.
 class_weight
-    None, "balanced", or a mapping from label to weight. An example counts by the mean weight of
-    its labels.
+    None, "balanced", or a mapping from label to weight, 1 for labels that it does not name. An
+    example counts by the mean weight of its labels.
 solver
     "lbfgs", "owlqn" (for ``l1_ratio > 0``), "descent" (steepest, with line search),
     "frank-wolfe" (for the hinge on sequences), "sdca" (for smooth losses on sequences), "annealed"
@@ -38,7 +38,7 @@ driver
 max_iter
     Limit on the number of iterations.
 tol
-    Relative tolerance of the objective at which fitting ends.
+    Relative tolerance of the objective at which fitting ends; None to go on to `max_iter`.
 inference
     "exact", "bp" (belief propagation), or "auto": exact where that is quick.
 sweeps
@@ -50,7 +50,7 @@ random_state
     Seed of everything random: first weights where there are hidden variables, and the order of
     examples in stochastic solvers.
 n_jobs
-    Number of threads; all cores if None. Results do not depend on it.
+    Number of threads; all cores if None or -1. Results do not depend on it.
 time_limit
     Seconds after which fitting ends with the best weights so far.
 progress

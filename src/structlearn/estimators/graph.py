@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from structlearn.common import checks
+from structlearn.common.errors import ArgumentError
 from structlearn.design.choices import EDGES, SPACES, Choices, Design
 from structlearn.design.graphs import GraphReader
 from structlearn.design.plan import Coder, Reader
@@ -82,7 +83,13 @@ class GraphLabeler(Labeler):
         self._check_hidden()
         checks.one_of("features", self.features, SPACES)
         checks.one_of("edges", self.edges, EDGES)
-        return GraphReader.learn(X, self.fit_intercept)
+        reader, shape = GraphReader.learn(X, self.fit_intercept)
+        if self.edges == "features" and reader.between is None:
+            raise ArgumentError(
+                "edges='features' needs edge features, and no graph has any; give them as third "
+                "part of every graph, or use edges='table'"
+            )
+        return reader, shape
 
     def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
         choices = Choices(

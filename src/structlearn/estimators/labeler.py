@@ -12,7 +12,7 @@ from structlearn.common import checks
 from structlearn.common.checks import Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.data.labels import LabelCoder
-from structlearn.design.choices import HIDDEN
+from structlearn.design.choices import HIDDEN, Design
 from structlearn.design.nodes import as_array
 from structlearn.design.plan import Batch, Coder
 from structlearn.design.shape import Shape
@@ -41,7 +41,7 @@ class Labeler(StructuredEstimator):
             raise ArgumentError("Y has no known label at all; at least one is needed")
         return coder
 
-    def _numbers(self, coder: Coder, Y: Any, shape: Shape) -> Ints:
+    def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
         return coder.transform(checked(Y, shape))
 
     # ---- fitting -------------------------------------------------------------------------
@@ -54,7 +54,8 @@ class Labeler(StructuredEstimator):
         X
             One structure per example.
         Y
-            Labels of every example, -1 or None where one is not known.
+            Labels of every example; where one is not known -1 or None, or masked in a masked
+            array.
         sample_weight
             (examples,) How much each counts.
         """
@@ -180,7 +181,7 @@ def checked(Y: Any, shape: Shape) -> Any:
                 f"example {i} has labels of shape {mine}, but {form} is needed: one label for "
                 f"every node, -1 or None where it is not known"
             )
-    return Y if flat else [np.asarray(y).ravel() for y in Y]
+    return Y if flat else [np.asanyarray(y).ravel() for y in Y]
 
 
 def _count(labels: Any, i: int) -> int:

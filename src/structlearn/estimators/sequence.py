@@ -21,6 +21,7 @@ from structlearn.design.shape import Shape
 from structlearn.estimators import decode
 from structlearn.estimators.doc import documented
 from structlearn.estimators.labeler import Labeler, names_of
+from structlearn.estimators.run import threads
 from structlearn.graph.batch import Bars, Sequences
 from structlearn.objective.sequence_world import SequenceWorld, clamp
 
@@ -45,7 +46,8 @@ class SequenceLabeler(Labeler):
         pair of labels and every feature of the later position; "none" has no transitions.
     forbidden
         What labels must not do, in training and prediction: "BIO", "BIOES", "IOB1", or pairs
-        ``(a, b)`` where ``b`` must not follow ``a``.
+        ``(a, b)`` where ``b`` must not follow ``a``; pairs of labels that do not occur have no
+        effect.
     template
         A template in the language of CRF++, for `X` given as columns; by default the one that
         CRF++ has for chunking.
@@ -102,7 +104,8 @@ class SequenceLabeler(Labeler):
             )
         reader: Reader
         if isinstance(X, Columns):
-            reader, shape = ColumnReader.learn(X, self._template(), self.min_count, self.n_jobs)
+            n_jobs = threads(self.n_jobs)
+            reader, shape = ColumnReader.learn(X, self._template(), self.min_count, n_jobs)
         else:
             between = self.transitions == "features"
             reader, shape = SequenceReader.learn(X, self.fit_intercept, between, self.min_count)
@@ -127,11 +130,11 @@ class SequenceLabeler(Labeler):
         )
         return choices.seeing(shape)
 
-    def _numbers(self, coder: Coder, Y: Any, shape: Shape) -> Ints:
-        labels = super()._numbers(coder, Y, shape)
-        bars = self._bars(coder)
-        if bars is not None:
-            _check_allowed(Sequences(shape.offsets, len(coder.names), bars), coder, labels)
+    def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
+        labels = super()._numbers(coder, design, Y, shape)
+        assert isinstance(design, Choices)
+        if design.bars is not None:
+            _check_allowed(Sequences(shape.offsets, len(coder.names), design.bars), coder, labels)
         return labels
 
     def _template(self) -> Template:

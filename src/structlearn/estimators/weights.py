@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from structlearn.common import checks
 from structlearn.common.checks import Floats
 from structlearn.common.errors import ArgumentError
 from structlearn.objective.examples import Examples
@@ -16,7 +17,7 @@ def sample_weights(given: Any, n: int) -> Floats:
     """Return one weight per example, all 1 if none are given."""
     if given is None:
         return np.ones(n)
-    weights = np.asarray(given, dtype=np.float64)
+    weights = numbers("sample_weight", given)
     weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
     if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
         raise ArgumentError(
@@ -28,6 +29,14 @@ def sample_weights(given: Any, n: int) -> Floats:
     return weights
 
 
+def numbers(argument: str, given: Any) -> Floats:
+    """Return an array of floats."""
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{argument} must be an array of numbers, not {given!r}") from None
+
+
 def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:
     """Weight of every example: the mean weight of the classes of its labelled variables.
 
@@ -36,8 +45,9 @@ def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:
     Parameters
     ----------
     given
-        None for all 1, a mapping from class to weight (1 for classes that it does not name), or
-        "balanced": inversely proportional to how often each class occurs.
+        None for all 1, a mapping from class to weight (1 for classes that it does not name; those
+        that do not occur count for nothing), or "balanced": inversely proportional to how often
+        each class occurs.
     classes
         Label of every state.
     """
@@ -59,13 +69,6 @@ def _by_state(given: Any, classes: Any, labels: Any) -> Floats:
         raise ArgumentError(
             f"class_weight={given!r} must be None, 'balanced', or a mapping from class to weight"
         )
-    names = list(classes)
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        raise ArgumentError(
-            f"class_weight names {unknown[0]!r}, which is no class; the classes are {names}"
-        )
-    weights = np.array([float(given.get(name, 1.0)) for name in names])
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ArgumentError("class_weight must hold finite numbers of at least 0")
-    return weights
+    for name, weight in given.items():
+        checks.number(f"class_weight of {name!r}", weight, low=0.0, open_high=True)
+    return np.array([float(given.get(name, 1.0)) for name in classes.tolist()])

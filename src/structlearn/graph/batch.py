@@ -87,7 +87,8 @@ class Sequences:
         nodes, edges = graphs.entries
         out[nodes[self.offsets[:-1]][:, self.bars.first]] = -np.inf
         out[nodes[self.offsets[1:] - 1][:, self.bars.last]] = -np.inf
-        out[edges[:, self.bars.steps.ravel()]] = -np.inf
+        if len(edges):
+            out[edges[:, self.bars.steps.ravel()]] = -np.inf
         return out
 
 

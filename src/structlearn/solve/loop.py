@@ -207,7 +207,10 @@ class _Loop:
             return self.stop or self.report.words or "the solver is done"
         if self.tol is None or self.iteration == 0:
             return ""
-        return arrived(self.report, self.history, self.norm, self.tol, self.patience)
+        again = len(self.history) / self.patience
+        if getattr(self.solver, "linear", False):
+            again = 1.0  # what is left shrinks by a factor, and so does what each step gains
+        return arrived(self.report, self.history, self.norm, self.tol, self.patience, again)
 
     def words(self) -> str:
         """Say how far the run is."""
@@ -246,7 +249,9 @@ class _Loop:
         return Fit(self.best, value, self.history, status, self.iteration, converged, ended)
 
 
-def arrived(report: Report, history: History, norm: float, tol: float, patience: int) -> str:
+def arrived(
+    report: Report, history: History, norm: float, tol: float, patience: int, again: float
+) -> str:
     """Say by which sign of those a step reports a run has converged; empty if by none."""
     known = not math.isnan(report.value)
     scale = tol * abs(report.value) if known else tol
@@ -259,6 +264,11 @@ def arrived(report: Report, history: History, norm: float, tol: float, patience:
         judged = False  # steps that were too long at first get their time
     gain = history.best(patience) - history.best()
     # As many iterations again at this rate: for a gap that shrinks as 1 / n, that is the gap.
-    if judged and gain * max(1.0, len(history) / patience) <= tol * abs(history.best()):
-        return f"converged: as many iterations again would gain less than tol={tol:g}"
+    if judged and gain * max(1.0, again) <= tol * abs(history.best()):
+        more = (
+            "as many iterations again would gain"
+            if again > 1.0
+            else f"{patience} iterations gained"
+        )
+        return f"converged: {more} less than tol={tol:g}"
     return ""

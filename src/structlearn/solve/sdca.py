@@ -64,6 +64,7 @@ class Sdca:
 
     evaluate: int = 5
     name: ClassVar[str] = "sdca"
+    linear: ClassVar[bool] = True  # it converges linearly
 
     def __post_init__(self) -> None:
         checks.whole("evaluate", self.evaluate, low=1)
