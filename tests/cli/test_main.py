@@ -74,7 +74,7 @@ def test_help_of_a_command_names_and_explains_every_option(name, capsys):
 
 
 def test_help_of_infer_knows_all_methods():
-    assert infer_command.METHODS == ("auto", *METHODS)
+    assert ("auto", *METHODS) == infer_command.METHODS
     assert set(infer_command.QUERIES.values()) == set(QUERIES) - {"samples"}
 
 

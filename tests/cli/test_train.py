@@ -155,9 +155,9 @@ def test_threads_do_not_change_the_model(learn, place):
 
 
 def test_names_in_the_help_are_those_of_the_library():
-    assert train.LOSSES == tuple(loss.NAMED)
+    assert tuple(loss.NAMED) == train.LOSSES
     assert train.COSTS == cost.NAMES
-    assert train.SOLVERS == ("auto", *pick.SOLVERS)
+    assert ("auto", *pick.SOLVERS) == train.SOLVERS
     assert train.DRIVERS == pick.DRIVERS
     assert set(train.SPACES) == set(SPACES)
     assert train.HIDDEN == HIDDEN

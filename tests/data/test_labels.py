@@ -20,7 +20,7 @@ def test_labels_there_and_back(kind):
         "text": ["b", "a", "c"],
         "mixed": ["b", 3, ("x", 1), None, 2.5],
         "small": [True, False],
-    }.get(kind, [7, 3, 5, -4])
+    }.get(kind, [7, 3, 5, 0])
     sequences = [[pool[i] for i in rng.integers(0, len(pool), size=n)] for n in (1, 4, 9, 0, 3)]
     given = sequences
     if kind == "numbers":
@@ -50,6 +50,42 @@ def test_hidden_labels(hidden):
     assert coder.names.tolist() == [0, 2]
     assert coder.transform([hidden]).tolist() == [0, -1, 1]
     assert LabelCoder().fit([["a", None]]).transform([[None], ["a"]]).tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.array([2.0, -1.0, 0.0]),
+        np.array([2.0, -1.0, 0.0], np.float32),
+        [2.0, None, 0],
+        [np.float32(2), -1.0, 0.0],
+        np.array([2, None, 0.0], object),
+        np.ma.masked_array([2, 7, 0], [False, True, False]),
+        np.ma.masked_array([2.0, np.nan, 0.0], [False, True, False]),
+    ],
+)
+def test_whole_floats_are_whole_numbers_and_masked_labels_hidden(given):
+    coder = LabelCoder().fit([given])
+    assert coder.names.dtype == np.int64
+    assert coder.names.tolist() == [0, 2]
+    assert coder.transform([given]).tolist() == [1, -1, 0]
+    assert coder.transform([[2, -1, 0]]).tolist() == [1, -1, 0]
+
+
+def test_floats_with_fractions_are_labels():
+    coder = LabelCoder().fit([np.array([0.5, 1.0, -2.5, -1.0])])
+    assert coder.names.tolist() == [-2.5, 0.5, 1]
+    assert coder.transform([[1, -1.0, 0.5]]).tolist() == [2, -1, 1]
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [(np.nan, np.array), (np.nan, list), (np.inf, list), (-2, np.array), (-2, list), (-3.0, list)],
+)
+def test_numbers_that_are_no_labels(bad, kind):
+    words = f"token 1 in sequence 1 has the label {bad:g}; .* None or -1"
+    with pytest.raises(ArgumentError, match=words):
+        LabelCoder().fit([kind([0, 1, -1]), kind([1, bad])])
 
 
 def test_grids_of_labels_are_read_row_by_row():
@@ -145,6 +181,11 @@ def test_pairs_by_name():
     assert not forbidden.ends.any()
 
 
+def test_pairs_that_name_other_labels_rule_out_nothing():
+    forbidden = forbidden_transitions(["a", "b"], [("a", "c"), ("c", "b"), ("b", "a")])
+    assert np.argwhere(forbidden.pairs).tolist() == [[1, 0]]
+
+
 @pytest.mark.parametrize(
     ("names", "rule", "words"),
     [
@@ -152,8 +193,9 @@ def test_pairs_by_name():
         (["O", "E-X"], "BIO", "label 'E-X' does not fit the scheme BIO.*B-TYPE, I-TYPE"),
         (["O", "NN"], "BIOES", "label 'NN'"),
         (["O-X"], "BIO", "label 'O-X'"),
-        (["O", "B"], [("O", "C")], "names 'C', which is not a label; the labels are 'O', 'B'"),
         (["O", "B"], ["O", "B"], "'O' is not a pair"),
+        (["O", "B"], 3, "forbidden=3 must be one of 'BIO'"),
+        (["O", "B"], iter([("O", "B")]), "a list of pairs"),
     ],
 )
 def test_wrong_rules(names, rule, words):

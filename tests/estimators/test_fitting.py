@@ -184,7 +184,7 @@ def test_equal_data_in_new_arrays_goes_on(tmp_path, hidden):
         )
         with pytest.warns(ConvergenceWarning):
             labeler.fit([x.copy(order="F") for x in X], [y.tolist() for y in Y])
-    assert counts == 0
+    assert counts == [1, 2, 3, 4, 5]  # the second had nothing left to do
 
 
 def test_random_state_of_numpy():

@@ -209,7 +209,7 @@ def test_a_subclass_is_told_from_what_it_came_from(tmp_path):
 
     estimator = Mine(C=10.0).fit(inputs("arrays"), LABELS["strings"])
     with pytest.raises(
-        ArgumentError, match="a Mine cannot .* subclass of SequenceLabeler, .* fit a"
+        ArgumentError, match=r"a Mine cannot .* subclass of SequenceLabeler, .* fit a"
     ):
         save(estimator, tmp_path / "model")
     assert not list(tmp_path.iterdir())

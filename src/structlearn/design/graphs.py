@@ -45,7 +45,7 @@ class GraphReader:
         nodes, *rows = learn_nodes([graph.features for graph in graphs], intercept)
         between, edge_rows = None, None
         if any(graph.edge_features is not None for graph in graphs):
-            between, *edge_rows = learn_nodes(_edge_parts(graphs), False)
+            between, *edge_rows = learn_nodes(_edge_parts(graphs), False, of="edge")
         return cls(nodes, between), _graphs_shape(graphs, rows, edge_rows)
 
     def read(self, X: Any) -> Shape:

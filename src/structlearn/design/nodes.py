@@ -35,10 +35,14 @@ class Nodes(Protocol):
 
 @dataclass(frozen=True)
 class ArrayNodes:
-    """One array (nodes, width) per example; `intercept` adds a feature that is always 1."""
+    """One array (nodes, width) per example; `intercept` adds a feature that is always 1.
+
+    Messages call what has the features `of`.
+    """
 
     width: int
     intercept: bool
+    of: str = "node"
 
     def read(self, parts: Any) -> tuple[Features, Ints]:
         """Put all arrays into one."""
@@ -47,7 +51,7 @@ class ArrayNodes:
         out = np.ones((int(starts[-1]), self.width + self.intercept))
         for array, start, stop in zip(arrays, starts, starts[1:], strict=False):
             out[start:stop, : self.width] = array
-        return _finite(out, starts), starts
+        return self._finite(out, starts), starts
 
     def names(self) -> list[str]:
         """Name of every feature."""
@@ -55,14 +59,26 @@ class ArrayNodes:
 
     def _checked(self, part: Any, i: int) -> Floats:
         array = as_array(part)
-        if array.size == 0:
+        if array.shape[:1] == (0,):
             return np.empty((0, self.width))
         if array.dtype.kind not in "fiub" or array.ndim != 2 or array.shape[1] != self.width:
             raise ArgumentError(
-                f"the features of example {i} have shape {array.shape} and type {array.dtype}; "
-                f"numbers of shape (n, {self.width}) are needed, as in the first example"
+                f"the {self.of} features of example {i} have shape {array.shape} and type "
+                f"{array.dtype}; numbers of shape (n, {self.width}) are needed, as in the first "
+                f"example"
             )
         return array
+
+    def _finite(self, array: Floats, starts: Ints) -> Floats:
+        if np.isfinite(array).all():
+            return array
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        example = int(np.searchsorted(starts, row, side="right")) - 1
+        raise ArgumentError(
+            f"X contains {array[row, column]}: feature {column} of {self.of} "
+            f"{row - starts[example]} of example {example}; NaN and infinity are not allowed: drop "
+            f"or replace them"
+        )
 
 
 @dataclass(frozen=True)
@@ -117,30 +133,43 @@ class TokenNodes:
         return [*self.vocabulary.names, *["intercept"][: self.intercept]]
 
 
-def learn_nodes(parts: Any, intercept: bool, min_count: int = 1) -> tuple[Nodes, Features, Ints]:
+def learn_nodes(
+    parts: Any, intercept: bool, min_count: int = 1, of: str = "node"
+) -> tuple[Nodes, Features, Ints]:
     """Return the reader that fits the first example that has nodes, and what it reads.
 
-    Attributes of tokens that occur less than `min_count` times are left out.
+    Attributes of tokens that occur less than `min_count` times are left out. Messages call what
+    has the features `of`.
     """
     first = next((part for part in parts if _length(part)), None)
     if first is None:
         raise ArgumentError("all examples are empty; at least one needs features")
     nodes: Nodes
     if hasattr(first, "tocsr"):
-        nodes = SparseNodes(int(first.shape[1]), intercept)
+        nodes = SparseNodes(_width(first, intercept, of), intercept)
     elif as_array(first).dtype.kind in "fiub":
         array = as_array(first)
         if array.ndim != 2:
             raise ArgumentError(
                 f"the first example has shape {array.shape}; it must be (nodes, features)"
             )
-        nodes = ArrayNodes(array.shape[1], intercept)
+        nodes = ArrayNodes(_width(array, intercept, of), intercept, of)
     else:
         vocabulary = Vocabulary()
         rows = vocabulary.fit_transform(parts, min_count)
         tokens = TokenNodes(vocabulary, intercept)
         return tokens, *tokens.wrap(rows, parts)
     return nodes, *nodes.read(parts)
+
+
+def _width(array: Any, intercept: bool, of: str) -> int:
+    """Return the number of features, which must not be 0 unless there is an intercept."""
+    if array.shape[1] == 0 and not intercept:
+        raise ArgumentError(
+            f"the {of} features of the first example have shape {array.shape}; at least one "
+            f"feature is needed"
+        )
+    return int(array.shape[1])
 
 
 def as_array(part: Any) -> NDArray[Any]:
@@ -164,17 +193,6 @@ def _length(part: Any) -> int:
     if hasattr(part, "shape"):
         return int(part.shape[0]) if len(part.shape) else 1
     return len(part) if hasattr(part, "__len__") else 1
-
-
-def _finite(array: Floats, starts: Ints) -> Floats:
-    if np.isfinite(array).all():
-        return array
-    row, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
-    example = int(np.searchsorted(starts, row, side="right")) - 1
-    raise ArgumentError(
-        f"X contains {array[row, column]}: feature {column} of node {row - starts[example]} of "
-        f"example {example}; NaN and infinity are not allowed: drop or replace them"
-    )
 
 
 def _described(part: Any) -> str:

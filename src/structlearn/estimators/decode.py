@@ -108,6 +108,13 @@ def k_best(
     return scores, labels
 
 
+def check_possible(sequences: Sequences) -> None:
+    """Refuse sequences that are barred from every labelling."""
+    states = sequences.states
+    zeros = np.zeros((1, states)), np.zeros((1, states * states))
+    _check_possible(_chains(sequences, zeros, None).best()[0])
+
+
 def _path(sequences: Sequences, tables: Tables, options: Options) -> Ints:
     values, labels = _chains(sequences, tables, options.n_jobs).best()
     _check_possible(values)
@@ -143,6 +150,4 @@ def _run(problem: Problem, query: str, options: Options, method: str) -> Result:
         # What training does where exact inference is slow; ascents to better labels pay only
         # where these are cheap to value.
         chosen = pick(problem, query, "portfolio" if query == "map" else "bp", options)
-    result = chosen.run(problem, query, options)
-    _check_possible(result.value)
-    return result
+    return chosen.run(problem, query, options)

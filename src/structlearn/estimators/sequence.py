@@ -15,7 +15,7 @@ from structlearn.data.columns import Columns
 from structlearn.data.labels import forbidden_transitions
 from structlearn.data.template import Template, parse_template
 from structlearn.design.choices import SPACES, Choices, Design
-from structlearn.design.plan import Coder, Reader
+from structlearn.design.plan import Batch, Coder, Reader
 from structlearn.design.sequences import ColumnReader, SequenceReader
 from structlearn.design.shape import Shape
 from structlearn.estimators import decode
@@ -23,6 +23,7 @@ from structlearn.estimators.doc import documented
 from structlearn.estimators.labeler import Labeler, names_of
 from structlearn.estimators.run import threads
 from structlearn.graph.batch import Bars, Sequences
+from structlearn.model.model import Tables
 from structlearn.objective.sequence_world import SequenceWorld, clamp
 
 TRANSITIONS = ("table", "features", "none")
@@ -147,6 +148,15 @@ class SequenceLabeler(Labeler):
             return None
         found = forbidden_transitions(coder.names.tolist(), self.forbidden)
         return Bars(found.starts, found.ends, found.pairs)
+
+    def _read(self, X: Any) -> tuple[Batch, Tables]:
+        batch, tables = super()._read(X)
+        choices = self.plan_.choices
+        assert isinstance(choices, Choices)
+        if choices.bars is not None and choices.hidden is not None:  # others are checked on the way
+            offsets = batch.shape.offsets
+            decode.check_possible(Sequences(offsets, self.plan_.states, choices.bars))
+        return batch, tables
 
     def decode(self, X: Any, k: int = 1) -> list[list[tuple[float, Any]]]:
         """Return the `k` best labellings of every sequence, best first, each with its score.

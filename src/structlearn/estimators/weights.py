@@ -70,5 +70,5 @@ def _by_state(given: Any, classes: Any, labels: Any) -> Floats:
             f"class_weight={given!r} must be None, 'balanced', or a mapping from class to weight"
         )
     for name, weight in given.items():
-        checks.number(f"class_weight of {name!r}", weight, low=0.0, open_high=True)
+        checks.number(f"class_weight[{name!r}]", weight, low=0.0, open_high=True)
     return np.array([float(given.get(name, 1.0)) for name in classes.tolist()])
