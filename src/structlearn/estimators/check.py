@@ -156,7 +156,7 @@ def check_order(case: Case) -> None:
 
 def check_partial_fit(case: Case) -> None:
     """Learning goes on over calls, without new labels."""
-    new = case.fresh(solver="auto")
+    new = case.fresh(solver="auto", driver="subgradient")
     classes = case.fit(max_iter=1).classes_
     for _ in range(2):
         _is(new.partial_fit(case.X, case.Y, classes=classes) is new, "partial_fit returns self")

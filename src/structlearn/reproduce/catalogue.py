@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from structlearn.reproduce import chunking, convergence, hybrid, paired, simulated
+from structlearn.reproduce import chunking, convergence, hybrid, paired, segmentation, simulated
 from structlearn.reproduce.base import Record, Settings
 
 #: What runs an experiment, in the order in which they are listed.
@@ -13,6 +13,7 @@ EXPERIMENTS: dict[str, Callable[[Settings], Record]] = {
     "grid": simulated.grid,
     "uncertainty": simulated.uncertainty,
     "convergence": convergence.run,
+    "segmentation": segmentation.run,
     "paired": paired.run,
     "hybrid": hybrid.run,
     "chunking": chunking.run,

@@ -134,6 +134,8 @@ def _suited(objective: Objective, driver: str) -> Solver:
         return SOLVERS["adagrad"]()
     if isinstance(objective, StructuredObjective) and objective.loss.idle:
         return _perceptron(objective)
+    if getattr(objective, "messengers", ()):
+        return SOLVERS["adagrad"]()
     if getattr(objective, "smooth", False):
         if driver == "subgradient" and Sdca().suits(objective):
             return Sdca()
@@ -144,8 +146,7 @@ def _suited(objective: Objective, driver: str) -> Solver:
         if objective.n_examples >= _VERY_MANY:
             return _stochastic("adagrad", objective)
     smoothed = Annealed(Lbfgs() if objective.penalty.smooth else Owlqn())
-    rough = bool(getattr(objective, "messengers", ()))
-    return SOLVERS["adagrad"]() if rough or smoothed.refuses(objective) else smoothed
+    return SOLVERS["adagrad"]() if smoothed.refuses(objective) else smoothed
 
 
 def _perceptron(objective: Objective) -> Solver:
