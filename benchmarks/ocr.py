@@ -2,22 +2,30 @@
 
 PyStruct does not install on current Python, so its rows are those measured once on a machine of
 this kind with a patched copy: C = 0.1, no constant feature, CPU seconds of training.
+
+Both sizes take the classic method, to a gap of 3 %. The order of the words alone moves the letter
+accuracy by some 0.05, and PyStruct's is known for one order, so ours is the mean over several
+orders, compared to the one decimal that PyStruct's is given in. The primal is the worst of these.
 """
 
 from __future__ import annotations
 
 import pathlib
 
+import numpy as np
+
 from report import Report
-from timing import best
+from timing import least, once
 
 #: split: (training CPU seconds of PyStruct, its letter accuracy)
 PYSTRUCT = {"small": (8.9, 78.7), "large": (52.5, 86.0)}
+ORDERS = 5
 
 
 def run(out: pathlib.Path) -> Report:
     from structlearn import SequenceLabeler
     from structlearn.data.sets import load_ocr
+    from structlearn.solve.frank_wolfe import FrankWolfe
 
     report = Report("ocr", "OCR letters, structured SVM, C = 0.1")
     letters = load_ocr()
@@ -28,16 +36,22 @@ def run(out: pathlib.Path) -> Report:
             for chosen in (train, ~train)
             for rows in (letters.images, letters.labels)
         )
-        labeler = SequenceLabeler(loss="hinge", C=0.1, tol=0.01, random_state=0)
         tight = SequenceLabeler(loss="hinge", C=0.1, tol=1e-4, max_iter=2000, random_state=0)
-        labeler.fit(X[:20], Y[:20])  # compiles
-        timing = best(lambda X=X, Y=Y, labeler=labeler: labeler.fit(X, Y), repeats=3)
         optimum = tight.fit(X, Y).value_
-        above = 100 * (labeler.value_ / optimum - 1)
-        right = 100 * labeler.score(X_test, Y_test)
-        note = f"{timing.cpu:.2f} s against {seconds} s of PyStruct's 50 or 30 passes"
-        report.add(f"{split}: faster than PyStruct", seconds / timing.cpu, "x", 20.0, True, note)
-        note = f"primal {labeler.value_:.2f}, optimum {optimum:.2f}"
+        timings, primals, right = [], [], []
+        for seed in range(ORDERS):
+            labeler = SequenceLabeler(
+                loss="hinge", C=0.1, tol=0.03, solver=FrankWolfe(pairwise=0), random_state=seed
+            )
+            timings.append(once(labeler.fit, X, Y))
+            primals.append(labeler.value_)
+            right.append(100 * labeler.score(X_test, Y_test))
+        cpu, mean = least(timings).cpu, float(np.mean(right))
+        note = f"{cpu:.2f} s against {seconds} s of PyStruct's 50 or 30 passes"
+        report.add(f"{split}: faster than PyStruct", seconds / cpu, "x", 20.0, True, note)
+        above = 100 * (max(primals) / optimum - 1)
+        note = f"primal at most {max(primals):.2f}, optimum {optimum:.2f}"
         report.add(f"{split}: primal above the optimum", above, "%", 1.0, note=note)
-        report.add(f"{split}: letter accuracy", right, "%", accuracy, True)
+        note = f"mean {mean:.2f} of {ORDERS} orders, {min(right):.2f} to {max(right):.2f}"
+        report.add(f"{split}: letter accuracy", round(mean, 1), "%", accuracy, True, note)
     return report

@@ -1,6 +1,9 @@
 """Train or tag CoNLL-2000 with structlearn, one task per process; prints figures as JSON.
 
-Usage: python tagging_worker.py warm|sparse|dense|memory|tag TRAIN TEST
+Usage: python tagging_worker.py warm|sparse|dense|memory TRAIN TEST
+       python tagging_worker.py tag TRAIN TEST MODEL
+
+``tag`` takes turns with CRFsuite, whose model is MODEL.
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +25,7 @@ from structlearn.common.cache import kernel_hash
 HERE = pathlib.Path(__file__).parent
 os.environ.setdefault("NUMBA_CACHE_DIR", str(HERE.parent / ".numba_cache" / kernel_hash()))
 
+import pycrfsuite  # noqa: E402
 from scipy.sparse import csr_array  # noqa: E402
 
 from structlearn import SequenceLabeler  # noqa: E402
@@ -31,6 +34,7 @@ from structlearn.cli.taggers import Tagger, gold_labels, without_last  # noqa: E
 from structlearn.data.columns import Columns, read_columns  # noqa: E402
 from structlearn.metrics.chunks import chunk_scores  # noqa: E402
 from templates import expand, read  # noqa: E402
+from timing import undisturbed  # noqa: E402
 
 REPEATS = 7
 
@@ -74,43 +78,51 @@ def memory(train_path: str, test_path: str) -> dict:
         return {"seconds": time.perf_counter() - begun, "rss": peak()}
 
 
-def tag(train_path: str, test_path: str) -> dict:
-    """Tokens per second, given strings, sparse rows, or the file."""
+def tag(train_path: str, test_path: str, peer_model: str) -> dict:
+    """Tokens per second of wall and CPU time, given strings, sparse rows, or the file."""
     with tempfile.TemporaryDirectory() as folder:
         command(["train", train_path, "--model", f"{folder}/model", "--quiet"])
         tagger = Tagger.load(pathlib.Path(f"{folder}/model"))
+    peer = pycrfsuite.Tagger()
+    peer.open(peer_model)
     strings = [expand(rows) for rows, _ in read(test_path)]
-    tokens = sum(map(len, strings))
-    labeler = SequenceLabeler(features="sparse", max_iter=3, tol=0.0)
+    labeler = strings_labeler(train_path)
+    matrices, sparse = rows_labeler(labeler, strings)
+    work = {
+        "strings": lambda: labeler.predict(strings),
+        "strings crfsuite": lambda: [peer.tag(s) for s in strings],
+        "file": lambda: tagger.predict(without_last(read_columns(test_path))),
+        "file crfsuite": lambda: [peer.tag(expand(rows)) for rows, _ in read(test_path)],
+        "rows": lambda: sparse.predict(matrices),
+    }
+    for once in work.values():
+        once()
+    timings = undisturbed(lambda once: once(), tuple(work.values()), REPEATS)
+    n = sum(map(len, strings))
+    rates = ({"wall": n / t.wall, "cpu": n / t.cpu} for t in timings)
+    return dict(zip(work, rates, strict=True))
+
+
+def strings_labeler(train_path: str) -> SequenceLabeler:
+    """A labeler of lists of attributes; training is cut short, which tagging does not notice."""
     some = read(train_path)
-    with warnings.catch_warnings(action="ignore"):  # training is cut short on purpose
-        labeler.fit([expand(rows) for rows, _ in some], [labels for _, labels in some])
-    vocabulary = labeler.plan_.reader.nodes.vocabulary
-    rows = vocabulary.transform(strings)
+    labeler = SequenceLabeler(features="sparse", max_iter=3, tol=0.0)
+    with warnings.catch_warnings(action="ignore"):
+        return labeler.fit([expand(rows) for rows, _ in some], [labels for _, labels in some])
+
+
+def rows_labeler(labeler: SequenceLabeler, strings: list) -> tuple[list, SequenceLabeler]:
+    """The same features as sparse matrices, and a labeler for these that is hardly trained."""
+    rows = labeler.plan_.reader.nodes.vocabulary.transform(strings)
     matrix = csr_array(
-        (np.ones(len(rows.columns)), rows.columns, rows.offsets), (tokens, len(vocabulary))
+        (np.ones(len(rows.columns)), rows.columns, rows.offsets), (rows.n_rows, rows.n_columns)
     )
     starts = np.cumsum([0, *map(len, strings)])
     matrices = [matrix[a:b] for a, b in pairwise(starts)]
-    sparse = SequenceLabeler(max_iter=1, tol=0.0)
     labels = [["a"] * (len(s) - 1) + ["b"] for s in strings]
-    with warnings.catch_warnings(action="ignore"):  # training is cut short on purpose
-        sparse.fit(matrices[:200], labels[:200])
-    return {
-        "strings": tokens / seconds(lambda: labeler.predict(strings)),
-        "rows": tokens / seconds(lambda: sparse.predict(matrices)),
-        "file": tokens / seconds(lambda: tagger.predict(without_last(read_columns(test_path)))),
-    }
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Least wall time of several runs."""
-    times = []
-    for _ in range(REPEATS):
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return min(times)
+    sparse = SequenceLabeler(max_iter=1, tol=0.0)
+    with warnings.catch_warnings(action="ignore"):
+        return matrices, sparse.fit(matrices[:200], labels[:200])
 
 
 def peak() -> float:

@@ -418,7 +418,8 @@ def test_a_test_on_the_training_file_is_no_harm(learn, place):
 def test_a_missing_column_is_told_from_that_of_the_labels(learn, place):
     write(place / "narrow", sentences(0), width=2)
     _, _, err = learn(file="narrow")
-    assert err.endswith("counted from 0; the last column, which holds the labels, does not count\n")
+    assert "counted from 0; give data with that column, or a template that does without it; " in err
+    assert err.endswith("; the last column, which holds the labels, does not count\n")
 
 
 def test_a_missing_file(place, capsys):

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from structlearn.common.errors import ArgumentError
-from structlearn.data.rows import Rows, from_csr, from_dense, take, transpose
+from structlearn.data.rows import Rows, from_csr, from_dense, stack, take, transpose
 
 
 def dense(rows):
@@ -49,6 +49,19 @@ def test_transpose_and_take(seed, binary):
     np.testing.assert_array_equal(dense(take(rows, which)), array[np.array(which, int)])
     mask = rng.random(len(array)) < 0.5
     np.testing.assert_array_equal(dense(take(rows, mask)), array[mask])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_stack(seed):
+    rng = np.random.default_rng(seed)
+    arrays = [
+        rng.choice([0.0, 1.0], (n, 4)) * (1.0 if binary else rng.normal(size=(n, 4)))
+        for n, binary in zip(rng.integers(0, 4, 5), rng.random(5) < 0.5, strict=True)
+    ]
+    stacked = stack([from_dense(array) for array in arrays], 4)
+    np.testing.assert_array_equal(dense(stacked), np.concatenate(arrays))
+    assert [part.dtype for part in stacked[:3]] == [np.int64, np.int32, np.float64]
+    assert stack([], 4).n_rows == 0
 
 
 def test_sparse_input_is_made_canonical_and_left_alone():

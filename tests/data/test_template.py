@@ -63,5 +63,5 @@ def test_template_files(tmp_path):
 def test_a_missing_column_is_named():
     template = parse_template("U1:%x[0,0]\nB2:%x[-1,2]")
     check_width(template, 3)
-    with pytest.raises(FormatError, match=r"B2:%x\[-1,2\] names column 2 .* has 2 columns"):
+    with pytest.raises(FormatError, match=r"B2:%x\[-1,2\] names column 2 .* has 2 columns.*; give"):
         check_width(template, 2)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from structlearn.common.errors import ArgumentError, FormatError
+from structlearn.data import tokens
 from structlearn.data.tokens import Vocabulary
 
 WORDS = ["a", "b", "=", "x=y", "é", "漢", "two words", "new\nline", ""]
@@ -74,9 +75,24 @@ def test_random_tokens(seed, kind):
     assert read(again.transform(test), again.names) == read(copied.transform(test), names) == known
 
 
+@pytest.mark.parametrize("kind", ["list", "dict", "mixed"])
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_blocks_of_tokens_make_the_same_rows(kind, n_jobs, monkeypatch):
+    rng = np.random.default_rng(5)
+    sentences = [[random_token(rng, kind) for _ in range(n)] for n in (7, 0, 1, 30)]
+    vocabulary = Vocabulary().fit(sentences[:1])
+    whole = vocabulary.transform(sentences)
+    monkeypatch.setattr(tokens, "_BLOCK", 4)
+    for one, other in zip(whole, vocabulary.transform(sentences, n_jobs), strict=True):
+        assert np.array_equal(one, other)
+
+
 def test_plain_attributes_have_no_values():
-    for tokens in (["a", "b"], {"a": "b", "c": 1.0}):
-        assert Vocabulary().fit_transform([[tokens]]).values.size == 0
+    for token in (["a", "b"], {"a": "b", "c": 1.0}):
+        vocabulary = Vocabulary()
+        assert vocabulary.fit_transform([[token]]).values.size == 0
+        assert vocabulary.transform([[token]]).values.size == 0
+    assert vocabulary.transform([]).offsets.tolist() == [0]
 
 
 def test_rare_attributes_are_left_out():

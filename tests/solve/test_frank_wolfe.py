@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from chains import KINDS, chains
@@ -32,7 +34,19 @@ def test_the_gap_closes(kind):
     assert fit.converged
     assert "gap" in fit.status
     assert fit.history.gap[-1] <= 1e-5 * fit.value
-    assert fit.value == objective.value(fit.weights)
+    assert fit.value == pytest.approx(objective.value(fit.weights), rel=1e-12)
+
+
+def test_the_gap_closes_where_all_features_are_one():
+    """Such rows have no values, which kernels must not read."""
+    given = chains(6)
+    (x,), *edges = given.examples.inputs
+    inputs = (((x > 0.0).astype(float),), *edges)
+    objective = replace(given, examples=replace(given.examples, inputs=inputs))
+    assert len(sequences.flatten(objective).data.values) == 0
+    fit = solve(objective, max_iter=5000, tol=1e-5)
+    assert fit.converged
+    assert fit.value == pytest.approx(objective.value(fit.weights), rel=1e-12)
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0])

@@ -31,15 +31,15 @@ def number(
     open_high: bool = False,
 ) -> float:
     """Return `given` as a float inside the range from `low` to `high`."""
+    span = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     if isinstance(given, bool) or not isinstance(given, (int, float, np.integer, np.floating)):
-        raise ArgumentError(f"{argument}={given!r} is not a number")
+        raise ArgumentError(f"{argument}={given!r} is not a number; one in {span} is needed")
     if isinstance(given, int) and abs(given) > 2**1000:
         raise ArgumentError(f"{argument} is too large a number")
     too_low = given <= low if open_low else given < low
     too_high = given >= high if open_high else given > high
     if np.isnan(given) or too_low or too_high:
-        left, right = "(" if open_low else "[", ")" if open_high else "]"
-        raise ArgumentError(f"{argument}={given!r} must lie in {left}{low:g}, {high:g}{right}")
+        raise ArgumentError(f"{argument}={given!r} must lie in {span}")
     return float(given)
 
 
@@ -48,6 +48,13 @@ def whole(argument: str, given: Any, *, low: int = 0) -> int:
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < low:
         raise ArgumentError(f"{argument}={given!r} must be a whole number of at least {low}")
     return int(given)
+
+
+def truth(argument: str, given: Any) -> bool:
+    """Return `given` as a bool, if it is one."""
+    if not isinstance(given, bool | np.bool_):
+        raise ArgumentError(f"{argument}={given!r} must be True or False")
+    return bool(given)
 
 
 def potentials(values: Any, what: str) -> Floats:

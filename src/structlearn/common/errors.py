@@ -6,6 +6,9 @@ A message says what was given, what is needed and what to do. All errors derive 
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class StructlearnError(Exception):
     """Base class of everything the library raises on purpose."""
@@ -31,6 +34,14 @@ class ImpossibleEvidenceError(EvidenceError):
     """No assignment that agrees with the evidence and the hard constraints exists."""
 
 
+class InfeasibleError(StructlearnError, ValueError):
+    """Hard constraints contradict each other; `forms` lists those that prove it."""
+
+    def __init__(self, message: str, forms: list[int]) -> None:
+        super().__init__(message)
+        self.forms = forms
+
+
 class QueryError(StructlearnError, ValueError):
     """The question cannot be put to this graph or this method."""
 
@@ -43,12 +54,53 @@ class FormatError(StructlearnError, ValueError):
     """A file does not follow its format."""
 
 
+class RuleError(StructlearnError, ValueError):
+    """A rule does not follow the language, or does not fit the predicates.
+
+    Attributes
+    ----------
+    line, column : int
+        Where in `text`, both from 1.
+    reason : str
+        The sentence alone, without the place and the line with the caret.
+    """
+
+    def __init__(self, reason: str, text: str = "", line: int = 1, column: int = 1) -> None:
+        super().__init__(f"{reason}{_point_at(text, line, column)}")
+        self.reason, self.text, self.line, self.column = reason, text, line, column
+
+
+class AtomError(StructlearnError, ValueError):
+    """Atoms are given in a wrong way: columns, values, twice, or not at all."""
+
+
 class DataNotFoundError(StructlearnError, FileNotFoundError):
     """A data set is neither on this machine nor downloadable."""
 
 
 class CacheWarning(UserWarning):
     """Compiled code cannot be kept on disk, so every process compiles anew."""
+
+
+class GreedyCoefficientWarning(UserWarning):
+    """PSL reads a rule's coefficients in another way than it is written on paper."""
+
+
+def _point_at(text: str, line: int, column: int) -> str:
+    """Show one line of a text with a caret under one of its columns."""
+    lines = text.split("\n") if text else []
+    if not 0 < line <= len(lines):
+        return ""
+    shown = lines[line - 1].rstrip()
+    blank = "".join("\t" if letter == "\t" else " " for letter in shown[: column - 1])
+    return f" (line {line}, column {column})\n  {shown}\n  {blank}^"
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Word a suggestion for a name that is not known; empty where none is close."""
+    by_lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(given.lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
 def choose_one_of(argument: str, given: object, allowed: tuple[str, ...]) -> str:

@@ -12,9 +12,9 @@ from structlearn.common.errors import ArgumentError
 
 def offsets_of(lengths: Iterable[int]) -> Ints:
     """Return where each of many consecutive sequences begins, and where the last one ends."""
-    listed = list(lengths)
-    offsets = np.zeros(len(listed) + 1, np.int64)
-    np.cumsum(listed, out=offsets[1:])
+    counts = np.fromiter(lengths, np.int64)
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
     return offsets
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +81,29 @@ def from_dense(array: Any) -> Rows:
     offsets = np.searchsorted(places, np.arange(len(dense) + 1)).astype(np.int64, copy=False)
     _check_finite(offsets, columns, values)
     return binary_if_ones(Rows(offsets, columns.astype(np.int32), values, dense.shape[1]))
+
+
+def stack(parts: Sequence[Rows], n_columns: int) -> Rows:
+    """Put the rows of all parts under one another.
+
+    Examples
+    --------
+    >>> stack([from_dense([[0, 2]]), from_dense([[1, 0]])], 2)
+    Rows(offsets=array([0, 1, 2]), columns=array([1, 0], dtype=int32), values=array([2., 1.]), n_columns=2)
+    """  # noqa: E501
+    starts = accumulate((len(part.columns) for part in parts), initial=0)
+    offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
+    values = [part.values for part in parts]
+    if any(map(len, values)):
+        values = [
+            v if len(v) else np.ones(len(p.columns)) for p, v in zip(parts, values, strict=True)
+        ]
+    return Rows(
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+        np.concatenate([np.empty(0, np.int32), *(part.columns for part in parts)]),
+        np.concatenate([np.empty(0), *values]),
+        n_columns,
+    )
 
 
 def take(rows: Rows, which: Any) -> Rows:

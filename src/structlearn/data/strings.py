@@ -81,8 +81,7 @@ class Strings:
 
     def take(self, which: NDArray[Any]) -> Strings:
         """Return some of the strings, by their numbers or a mask."""
-        numbers = np.arange(len(self))[which]
-        return _gathered(self.text, self.offsets[:-1], np.diff(self.offsets) - 1, numbers)
+        return _gathered(self.text, self.offsets[:-1][which], np.diff(self.offsets)[which] - 1)
 
     def distinct(self) -> tuple[Strings, Index]:
         """Return the distinct strings in order of appearance, and the number of each string."""
@@ -99,11 +98,17 @@ class Strings:
         out, table = np.empty(len(other), np.int32), self._table
 
         def work(first: int, last: int) -> None:
-            kernels.find(table, other.text, other.offsets, first, last, out)
+            hashes = np.empty(last - first, np.int64)
+            kernels.find(table, other.text, other.offsets, first, last, hashes, out)
 
-        shares = threads.split(np.arange(len(other) + 1), 1 + len(other) // _SHARE)
+        shares = threads.split(other.offsets, 1 + len(other) // _SHARE)
         threads.run(work, shares, n_jobs)
         return out
+
+    def prepared(self) -> Strings:
+        """Return the same strings, ready for threads to search at once."""
+        assert self._table is not None
+        return self
 
     @cached_property
     def _table(self) -> Table:
@@ -115,26 +120,26 @@ class Strings:
 def empty_table(base: Bytes, capacity: int) -> Table:
     """Return a table with room for so many strings of `base`, at most half of its slots in use."""
     slots = np.zeros(2 << (capacity - 1).bit_length(), np.int32)
-    hashes, starts, lengths = np.empty((3, capacity), np.int64)
-    return Table(base, slots, hashes, starts, lengths)
+    return Table(base, slots, np.empty((capacity, kernels.KEY), np.int64))
 
 
 def grown(table: Table, count: int) -> Table:
     """Return a table four times as large with the same `count` strings."""
-    larger = empty_table(table.base, 4 * len(table.hashes))
-    for old, new in zip(table[2:], larger[2:], strict=True):
-        new[:count] = old[:count]
+    larger = empty_table(table.base, 4 * len(table.keys))
+    larger.keys[:count] = table.keys[:count]
     kernels.rehash(larger, count)
     return larger
 
 
 def gathered(table: Table, which: Ints) -> Strings:
     """Return these strings of a table."""
-    return _gathered(table.base, table.starts, table.lengths, which)
+    return _gathered(
+        table.base, table.keys[which, kernels.START], table.keys[which, kernels.LENGTH]
+    )
 
 
-def _gathered(base: Bytes, starts: Ints, lengths: Ints, which: Ints) -> Strings:
-    text = np.empty(lengths[which].sum() + len(which), np.uint8)
-    offsets = np.zeros(len(which) + 1, np.int64)
-    kernels.gather(base, starts, lengths, which, text, offsets)
+def _gathered(base: Bytes, starts: Ints, lengths: Ints) -> Strings:
+    text = np.empty(lengths.sum() + len(lengths), np.uint8)
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    kernels.gather(base, starts, lengths, text, offsets)
     return Strings(text, offsets)

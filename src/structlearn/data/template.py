@@ -133,7 +133,8 @@ def check_width(template: Template, width: int) -> None:
             if column >= width:
                 raise FormatError(
                     f"the template's row {_text(row)} names column {column} in "
-                    f"%x[{shift},{column}], but the data has {width} columns, counted from 0"
+                    f"%x[{shift},{column}], but the data has {width} columns, counted from 0; "
+                    f"give data with that column, or a template that does without it"
                 )
 
 

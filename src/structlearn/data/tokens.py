@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -20,9 +21,11 @@ from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError, FormatError
 from structlearn.data.ragged import offsets_of
-from structlearn.data.rows import Rows, binary_if_ones
+from structlearn.data.rows import Rows, binary_if_ones, stack
 from structlearn.data.strings import Index, Strings
+from structlearn.spread import threads
 
+_BLOCK = 2**13  # tokens looked up at a time: their text stays in the cache
 _LISTS = {list, tuple, set, frozenset}
 
 Sentences = Iterable[Iterable[Any]]
@@ -62,7 +65,9 @@ class Vocabulary:
     def fit_transform(self, sentences: Sentences, min_count: int = 1) -> Rows:
         """Learn attributes as `fit` does, and return the rows of the same tokens with them."""
         checks.whole("min_count", min_count, low=1)
-        entries = _entries(sentences)
+        with _blaming(sentences):
+            tokens, read = _tokens(sentences)
+            entries = read(tokens)
         strings, numbers = entries.names.distinct()
         keep = np.bincount(numbers, minlength=len(strings)) >= min_count
         self._strings = strings.take(keep)
@@ -71,8 +76,17 @@ class Vocabulary:
 
     def transform(self, sentences: Sentences, n_jobs: int | None = None) -> Rows:
         """Return one row per token; attributes that were not learned are left out."""
-        entries = _entries(sentences)
-        return _rows(entries, self._strings.find(entries.names, n_jobs), len(self))
+        strings, parts = self._strings.prepared(), dict[int, Rows]()
+        with _blaming(sentences):
+            tokens, read = _tokens(sentences)
+
+            def work(first: int, last: int) -> None:
+                entries = read(tokens[first:last])
+                parts[first] = _rows(entries, strings.find(entries.names, n_jobs=1), len(strings))
+
+            blocks = threads.split(np.arange(len(tokens) + 1), 1 + len(tokens) // _BLOCK)
+            threads.run(work, blocks, n_jobs)
+        return stack([parts[first] for first in sorted(parts)], len(self))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return everything as arrays, for `from_state`."""
@@ -96,28 +110,27 @@ class _Entries(NamedTuple):
     values: Floats
 
 
-def _entries(sentences: Sentences) -> _Entries:
-    """Collect the attributes of all tokens.
-
-    Trouble is looked for again, token by token, only once there is some.
-    """
+@contextmanager
+def _blaming(sentences: Sentences) -> Iterator[None]:
+    """Look for trouble token by token, but only once there is some."""
     try:
-        return _quick_entries(sentences)
+        yield
     except (TypeError, ValueError, OverflowError):
         _blame(sentences)
         raise
 
 
-def _quick_entries(sentences: Sentences) -> _Entries:
+def _tokens(sentences: Sentences) -> tuple[Sequence[Any], Callable[[Sequence[Any]], _Entries]]:
+    """Return all tokens, and what collects the attributes of tokens like these."""
     tokens = list(chain.from_iterable(sentences))
     types = set(map(type, tokens))
     if any(issubclass(kind, str | bytes) for kind in types):
         raise TypeError
     if types <= _LISTS:
-        return _list_entries(tokens)
+        return tokens, _list_entries
     if types != {dict}:
         tokens = [t if isinstance(t, Mapping) else Counter(t) for t in tokens]
-    return _dict_entries(tokens)
+    return tokens, _dict_entries
 
 
 def _list_entries(tokens: Sequence[Collection[str]]) -> _Entries:

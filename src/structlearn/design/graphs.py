@@ -42,7 +42,7 @@ class GraphReader:
     def learn(cls, X: Any, intercept: bool) -> tuple[GraphReader, Shape]:
         """Return the reader that fits the input, and what it reads."""
         graphs = [_graph(x, i) for i, x in enumerate(listed(X))]
-        nodes, *rows = learn_nodes([graph.features for graph in graphs], intercept)
+        nodes, *rows = learn_nodes([graph.features for graph in graphs], bool(intercept))
         between, edge_rows = None, None
         if any(graph.edge_features is not None for graph in graphs):
             between, *edge_rows = learn_nodes(_edge_parts(graphs), False, of="edge")

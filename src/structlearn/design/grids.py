@@ -40,7 +40,9 @@ class GridReader:
     ) -> tuple[GridReader, Shape]:
         """Return the reader that fits the input, and what it reads."""
         images = [_image(x, i) for i, x in enumerate(listed(X))]
-        nodes, features, borders = learn_nodes([_pixels(image) for image in images], intercept)
+        nodes, features, borders = learn_nodes(
+            [_pixels(image) for image in images], bool(intercept)
+        )
         reader = cls(nodes, neighbours, directions)
         return reader, reader._shape(images, features, borders)
 

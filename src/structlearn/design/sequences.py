@@ -87,7 +87,7 @@ class SequenceReader:
         cls, X: Any, intercept: bool, between: bool = False, min_count: int = 1
     ) -> tuple[SequenceReader, Shape]:
         """Return the reader that fits the input, and what it reads."""
-        nodes, features, borders = learn_nodes(listed(X), intercept, min_count)
+        nodes, features, borders = learn_nodes(listed(X), bool(intercept), min_count)
         return cls(nodes, between), _sequences(features, borders, features if between else None)
 
     def read(self, X: Any) -> Shape:

@@ -22,8 +22,9 @@ from structlearn.design.plan import Batch, Coder, Plan, Reader
 from structlearn.design.shape import Shape
 from structlearn.estimators import decode
 from structlearn.estimators.insight import Ranked, top_features
-from structlearn.estimators.run import callbacks, check_run, threads
-from structlearn.estimators.weights import class_weights, numbers, sample_weights
+from structlearn.estimators.parameters import check_parameters
+from structlearn.estimators.run import threads
+from structlearn.estimators.weights import class_weights, sample_weights
 from structlearn.inference.base import Options
 from structlearn.model.model import Tables
 from structlearn.objective.cost import make_cost
@@ -39,6 +40,12 @@ from structlearn.solve.history import History
 from structlearn.solve.loop import Callback, run
 from structlearn.solve.pick import choose, choose_online, patience
 
+#: What to do about ends that nobody asked for.
+_ADVICE = {
+    "limit": "raise max_iter, or tol",
+    "stuck": "the weights are the best so far; for a loss with kinks try solver='annealed'",
+    "diverged": "the weights are those from before",
+}
 _SMALL = 0.1  # standard deviation of the first weights where hidden states must differ
 
 
@@ -74,6 +81,10 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
 
     # ---- what subclasses say -------------------------------------------------------------
 
+    def _validated(self, X: Any, Y: Any, first: bool) -> tuple[Any, Any]:
+        """Return input that has passed the checks of scikit-learn, where these apply."""
+        return X, Y
+
     def _reader(self, X: Any) -> tuple[Reader, Shape]:
         """Learn how to read the input, and read it."""
         raise NotImplementedError
@@ -107,7 +118,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
             tol=self.tol,
             patience=patience(solver),
             rng=rng,
-            callbacks=callbacks(self.callbacks),
+            callbacks=self.callbacks,
             watch=Watch(self.time_limit, self.progress),
             checkpoint=self._checkpoint(),
         )
@@ -116,8 +127,8 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         self.status_, self.n_iter_, self.converged_ = fit.status, fit.n_iter, fit.converged
         self.n_seen_, self.value_ = examples.n_examples, fit.value
         self.state_: State | None = None
-        if fit.ended == "limit" and not fit.converged:
-            warnings.warn(fit.status, ConvergenceWarning, stacklevel=3)
+        if fit.ended in _ADVICE:
+            warnings.warn(f"{fit.status}; {_ADVICE[fit.ended]}", ConvergenceWarning, stacklevel=3)
         return self
 
     def _partial_fit(self, X: Any, Y: Any, classes: Any, sample_weight: Any) -> Any:
@@ -152,23 +163,13 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check(self) -> Loss:
-        """Check the parameters that all share, before any work."""
-        checks.number("C", self.C, low=0.0, open_low=True, open_high=True)
-        checks.number("alpha", self.alpha, low=0.0, high=1.0)
-        checks.whole("max_iter", self.max_iter, low=1)
-        if self.tol is not None:
-            checks.number("tol", self.tol, low=0.0, open_high=True)
-        if self.sweeps is not None:
-            checks.whole("sweeps", self.sweeps, low=1)
-        if self.time_limit is not None:
-            checks.number("time_limit", self.time_limit, low=0.0)
-        checks.one_of("inference", self.inference, METHODS)
-        check_run(self.solver, self.callbacks, self.progress, self.checkpoint)
-        threads(self.n_jobs)
+        """Check all parameters, before any work."""
+        check_parameters(self.get_params(deep=False))
         return make_loss(self.loss, self.eps_y, self.eps_h, self.alpha)
 
     def _learn(self, X: Any, Y: Any, classes: Any = None) -> tuple[Plan, Batch]:
         """Learn how to read the input, and read it."""
+        X, Y = self._validated(X, Y, True)
         reader, shape = self._reader(X)
         coder = self._coder(Y, shape, classes)
         design = self._design(reader, shape, coder)
@@ -185,6 +186,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
                 f"classes={list(classes)!r} were given, but the first call had "
                 f"{plan.classes.tolist()!r}; they cannot change"
             )
+        X, Y = self._validated(X, Y, False)
         shape = plan.reader.read(X)
         return plan, plan.lay_out(shape, self._numbers(plan.coder, plan.choices, Y, shape))
 
@@ -200,8 +202,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> StructuredObjective:
         if any(part.eps_y != part.eps_h for part in loss.parts):
             examples = examples.at_two_temperatures()
-        given = self.cost if isinstance(self.cost, str) else numbers("cost", self.cost)
-        cost = make_cost(given, plan.states)
+        cost = make_cost(self.cost, plan.states)
         penalty = ElasticNet(self.l1_ratio, strength=0.0 if loss.idle else 1.0)
         return StructuredObjective(plan.model, examples, loss, cost, C, penalty, self._effort())
 

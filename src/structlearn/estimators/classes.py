@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
@@ -16,6 +16,7 @@ from structlearn.design.choices import Design
 from structlearn.design.plan import Coder
 from structlearn.design.shape import Shape
 from structlearn.estimators.base import StructuredEstimator
+from structlearn.estimators.doc import documented
 from structlearn.objective.dominance import Dominance
 
 
@@ -57,7 +58,6 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
         return coder.transform(Y)
 
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
-        """Return input that has passed the checks of scikit-learn."""
         return X, column_or_1d(y)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -72,13 +72,13 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
         sample_weight
             (examples,) How much each counts.
         """
-        return self._fit(*self._validated(X, y, True), sample_weight)
+        return self._fit(X, y, sample_weight)
 
+    @documented
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """Go once through more examples, from the weights so far.
 
-        Steps are stochastic, and their counters go on from call to call. All calls together
-        minimise what one `fit` to all their examples would; an example given twice counts twice.
+        {steps}
 
         Parameters
         ----------
@@ -87,8 +87,7 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
         classes
             All classes that may come; by default those of the first call.
         """
-        first = not hasattr(self, "weights_")
-        return self._partial_fit(*self._validated(X, y, first), classes, sample_weight)
+        return self._partial_fit(X, y, classes, sample_weight)
 
     def predict(self, X: Any, joint: bool = False) -> Any:
         """Return the class of every example.
@@ -113,8 +112,7 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
 
         Where no class has a probability of at least 1/2, the hinge need not be consistent.
         """
-        check_is_fitted(self, "weights_")
-        return self._dominance(*self._validated(X, y, False))
+        return self._dominance(X, y)
 
 
 def check_targets(Y: Any, shape: Shape) -> None:

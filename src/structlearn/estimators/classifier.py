@@ -8,7 +8,6 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from structlearn.common import checks
 from structlearn.design.choices import Design
 from structlearn.design.plan import Coder, Reader
 from structlearn.design.sequences import SequenceReader
@@ -62,7 +61,6 @@ class SequenceClassifier(Classifier):
     hidden_states: int = 3
 
     def _reader(self, X: Any) -> tuple[Reader, Shape]:
-        checks.whole("hidden_states", self.hidden_states, low=1)
         return SequenceReader.learn(X, False)
 
     def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:

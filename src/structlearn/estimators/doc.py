@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from typing import TypeVar
+from typing import Any, TypeVar
 
-Kind = TypeVar("Kind", bound=type)
+Thing = TypeVar("Thing", bound=Any)
 
 _SHARED = """\
 loss
@@ -86,7 +86,8 @@ n_features_in_
 value_
     The objective at the weights.
 history_
-    Objective, gap and slope, iteration by iteration.
+    Objective, gap and slope, iteration by iteration. Of stochastic solvers it has what they know on
+    the way: losses met, or the objective at their newest weights instead of the average.
 n_iter_
     Number of iterations.
 converged_, status_
@@ -119,7 +120,12 @@ _REFERENCES = """\
 W. Ping, Q. Liu and A. Ihler, "Marginal structured SVM with hidden variables", 2014.
 Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014."""
 
+_STEPS = """\
+Steps are stochastic, and their counters go on from call to call. All calls together
+minimise what one `fit` to all their examples would; an example given twice counts twice."""
+
 _PIECES = {
+    "{steps}": _STEPS,
     "{shared}": _SHARED,
     "{tied}": _TIED,
     "{hidden}": _HIDDEN,
@@ -129,10 +135,10 @@ _PIECES = {
 }
 
 
-def documented(kind: Kind) -> Kind:
-    """Put the shared pieces into the docstring of an estimator."""
-    text = inspect.cleandoc(kind.__doc__ or "")
+def documented(thing: Thing) -> Thing:
+    """Put the shared pieces into the docstring of an estimator, or of a method."""
+    text = inspect.cleandoc(thing.__doc__ or "")
     for name, piece in _PIECES.items():
         text = text.replace(name, piece)
-    kind.__doc__ = text
-    return kind
+    thing.__doc__ = text
+    return thing

@@ -7,12 +7,13 @@ from typing import Any
 
 from structlearn.common import checks
 from structlearn.common.errors import ArgumentError
-from structlearn.design.choices import EDGES, SPACES, Choices, Design
+from structlearn.design.choices import EDGES, Design
 from structlearn.design.graphs import GraphReader
 from structlearn.design.plan import Coder, Reader
 from structlearn.design.shape import Shape
 from structlearn.estimators.doc import documented
 from structlearn.estimators.labeler import Labeler
+from structlearn.objective.loss import Loss
 
 
 @documented
@@ -79,10 +80,11 @@ class GraphLabeler(Labeler):
     edges: str = "table"
     fit_intercept: bool = True
 
-    def _reader(self, X: Any) -> tuple[Reader, Shape]:
-        self._check_hidden()
-        checks.one_of("features", self.features, SPACES)
+    def _check(self) -> Loss:
         checks.one_of("edges", self.edges, EDGES)
+        return super()._check()
+
+    def _reader(self, X: Any) -> tuple[Reader, Shape]:
         reader, shape = GraphReader.learn(X, self.fit_intercept)
         if self.edges == "features" and reader.between is None:
             raise ArgumentError(
@@ -92,11 +94,4 @@ class GraphLabeler(Labeler):
         return reader, shape
 
     def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
-        choices = Choices(
-            space=self.features,
-            tied=self.tied,
-            edges=self.edges,
-            hidden=self.hidden,
-            hidden_states=self.hidden_states,
-        )
-        return choices.seeing(shape)
+        return self._choices(space=self.features, edges=self.edges).seeing(shape)

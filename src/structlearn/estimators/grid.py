@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from structlearn.common import checks
-from structlearn.common.errors import ArgumentError
-from structlearn.design.choices import Choices, Design
+from structlearn.design.choices import EDGES, Design
 from structlearn.design.grids import GridReader
 from structlearn.design.plan import Coder, Reader
 from structlearn.design.shape import Shape
 from structlearn.estimators.doc import documented
 from structlearn.estimators.labeler import Labeler
+from structlearn.objective.loss import Loss
 
 
 @documented
@@ -71,15 +71,12 @@ class GridLabeler(Labeler):
     directions: bool = False
     fit_intercept: bool = True
 
+    def _check(self) -> Loss:
+        checks.one_of("edges", self.edges, tuple(kind for kind in EDGES if kind != "features"))
+        return super()._check()
+
     def _reader(self, X: Any) -> tuple[Reader, Shape]:
-        self._check_hidden()
-        checks.one_of("edges", self.edges, ("table", "symmetric", "potts", "none"))
-        if self.neighbours not in (4, 8):
-            raise ArgumentError(f"neighbours={self.neighbours!r} must be 4 or 8")
         return GridReader.learn(X, self.fit_intercept, self.neighbours, self.directions)
 
     def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
-        choices = Choices(
-            tied=self.tied, edges=self.edges, hidden=self.hidden, hidden_states=self.hidden_states
-        )
-        return choices.seeing(shape)
+        return self._choices(edges=self.edges).seeing(shape)

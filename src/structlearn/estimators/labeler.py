@@ -12,11 +12,12 @@ from structlearn.common import checks
 from structlearn.common.checks import Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.data.labels import LabelCoder
-from structlearn.design.choices import HIDDEN, Design
+from structlearn.design.choices import HIDDEN, Choices, Design
 from structlearn.design.nodes import as_array
 from structlearn.design.plan import Batch, Coder
 from structlearn.design.shape import Shape
 from structlearn.estimators.base import StructuredEstimator
+from structlearn.estimators.doc import documented
 from structlearn.estimators.weights import sample_weights
 from structlearn.objective.dominance import Dominance
 
@@ -33,6 +34,10 @@ class Labeler(StructuredEstimator):
         checks.whole("hidden_states", self.hidden_states, low=1)
         if self.hidden is not None:
             checks.one_of("hidden", self.hidden, HIDDEN)
+
+    def _choices(self, **more: Any) -> Choices:
+        """Return the choices about hidden states and ties, with more."""
+        return Choices(tied=self.tied, hidden=self.hidden, hidden_states=self.hidden_states, **more)
 
     def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
         given = checked(Y, shape)
@@ -61,11 +66,11 @@ class Labeler(StructuredEstimator):
         """
         return self._fit(X, Y, sample_weight)
 
+    @documented
     def partial_fit(self, X: Any, Y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """Go once through more examples, from the weights so far.
 
-        Steps are stochastic, and their counters go on from call to call. All calls together
-        minimise what one `fit` to all their examples would; an example given twice counts twice.
+        {steps}
 
         Parameters
         ----------

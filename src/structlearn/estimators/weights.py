@@ -37,6 +37,18 @@ def numbers(argument: str, given: Any) -> Floats:
         raise ArgumentError(f"{argument} must be an array of numbers, not {given!r}") from None
 
 
+def check_class_weight(given: Any) -> None:
+    """Refuse what is neither "balanced" nor a mapping from class to weight."""
+    if isinstance(given, str) and given == "balanced":
+        return
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"class_weight={given!r} must be None, 'balanced', or a mapping from class to weight"
+        )
+    for name, weight in given.items():
+        checks.number(f"class_weight[{name!r}]", weight, low=0.0, open_high=True)
+
+
 def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:
     """Weight of every example: the mean weight of the classes of its labelled variables.
 
@@ -62,13 +74,7 @@ def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:
 
 def _by_state(given: Any, classes: Any, labels: Any) -> Floats:
     n = len(classes)
-    if isinstance(given, str) and given == "balanced":
+    if isinstance(given, str):
         count = np.bincount(labels, minlength=n)
         return len(labels) / (n * np.maximum(count, 1))
-    if not isinstance(given, Mapping):
-        raise ArgumentError(
-            f"class_weight={given!r} must be None, 'balanced', or a mapping from class to weight"
-        )
-    for name, weight in given.items():
-        checks.number(f"class_weight[{name!r}]", weight, low=0.0, open_high=True)
     return np.array([float(given.get(name, 1.0)) for name in classes.tolist()])

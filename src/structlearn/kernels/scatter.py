@@ -8,6 +8,8 @@ states ``pair_states[k]`` with ``k`` from ``pair_offsets[d]`` to ``pair_offsets[
 
 from __future__ import annotations
 
+import numpy as np
+
 from structlearn.kernels.jit import kernel
 
 
@@ -44,12 +46,15 @@ def push_pairs(offsets, columns, values, pair_offsets, pair_states, weights, fir
     """As `push_all` with weights for some states of every feature."""
     ones = values.size == 0
     for i in range(first, last):
-        for s in range(out.shape[1]):
-            out[i, s] = 0.0
+        row = out[i]
+        for s in range(row.size):
+            row[s] = 0.0
         for e in range(offsets[i], offsets[i + 1]):
             d, x = columns[e], 1.0 if ones else values[e]
             for k in range(pair_offsets[d], pair_offsets[d + 1]):
-                out[i, pair_states[k]] += x * weights[k]
+                # Unsigned, for no check in this short loop whether they count from the end.
+                at = np.uint64(k)
+                row[np.uint64(pair_states[at])] += x * weights[at]
 
 
 @kernel

@@ -1,8 +1,8 @@
 """Number byte strings and read the cells of column files.
 
 A table of strings is open addressing over integers: `slots` has a power of two places and holds
-1 + the number of a string, or 0; string ``g`` is ``base[starts[g]:starts[g] + lengths[g]]``.
-Hashes are kept below 2**40, so that no product wraps around.
+1 + the number of a string, or 0. Row ``g`` of `keys` has the hash of string ``g``, where it begins
+in `base`, and its length. Hashes are kept below 2**40, so that no product wraps around.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from structlearn.kernels.jit import lean, part
 DONE, FULL, WIDTH = range(3)
 #: Places in the state of `scan`; the last holds the number of columns of a line that has too few.
 POSITION, LINE, TOKENS, SENTENCES, STRINGS, FOUND, STATE = range(7)
+#: Columns of the keys of a table.
+HASH, START, LENGTH, KEY = range(4)
 
 _SEED, _FACTOR, _MASK = 8191, 8388593, 2**40 - 1
 _NEWLINE = 10
@@ -28,9 +30,7 @@ class Table(NamedTuple):
 
     base: np.ndarray
     slots: np.ndarray  # int32
-    hashes: np.ndarray  # int64
-    starts: np.ndarray  # int64
-    lengths: np.ndarray  # int64
+    keys: np.ndarray  # (strings, 3) int64: what a search reads lies together
 
 
 @part
@@ -55,19 +55,27 @@ def _home(hashed):
 
 
 @part
+def _same(table, g, data, begin, end, hashed):
+    """Whether string ``g`` is ``data[begin:end]``."""
+    key = table.keys[np.uint64(g)]
+    if key[HASH] != hashed or key[LENGTH] != end - begin:
+        return False
+    for k in range(end - begin):
+        # Unsigned places need no check whether they count from the end, which in such short
+        # loops takes as long as all the rest.
+        if data[np.uint64(begin + k)] != table.base[np.uint64(key[START] + k)]:
+            return False
+    return True
+
+
+@part
 def _seek(table, data, begin, end, hashed):
     """Slot of the string ``data[begin:end]``, or the empty one where it should go."""
     mask = table.slots.size - 1
     slot = _home(hashed) & mask
-    while table.slots[slot]:
-        g = table.slots[slot] - 1
-        if table.hashes[g] == hashed and table.lengths[g] == end - begin:
-            shift = table.starts[g] - begin
-            k = begin
-            while k < end and data[k] == table.base[k + shift]:
-                k += 1
-            if k == end:
-                break
+    while table.slots[np.uint64(slot)]:
+        if _same(table, table.slots[np.uint64(slot)] - 1, data, begin, end, hashed):
+            break
         slot = (slot + 1) & mask
     return slot
 
@@ -75,16 +83,16 @@ def _seek(table, data, begin, end, hashed):
 @part
 def _put(table, slot, g, begin, end, hashed):
     table.slots[slot] = g + 1
-    table.hashes[g] = hashed
-    table.starts[g] = begin
-    table.lengths[g] = end - begin
+    table.keys[g, HASH] = hashed
+    table.keys[g, START] = begin
+    table.keys[g, LENGTH] = end - begin
 
 
 @part
 def _hashed(text, begin, end):
     hashed = np.int64(_SEED)
     for k in range(begin, end):
-        hashed = _stirred(hashed, text[k])
+        hashed = _stirred(hashed, text[np.uint64(k)])  # unsigned, as in `_same`
     return hashed
 
 
@@ -102,7 +110,7 @@ def rehash(table, count):
     """Fill empty slots with the first `count` strings again, which differ from each other."""
     mask = table.slots.size - 1
     for g in range(count):
-        slot = _home(table.hashes[g]) & mask
+        slot = _home(table.keys[g, HASH]) & mask
         while table.slots[slot]:
             slot = (slot + 1) & mask
         table.slots[slot] = g + 1
@@ -115,7 +123,7 @@ def number(table, offsets, state, out):
     String ``i`` is ``base[offsets[i]:offsets[i + 1] - 1]``. Goes on from `state`, the strings
     done and the distinct ones among them, until the end or until the table is full.
     """
-    while state[0] < offsets.size - 1 and state[1] < table.hashes.size:
+    while state[0] < offsets.size - 1 and state[1] < table.keys.shape[0]:
         begin = offsets[state[0]]
         end = offsets[state[0] + 1] - 1
         hashed = _hashed(table.base, begin, end)
@@ -128,12 +136,21 @@ def number(table, offsets, state, out):
 
 
 @lean
-def find(table, text, offsets, first, last, out):
-    """Number in `table` of the strings `first` to `last` of `text`, or -1."""
+def find(table, text, offsets, first, last, hashes, out):
+    """Number in `table` of the strings `first` to `last` of `text`, or -1.
+
+    Hashes and first slots of all come before the searches, so that these wait less for memory.
+    """
     for i in range(first, last):
-        begin = offsets[i]
-        end = offsets[i + 1] - 1
-        out[i] = table.slots[_seek(table, text, begin, end, _hashed(text, begin, end))] - 1
+        hashes[i - first] = _hashed(text, offsets[i], offsets[i + 1] - 1)
+    mask = table.slots.size - 1
+    for i in range(first, last):
+        out[i] = table.slots[_home(hashes[i - first]) & mask]
+    for i in range(first, last):
+        if out[i]:
+            slot = _seek(table, text, offsets[i], offsets[i + 1] - 1, hashes[i - first])
+            out[i] = table.slots[slot]
+        out[i] -= 1
 
 
 @part
@@ -170,7 +187,7 @@ def scan(data, state, table, local, sizes, ids, ends, offsets):
     i = state[POSITION]
     tokens = state[TOKENS]
     while i < data.size:
-        if state[STRINGS] + width > table.hashes.size:
+        if state[STRINGS] + width > table.keys.shape[0]:
             state[POSITION] = i
             state[TOKENS] = tokens
             return FULL
@@ -220,14 +237,13 @@ def scan(data, state, table, local, sizes, ids, ends, offsets):
 
 
 @lean
-def gather(base, starts, lengths, which, out, offsets):
-    """Copy the strings `which` one after another, a newline after each."""
+def gather(base, starts, lengths, out, offsets):
+    """Copy strings one after another, a newline after each."""
     place = 0
-    for i in range(which.size):
-        start = starts[which[i]]
-        for k in range(lengths[which[i]]):
-            out[place + k] = base[start + k]
-        place += lengths[which[i]] + 1
+    for i in range(starts.size):
+        for k in range(lengths[i]):
+            out[place + k] = base[starts[i] + k]
+        place += lengths[i] + 1
         out[place - 1] = _NEWLINE
         offsets[i + 1] = place
 

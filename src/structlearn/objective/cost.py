@@ -52,6 +52,21 @@ class Cost:
         return np.add.reduceat(rows, borders[:-1])
 
 
+def check_cost(cost: Any) -> None:
+    """Refuse what is neither a name nor an array of numbers with one or two axes."""
+    if isinstance(cost, str) and cost in NAMES:
+        return
+    try:
+        known = not isinstance(cost, str) and np.asarray(cost, dtype=np.float64).ndim in (1, 2)
+    except (TypeError, ValueError):
+        known = False
+    if not known:
+        raise ArgumentError(
+            f"cost={cost!r} is not known; choose one of {', '.join(map(repr, NAMES))}, or give an "
+            f"array of numbers: one for every true label, or for every true and given label"
+        )
+
+
 def make_cost(cost: Any, states: int) -> Cost:
     """Return the cost meant by a name, by a weight per true label, or by a matrix.
 
@@ -62,14 +77,9 @@ def make_cost(cost: Any, states: int) -> Cost:
         what an error costs by true label; an array (states, states) what it costs by true and
         given label.
     """
-    hamming = 1.0 - np.eye(states)
+    check_cost(cost)
     if isinstance(cost, str):
-        if cost not in NAMES:
-            raise ArgumentError(
-                f"cost={cost!r} is not known; choose one of {', '.join(map(repr, NAMES))}, or give "
-                f"an array with {states} weights or a ({states}, {states}) matrix"
-            )
-        return Cost(hamming, mean=cost == "hamming-mean")
+        return Cost(1.0 - np.eye(states), mean=cost == "hamming-mean")
     matrix = np.asarray(cost, dtype=np.float64)
     if matrix.shape == (states,):
         matrix = np.where(np.eye(states), 0.0, matrix[:, None])

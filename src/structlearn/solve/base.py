@@ -21,7 +21,9 @@ State = dict[str, Any]
 class Report(NamedTuple):
     """What one step tells; NaN stands for what it does not know."""
 
-    value: float = math.nan  #: the objective at the answer: the average if there is one
+    #: The objective at the answer, which is the average if there is one; unless `exact`, what is
+    #: known without extra work: the objective at the newest weights, or the losses met on the way.
+    value: float = math.nan
     gap: float = math.nan  #: a bound on how far the value lies above the optimum
     slope: float = math.nan  #: norm of the gradient, or of what takes its place
     done: bool = False  #: no further step would help

@@ -10,7 +10,7 @@ import numpy as np
 from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.graph.wiring import offsets
-from structlearn.kernels.frank_wolfe import Desk, Dual, Primal, frank_wolfe
+from structlearn.kernels.frank_wolfe import Desk, Dual, Primal, frank_wolfe, hinge
 from structlearn.objective.base import Objective
 from structlearn.objective.objective import StructuredObjective
 from structlearn.solve import sequences
@@ -105,12 +105,20 @@ def dual_value(state: State) -> float:
 
 def _look(objective: Objective, state: State) -> Report:
     """Value the average and, once it is good, the last weights too, which may be better then."""
-    dual, value = dual_value(state), objective.value(state["average"])
+    dual, value = dual_value(state), _value(objective, state["average"])
     state["plain"] = False
     if value - dual <= _GOOD * value:
-        last = objective.value(state["weights"])
+        last = _value(objective, state["weights"])
         state["plain"], value = last < value, min(last, value)
     return Report(value, gap=max(value - dual, 0.0))
+
+
+def _value(objective: Objective, weights: Floats) -> float:
+    """Return the objective, in less time than it takes itself."""
+    flat = sequences.flatten(objective)
+    inner, edges = flat.spread(weights), (flat.table(weights) + flat.data.bars)[None]
+    losses = hinge(flat.data, flat.by, inner, edges, _desk(flat, 0, 0))
+    return objective.penalty.value(weights) + float(losses)
 
 
 def _average(state: State, more: int) -> Floats:

@@ -74,7 +74,11 @@ class History:
 
     @property
     def value(self) -> Floats:
-        """The objective, or what the solver knows of it; NaN where it knows nothing."""
+        """The objective, or what the solver knows of it; NaN where it knows nothing.
+
+        Solvers that average their weights report the newest ones, or the losses met on the way,
+        not the average that they return; with ``evaluate=True`` they value that.
+        """
         return self._column("value")
 
     @property

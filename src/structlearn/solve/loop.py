@@ -22,6 +22,9 @@ from structlearn.solve.base import Report, Solver, State, answer
 from structlearn.solve.checkpoint import Checkpoint, Snapshot, load, save
 from structlearn.solve.history import History
 
+_DIVERGED = "diverged: weights grew out of bounds; take smaller steps"
+_STOPPED = "stopped by a callback"
+_ENDS = {_DIVERGED: "diverged", _STOPPED: "stopped"}
 _WORSE = 0.01  # a run whose values all lie above its start by more has not settled yet
 
 
@@ -49,7 +52,7 @@ class Fit(NamedTuple):
     status: str  #: how it went, in one sentence
     n_iter: int
     converged: bool
-    ended: str  #: "done", "limit", "time" or "interrupted"
+    ended: str  #: "done", "stuck", "diverged", "stopped", "limit", "time" or "interrupted"
 
 
 def run(
@@ -180,7 +183,7 @@ class _Loop:
         weights = answer(self.state)
         self.norm = float(np.linalg.norm(weights))
         if not math.isfinite(self.norm):
-            self.stop = "diverged: weights grew out of bounds; take smaller steps"
+            self.stop = _DIVERGED
         elif not report.exact or math.isnan(report.value):
             self.best, self.value = weights.copy(), math.inf
         elif report.value <= self.value:
@@ -199,7 +202,7 @@ class _Loop:
         for callback in self.callbacks:
             answered = callback(event)
             if isinstance(answered, bool | np.bool_) and answered:
-                self.stop = self.stop or "stopped by a callback"
+                self.stop = self.stop or _STOPPED
 
     def why(self) -> str:
         """Say why the run is over; empty if it is not."""
@@ -245,7 +248,9 @@ class _Loop:
             status = f"{EARLY[ended]} after {self.iteration} iterations; the best weights count"
         else:
             status = why or f"stopped at max_iter={max_iter} before reaching tol={self.tol}"
-        converged = ended == "done" and not self.stop and not self.report.stuck
+        if ended == "done":
+            ended = _ENDS.get(self.stop, "stuck" if self.report.stuck else "done")
+        converged = ended == "done"
         return Fit(self.best, value, self.history, status, self.iteration, converged, ended)
 
 

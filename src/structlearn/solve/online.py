@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.kernels.online import Primal, Rule, online
 from structlearn.objective.base import Objective
@@ -16,15 +16,14 @@ from structlearn.objective.objective import StructuredObjective
 from structlearn.solve import sequences
 from structlearn.solve.base import Report, State, answer, draw_seed, stream
 from structlearn.solve.sequences import Flat
-from structlearn.solve.steps import RULES
+from structlearn.solve.steps import RULES, Stepping, first_step
 
 _SAMPLE = 1000  # sequences on which first steps are tried
-_FACTOR, _TRIALS = 4.0, 12
 _NAMES = ("weights", "average", "squares")
 
 
 @dataclass(frozen=True)
-class Online:
+class Online(Stepping):
     r"""Steps against the gradient of one sequence at a time.
 
     .. math:: w := \operatorname{prox}_{\eta_t}\big(w - \eta_t (\lambda w + n C c_i \nabla
@@ -68,19 +67,7 @@ class Online:
     """
 
     rule: str = "decaying"
-    step_size: float | None = None
-    average: float = 0.0
-    horizon: int | None = None
-    evaluate: bool = False
     name: ClassVar[str] = "online"
-
-    def __post_init__(self) -> None:
-        checks.one_of("rule", self.rule, tuple(RULES))
-        if self.step_size is not None:
-            checks.number("step_size", self.step_size, low=0.0, open_low=True)
-        checks.number("average", self.average, low=0.0, high=1.0)
-        if self.horizon is not None:
-            checks.whole("horizon", self.horizon, low=1)
 
     def refuses(self, objective: Objective) -> str:
         """Refuse what is not a sequence, and Pegasos where the penalty is not the squares."""
@@ -157,26 +144,11 @@ class Online:
     # ---- the first step ------------------------------------------------------------------
 
     def _tune(self, objective: StructuredObjective, state: State) -> float:
-        """Return the first step that does best on a sample, by factors from a guess.
-
-        References
-        ----------
-        L. Bottou, "Stochastic gradient descent tricks", 2012, section 5.2.
-        """
+        """Return the first step that does best on a sample."""
         rng, n = stream(state, 0), objective.n_examples
         order = rng.choice(n, min(n, _SAMPLE), replace=False)
-        step = 1.0 if self.rule == "adagrad" else _guess(objective)
-        value = self._try(objective, state, order, step)
-        for factor in (_FACTOR, 1.0 / _FACTOR):
-            first = step
-            for _ in range(_TRIALS):
-                following = self._try(objective, state, order, step * factor)
-                if following > value or (following == value and factor > 1.0):
-                    break  # shorter steps may be as bad as the first, infinite even
-                step, value = step * factor, following
-            if step != first:
-                break
-        return step
+        guess = 1.0 if self.rule == "adagrad" else _guess(objective)
+        return first_step(partial(self._try, objective, state, order), guess)
 
     def _try(self, objective: StructuredObjective, state: State, order: Ints, step: float) -> float:
         """Return the objective on a sample after one round of updates from the start."""

@@ -31,6 +31,8 @@ class Paired:
         Solver for the steps; one without line search, as the value of fixed weights changes.
     sweeps
         Number of message sweeps per evaluation.
+    warm_up
+        Number of evaluations before the first step.
 
     References
     ----------
@@ -40,6 +42,7 @@ class Paired:
 
     inner: Solver
     sweeps: int = 1
+    warm_up: int = 0
     name: ClassVar[str] = "paired"
     _views: dict[int, tuple[Objective, Any]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -47,6 +50,7 @@ class Paired:
 
     def __post_init__(self) -> None:
         checks.whole("sweeps", self.sweeps, low=1)
+        checks.whole("warm_up", self.warm_up)
 
     def refuses(self, objective: Objective) -> str:
         """Refuse objectives without messages, or what the inner solver refuses."""
@@ -58,6 +62,8 @@ class Paired:
         """Make the worlds and start the inner solver on them."""
         self._views.clear()
         view = self.view(objective)
+        for _ in range(self.warm_up):
+            view.value(weights)
         return self.inner.start(view, weights, rng) | messages_of(view)
 
     def step(self, objective: Objective, state: State) -> Report:

@@ -19,6 +19,7 @@ from structlearn.solve.online import Online
 from structlearn.solve.owlqn import Owlqn
 from structlearn.solve.paired import Paired
 from structlearn.solve.sdca import Sdca
+from structlearn.solve.steps import Stepping
 from structlearn.solve.stochastic import Stochastic
 
 #: Solvers by the names that estimators take.
@@ -59,12 +60,28 @@ def choose(
         fixed for a whole inner minimisation, "paired" does `sweeps` sweeps between steps.
     """
     checks.one_of("driver", driver, DRIVERS)
+    check_solver(solver)
     inner = _suited(objective, driver) if _auto(solver) else _named(solver, objective, driver)
     if driver == "cccp":
         return Cccp(inner)
     if driver == "paired":
         return Paired(inner, sweeps=5 if sweeps is None else sweeps)
     return inner
+
+
+def check_solver(solver: object) -> None:
+    """Refuse what is neither a name nor a solver."""
+    names = ("auto", *SOLVERS)
+    if isinstance(solver, type):
+        raise ArgumentError(
+            f"solver={solver.__name__} is a class; give a solver, such as {solver.__name__}()"
+        )
+    if not isinstance(solver, str) and not hasattr(solver, "refuses"):
+        raise ArgumentError(
+            f"solver={solver!r} must be a name or a solver; the names are {', '.join(names)}"
+        )
+    if isinstance(solver, str):
+        checks.one_of("solver", solver, names)
 
 
 def choose_online(solver: str | Solver, objective: Objective) -> Solver:
@@ -86,7 +103,7 @@ def choose_online(solver: str | Solver, objective: Objective) -> Solver:
 def patience(solver: Solver) -> int:
     """Return how many iterations without gain show that a solver has arrived."""
     inner = solver.inner if isinstance(solver, Paired) else solver
-    return 50 if isinstance(inner, Stochastic | Online) else 5  # the former waver
+    return 50 if isinstance(inner, Stepping) else 5  # the former waver
 
 
 def _auto(solver: str | Solver) -> bool:
@@ -95,13 +112,7 @@ def _auto(solver: str | Solver) -> bool:
 
 def _named(solver: str | Solver, objective: Objective, driver: str) -> Solver:
     if not isinstance(solver, str):
-        if not hasattr(solver, "refuses"):
-            raise ArgumentError(
-                f"solver={solver!r} must be a name or a solver; the names are "
-                f"{', '.join(('auto', *SOLVERS))}"
-            )
         return solver
-    checks.one_of("solver", solver, ("auto", *SOLVERS))
     if solver in ONLINE and driver == "subgradient":
         return _stochastic(solver, objective)
     return _with_zeros(SOLVERS[solver](), objective)
@@ -117,7 +128,7 @@ def _stochastic(name: str, objective: Objective) -> Solver:
 
 def _with_zeros(solver: Solver, objective: Objective) -> Solver:
     """Do not average where the penalty makes weights 0: an average would fill the zeros."""
-    if isinstance(solver, Stochastic | Online) and not objective.penalty.smooth:
+    if isinstance(solver, Stepping) and not objective.penalty.smooth:
         return replace(solver, average=0.0)
     return solver
 

@@ -1,4 +1,4 @@
-r"""How long stochastic steps are, and how their weights are averaged.
+r"""What stochastic solvers share: how long steps are, and how their weights are averaged.
 
 A rule is a function of the state and the slope that returns the length :math:`\eta_t` of step
 :math:`t = 1, 2, \dots`, one for all weights or one for each. :math:`\eta` is the state's ``step``
@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from structlearn.common import checks
 from structlearn.common.checks import Floats
 from structlearn.solve.base import State
 
 _TINY = 1e-12  # added to roots of sums of squares that may be 0
+_FACTOR, _TRIALS = 4.0, 12
 
 Rule = Callable[[State, Floats], "float | Floats"]
 
@@ -70,6 +73,45 @@ RULES: dict[str, Rule] = {
     "pegasos": pegasos,
     "adagrad": adagrad,
 }
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """The settings of all stochastic solvers, which say what each means for them."""
+
+    rule: str = "adagrad"
+    step_size: float | None = None
+    average: float = 0.0
+    horizon: int | None = None
+    evaluate: bool = False
+
+    def __post_init__(self) -> None:
+        checks.one_of("rule", self.rule, tuple(RULES))
+        if self.step_size is not None:
+            checks.number("step_size", self.step_size, low=0.0, open_low=True)
+        checks.number("average", self.average, low=0.0, high=1.0)
+        if self.horizon is not None:
+            checks.whole("horizon", self.horizon, low=1)
+        checks.truth("evaluate", self.evaluate)
+
+
+def first_step(trial: Callable[[float], float], guess: float) -> float:
+    """Return the step for which `trial` returns the lowest value, by factors from a guess.
+
+    References
+    ----------
+    L. Bottou, "Stochastic gradient descent tricks", 2012, section 5.2.
+    """
+    step, value = guess, trial(guess)
+    for factor in (_FACTOR, 1.0 / _FACTOR):
+        for _ in range(_TRIALS):
+            following = trial(step * factor)
+            if following > value or (following == value and factor > 1.0):
+                break  # shorter steps may be as bad as the first, infinite even
+            step, value = step * factor, following
+        if step != guess:
+            break
+    return step
 
 
 def share(update: int, fraction: float, horizon: int | None) -> float:

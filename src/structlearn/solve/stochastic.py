@@ -14,22 +14,23 @@ from structlearn.common.checks import Floats, Ints
 from structlearn.objective.base import Objective
 from structlearn.solve.base import Report, State, answer, draw_seed, ridge, stream
 from structlearn.solve.search import norm
-from structlearn.solve.steps import RULES, share
+from structlearn.solve.steps import RULES, Stepping, first_step, share
 
 _SAMPLE = 1000  # examples on which first steps are tried
 _UPDATES = 10  # full-batch updates of one trial
-_FACTOR, _TRIALS = 4.0, 12
 
 
 @dataclass(frozen=True)
-class Stochastic:
+class Stochastic(Stepping):
     r"""Steps against the slope of a few examples at a time, or of all.
 
     .. math:: g = \nabla \Omega(w) + \frac{n}{|B|} C \sum_{i \in B} c_i \nabla \ell_i(w), \qquad
               w := \operatorname{prox}(w - \eta_t g)
 
     One iteration goes once through all examples, in a new random order. Without batches that is
-    one step. Pegasos also keeps the weights in the ball that must hold the optimum.
+    one step. Pegasos also keeps the weights in the ball that must hold the optimum. Where the
+    objective has `scales`, they are factors of the lengths, one for each weight; AdaGrad finds its
+    own.
 
     Parameters
     ----------
@@ -38,35 +39,25 @@ class Stochastic:
     step_size
         First step :math:`\eta`; None tries some on a sample of the examples and takes the best.
         Pegasos needs none.
-    batch_size
-        Number of examples per step; None for all.
     average
         Share of the steps, the last ones, whose weights are averaged; 0 for none, 1 for all.
     horizon
         Number of iterations that will be run, which makes the share exact.
     evaluate
-        Compute the objective after each iteration. Without it, a run over batches reports the
-        losses it met on its way, and a run without batches knows the objective anyway unless it
-        averages.
+        Compute the objective of the answer after each iteration. Without it, a run over batches
+        reports the losses it met on its way; a run without batches reports the objective at its
+        newest weights, which are not the answer if it averages.
+    batch_size
+        Number of examples per step; None for all.
     """
 
-    rule: str = "adagrad"
-    step_size: float | None = None
     batch_size: int | None = None
-    average: float = 0.0
-    horizon: int | None = None
-    evaluate: bool = False
     name: ClassVar[str] = "stochastic"
 
     def __post_init__(self) -> None:
-        checks.one_of("rule", self.rule, tuple(RULES))
-        if self.step_size is not None:
-            checks.number("step_size", self.step_size, low=0.0, open_low=True)
+        super().__post_init__()
         if self.batch_size is not None:
             checks.whole("batch_size", self.batch_size, low=1)
-        checks.number("average", self.average, low=0.0, high=1.0)
-        if self.horizon is not None:
-            checks.whole("horizon", self.horizon, low=1)
 
     def refuses(self, objective: Objective) -> str:
         """Refuse Pegasos where the penalty has no squares."""
@@ -96,33 +87,19 @@ class Stochastic:
             state["radius"] = _radius(objective, state["strength"])
         if self.rule == "adagrad":
             state["squares"] = np.zeros(len(weights))
+        elif hasattr(objective, "scales"):
+            state["scales"] = objective.scales
         if self.average:
             state["average"] = weights.copy()
         return state
 
     def _tune(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> float:
-        """Return the first step that does best on a sample, by factors from a guess.
-
-        References
-        ----------
-        L. Bottou, "Stochastic gradient descent tricks", 2012, section 5.2.
-        """
+        """Return the first step that does best on a sample."""
         n = objective.n_examples
         sample = None if n <= _SAMPLE else np.sort(rng.choice(n, _SAMPLE, replace=False))
         order = rng.permutation(n) if sample is None else rng.permutation(sample)
         trial = _Trial(self, objective, weights, sample, order)
-        step = 1.0 if self.rule == "adagrad" else trial.guess()
-        value = trial.run(step)
-        for factor in (_FACTOR, 1.0 / _FACTOR):
-            first = step
-            for _ in range(_TRIALS):
-                following = trial.run(step * factor)
-                if following > value or (following == value and factor > 1.0):
-                    break  # shorter steps may be as bad as the first, infinite even
-                step, value = step * factor, following
-            if step != first:
-                break
-        return step
+        return first_step(trial.run, 1.0 if self.rule == "adagrad" else trial.guess())
 
     # ---- step ----------------------------------------------------------------------------
 
@@ -154,7 +131,7 @@ class Stochastic:
 
     def _update(self, objective: Objective, state: State, slope: Floats) -> None:
         state["updates"] += 1
-        length = RULES[self.rule](state, slope)
+        length = RULES[self.rule](state, slope) * state.get("scales", 1.0)
         weights = state["weights"] - length * slope
         if not objective.penalty.smooth:
             # One length for each weight is fine: what has kinks is a sum over weights.
