@@ -11,6 +11,8 @@ from structlearn.inference.loopy import Runs
 from structlearn.inference.messenger import Messenger
 from structlearn.kernels import wire
 
+_FORESTS = 8  # forests at least: the more, the more even the weights of alike factors
+
 
 class TreeReweighted:
     r"""Belief propagation with edge weights from a set of forests.
@@ -47,6 +49,8 @@ class TreeReweighted:
         run = Runs(problem, options, appearance=forests.mean(axis=0), restarts=0)
         result = run.result(query)
         result.upper = upper_bound(run.messenger, forests)
+        if result.lower is not None:  # that of labels found, which only rounding puts above
+            result.upper = np.maximum(result.upper, result.lower)
         # Before messages rest, their value may pass the bound that they prove.
         result.value = np.minimum(result.value, result.upper)
         result.status += f"; upper bound from {len(forests)} forests"
@@ -60,7 +64,7 @@ def covering_forests(wiring: Wiring, rng: np.random.Generator) -> Bools:
     """
     taken = np.zeros(wiring.n_factors, np.int64)
     rows: list[Bools] = []
-    while len(rows) < 2 or (taken == 0).any():
+    while len(rows) < _FORESTS or (taken == 0).any():
         order = np.lexsort((rng.random(wiring.n_factors), taken))
         row = np.zeros(wiring.n_factors, np.bool_)
         wire.span(wiring.scope_offsets, wiring.scopes, wiring.n_variables, order, row)

@@ -16,6 +16,7 @@ from structlearn.inference.base import Options, Problem
 from structlearn.inference.junction import JunctionTree, Tree, order_for
 from structlearn.inference.loopy import best_states
 from structlearn.inference.messenger import Messenger
+from structlearn.inference.trw import covering_forests
 from structlearn.model.model import Tables
 from structlearn.objective.world import Subtracting
 
@@ -30,7 +31,9 @@ class Effort:
     Parameters
     ----------
     method
-        "exact" by elimination, "bp" by belief propagation, "auto" exact where that is quick.
+        "exact" by elimination, "bp" by belief propagation, "auto" exact where that is quick;
+        "trw" by tree-reweighted messages, which have a single fixed point at one temperature, so
+        that learning stays sound where factors are strong and plain messages end anywhere.
     sweeps, tol
         When message passing stops: after so many sweeps, or when messages move by less.
     damping
@@ -73,11 +76,19 @@ class _Exact:
 
 
 class _Messages:
-    """Belief propagation; messages stay between calls."""
+    """Belief propagation, plain or tree-reweighted; messages stay between calls."""
 
     def __init__(self, problem: Problem, effort: Effort) -> None:
         self.problem, self.effort = problem, effort
-        self.messenger = Messenger(problem, damping=effort.damping, n_jobs=effort.n_jobs)
+        shares = None
+        if effort.method == "trw":
+            shares = covering_forests(problem.wiring, np.random.default_rng(0)).mean(axis=0)
+        self.messenger = Messenger(
+            problem,
+            appearance=shares,
+            damping=effort.damping,
+            n_jobs=effort.n_jobs,
+        )
         self.hard = bool((problem.eps == 0.0).any())
         # What is maximised is decoded and then fixed, so that value and beliefs belong to
         # labels that exist; the rest is inferred given them.
@@ -110,7 +121,7 @@ class _Messages:
 
 def make_engine(problem: Problem, effort: Effort) -> Engine:
     """Return the engine that `effort` asks for, or that suits the problem."""
-    if effort.method == "bp":
+    if effort.method in ("bp", "trw"):
         return _messages(problem, effort)
     if effort.method == "exact":
         reason = JunctionTree().refuses(problem, "marginals", Options(n_jobs=effort.n_jobs))
