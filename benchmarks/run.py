@@ -1,6 +1,7 @@
 """Run benchmarks and print one table for each.
 
 Usage: python benchmarks/run.py [bp] [batch] [linear] [junction] [startup] [map] [tagging] [ocr]
+       [psl]
 
 Without names all run. Figures go to benchmarks/out as JSON, plots as PNG. Models that are not
 made from seeds are looked for in the folder that STRUCTLEARN_DATA names.
@@ -13,7 +14,7 @@ import os
 import pathlib
 import sys
 
-NAMES = ("bp", "batch", "linear", "junction", "startup", "map", "tagging", "ocr")
+NAMES = ("bp", "batch", "linear", "junction", "startup", "map", "tagging", "ocr", "psl")
 HERE = pathlib.Path(__file__).parent
 
 

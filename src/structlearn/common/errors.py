@@ -86,6 +86,14 @@ class GreedyCoefficientWarning(UserWarning):
     """PSL reads a rule's coefficients in another way than it is written on paper."""
 
 
+class SilentRuleWarning(UserWarning):
+    """A rule has no groundings, so it has no effect."""
+
+
+class UnreachedAtomWarning(UserWarning):
+    """No grounding speaks about a target, so its value says nothing."""
+
+
 def _point_at(text: str, line: int, column: int) -> str:
     """Show one line of a text with a caret under one of its columns."""
     lines = text.split("\n") if text else []

@@ -1,0 +1,1 @@
+"""The rule language: from text and tables to flat hinges."""

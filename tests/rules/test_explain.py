@@ -1,0 +1,107 @@
+"""What pulls an atom: slopes against finite differences, and the wording."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from structlearn.common.errors import ArgumentError, AtomError, RuleError
+from structlearn.rules.explain import explain, read_atom
+from structlearn.rules.ground import ground
+from structlearn.rules.parse import parse
+from structlearn.rules.tables import Tables
+
+RULES = """
+2: P(A) & Q(A) -> S(A, B) ^2
+0.5: S(A, B) & S(B, A) -> Q(A)
+1: !Q(A)
+3: Q(A) + S(A, B) = 0.7 ^2
+S(A, +B) <= 1.2 .
+"""
+
+
+@pytest.fixture(scope="module")
+def grounding():
+    rng = np.random.default_rng(0)
+    names = ["a", "b", "c"]
+    tables = Tables({"P": 1, "Q": 1, "S": 2}, n_jobs=1)
+    tables.observe("P", [(n, rng.random()) for n in names])
+    tables.target("Q", [(n,) for n in names])
+    tables.target("S", [(m, n) for m in names for n in names])
+    rules = parse(RULES.replace("-> S(A, B)", "-> S(A, A)"))
+    return ground(rules, tables)
+
+
+def test_slopes_are_derivatives_of_the_energy(grounding):
+    rng = np.random.default_rng(1)
+    hinges, step = grounding.hinges, 1e-6
+    for atom in range(hinges.n_variables):
+        y = rng.random(hinges.n_variables)
+        move = np.eye(hinges.n_variables)[atom] * step
+        higher = hinges.energy(y + move, grounding.weights)
+        lower = hinges.energy(y - move, grounding.weights)
+        pulls = explain(grounding, atom, y)
+        assert sum(p.slope for p in pulls) == pytest.approx((higher - lower) / (2 * step), abs=1e-6)
+        sizes = [abs(p.slope) for p in pulls]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_pull_says_what_is_in_it(grounding):
+    y = np.full(grounding.hinges.n_variables, 0.5)
+    pulls = [p for p in explain(grounding, "Q('b')", y) if p.rule == 3]
+    assert {tuple(name for name, _, _ in p.atoms) for p in pulls} == {
+        ("Q('b')", f"S('b', '{n}')") for n in "abc"
+    }
+    pull = pulls[0]
+    assert (pull.slope, pull.distance) == (pytest.approx(1.8), pytest.approx(0.3))
+    assert (pull.constant, pull.hard) == (-0.7, False)
+    assert pull.text == "3: Q(A) + S(A, B) = 0.7 ^2"
+    assert str(pull).startswith("down 1.8  +1 Q('b') [0.5] +1 S('b', ")
+
+
+def test_weights_and_forces_take_the_place_of_the_rules(grounding):
+    y = np.full(grounding.hinges.n_variables, 0.5)
+    double = explain(grounding, 1, y, weights=2 * grounding.weights)
+    assert [p.slope for p in double] == [2 * p.slope for p in explain(grounding, 1, y)]
+    forces = np.arange(1.0, grounding.hinges.n_forms + 1)
+    found = explain(grounding, 5, y, forces=forces)
+    entries = np.flatnonzero(grounding.hinges.variables == 5)
+    forms = np.searchsorted(grounding.hinges.offsets, entries, "right") - 1
+    expected = forces[forms] * grounding.hinges.coefficients[entries]
+    assert sorted(p.slope for p in found) == pytest.approx(sorted(expected))
+
+
+def test_constraints_are_listed_where_they_are_tight(grounding):
+    loose = np.full(grounding.hinges.n_variables, 0.3)
+    tight = np.full(grounding.hinges.n_variables, 0.4)
+    assert not any(p.hard for p in explain(grounding, "S(a, b)", loose))
+    (pull,) = [p for p in explain(grounding, "S(a, b)", tight) if p.hard]
+    assert pull.slope == 0
+    assert str(pull).startswith("holds  +1 S('a', 'a') [0.4]")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Likes('bob', 'green tea')", ("Likes", ["bob", "green tea"])),
+        ("Likes(bob, green tea)", ("Likes", ["bob", "green tea"])),
+        (" P ( 7 ) ", ("P", ["7"])),
+        ("R('a, b', \"it's\")", ("R", ["a, b", "it's"])),
+    ],
+)
+def test_atoms_are_read_with_and_without_quotes(text, expected):
+    assert read_atom(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "P", "P(", "P('a') + Q('a')", "2 P('a')"])
+def test_what_is_no_atom_is_refused(text):
+    with pytest.raises((ArgumentError, RuleError)):
+        read_atom(text)
+
+
+def test_unknown_atoms_are_refused(grounding):
+    y = np.zeros(grounding.hinges.n_variables)
+    with pytest.raises(AtomError, match=r"Q\('z'\) is not listed"):
+        explain(grounding, "Q(z)", y)
+    with pytest.raises(ArgumentError, match="there is no atom 12: the 12 targets count from 0"):
+        explain(grounding, 12, y)

@@ -1,0 +1,108 @@
+"""Queries: what they leave out, they never enumerate."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from structlearn.rules.ground import ground
+from structlearn.rules.parse import parse_rule
+from structlearn.rules.plan import plan_clause, plan_linear
+from structlearn.rules.sums import plan_sums
+from structlearn.rules.tables import Tables
+
+TRIAD = "1: Knows(A, B) & Knows(B, C) & Trusts(A, B) & Trusts(B, C) & Knows(A, C) -> Trusts(A, C)"
+
+
+def make(knows, observed, targets):
+    tables = Tables({"Knows": 2, "Trusts": 2, "Near": 2}, n_jobs=1)
+    tables.observe("Knows", knows)
+    tables.observe("Trusts", observed)
+    tables.target("Trusts", targets)
+    return tables
+
+
+EDGES = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("b", "d")]
+
+
+def used(tables, name, text=TRIAD):
+    plan = plan_clause(parse_rule(text).body, tables)
+    return plan.query.count(f"{tables.relation(name).table} AS")
+
+
+def test_an_atom_that_only_says_what_exists_is_left_out():
+    tables = make(EDGES, [(*e, 0.5) for e in EDGES[1:]], EDGES[:1])
+    assert used(tables, "Knows") == 0
+    assert used(tables, "Trusts") == 6  # three cases, in each one slot of three is free
+
+
+@pytest.mark.parametrize("knows", [[*EDGES[1:], ("a", "b", 0.5)], EDGES[1:]])
+def test_an_atom_that_says_more_stays(knows):
+    rows = [(*row, 1.0)[:3] for row in knows]
+    tables = make(rows, [(*e, 0.5) for e in EDGES[1:]], EDGES[:1])
+    assert used(tables, "Knows") == 9
+
+
+def test_what_covers_is_asked_anew_when_atoms_come_in():
+    tables = make(EDGES, [(*e, 0.5) for e in EDGES[1:]], EDGES[:1])
+    assert used(tables, "Knows") == 0
+    tables.target("Trusts", [("d", "a")])
+    assert used(tables, "Knows") == 9
+
+
+def test_there_is_one_case_for_each_slot_that_may_be_free():
+    tables = make(EDGES, [(*e, 0.5) for e in EDGES[1:]], EDGES[:1])
+    query = plan_clause(parse_rule(TRIAD).body, tables).query
+    assert query.count("UNION ALL") == 2
+    alone = make(EDGES, [], EDGES)
+    assert "UNION" not in plan_clause(parse_rule(TRIAD).body, alone).query
+
+
+def test_rows_of_a_query_are_the_forms():
+    """Observed values decide inside the query: 0.2 + 0.7 leaves nothing to break."""
+    observed = [("a", "b", 0.2), ("b", "c", 0.7), ("c", "d", 0.9)]
+    tables = make(EDGES, observed, [("a", "c"), ("b", "d")])
+    rule = parse_rule(TRIAD)
+    plan = plan_clause(rule.body, tables)
+    assert tables.count(f"({plan.query})") == 1
+    grounding = ground((rule,), tables)
+    assert tables.names(grounding.hinges.variables) == ["Trusts('b', 'd')"]
+    assert grounding.hinges.constants == pytest.approx([0.6])
+
+
+def test_a_query_never_meets_groundings_without_free_atoms():
+    observed = [(str(i), str(j), 1.0) for i in range(40) for j in range(40) if i != j]
+    tables = make([], observed, [("0", "x")])
+    body = parse_rule("1: Trusts(A, B) & Trusts(B, C) -> !Trusts(A, C)").body
+    query = f"EXPLAIN ANALYZE {plan_clause(body, tables).query}"
+    profile = tables.connection.execute(query).fetchall()[0][1].split()
+    pairs = itertools.pairwise(profile)
+    counts = [int(word.replace(",", "")) for word, after in pairs if after == "rows"]
+    assert len(counts) > 10
+    assert max(counts) <= len(observed) + 1  # all pairs of edges are 60840
+
+
+@pytest.mark.parametrize("text", ["1: Knows(A, B) -> Near(B, A)", "1: Knows(A, B) <= 0.5"])
+def test_rules_without_targets_have_no_plan(text):
+    tables = make(EDGES, [], EDGES)
+    body = parse_rule(text).body
+    if "->" in text:
+        assert plan_clause(body, tables) is None
+    else:
+        assert plan_linear(body, tables, 1, False) is None
+        assert plan_sums(parse_rule("1: Knows(A, +B) <= 1").body, tables, 1, False) is None
+
+
+def test_slots_that_may_hold_one_atom_are_known():
+    tables = make(EDGES, [], EDGES)
+    body = "Trusts(A, B) & Trusts(B, C)"
+    assert plan_clause(parse_rule(f"1: !{'Trusts(A, B)'}").body, tables).twins == ()
+    open_pair = plan_clause(parse_rule(f"1: {body} -> Near(A, C)").body, tables)
+    assert open_pair.twins == ((0, 1),)
+    apart = plan_clause(parse_rule(f"1: {body} & (A != B) -> Near(A, C)").body, tables)
+    assert apart.twins == ()
+    named = plan_linear(
+        parse_rule("1: Trusts('a', B) + Trusts('b', B) <= 1").body, tables, 1, False
+    )
+    assert (named.twins, named.coefficients) == ((), (1.0, 1.0))

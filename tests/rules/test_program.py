@@ -1,0 +1,248 @@
+"""Programs in files, in both layouts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from structlearn.common.errors import DataNotFoundError, FormatError, RuleError
+from structlearn.rules.parse import parse
+from structlearn.rules.program import Evaluation, read_program
+from structlearn.rules.syntax import Predicate
+from structlearn.rules.write import write_program
+
+RULES = ["1: Knows(A, B) & likes(A, X) -> Likes(B, X) ^2", "Likes(A, +X) <= 1 ."]
+MODEL = """{
+    # PSL allows comments
+    "options": {"runtime.db.intids": true},
+    "rules": [
+        "1: Knows(A, B) & likes(A, X) -> Likes(B, X) ^2", // and "quotes" in them
+        "Likes(A, +X) <= 1 .", /* and
+        a comma */
+    ],
+    "predicates": {
+        "Knows/2": {"observations": "knows#1.txt"},
+        "Likes/2": {
+            "types": ["UniqueStringID", "UniqueIntID"],
+            "observations": {"learn": ["a.txt", "b.txt"], "all": [["ann", 7], ["bob", 8, 0.5]]},
+            "targets": {"infer": [["cyd", 7]], "learn": ["c.txt", ["dan", 7]]},
+            "truth": {"learn": "/abs/t.txt"},
+            "evaluations": [
+                "AUCEvaluator",
+                {"evaluator": "X", "primary": true, "options": {"a": 1}}
+            ]
+        }
+    }
+}"""
+DATA = """
+predicates:
+  Knows/2: closed   # a comment
+  Likes/2: open
+  No/1:
+    - closed
+    - types:
+        - UniqueStringID
+observations:
+  Knows: SPLIT/knows.txt
+  No: no.txt
+targets:
+  Likes: SPLIT/likes.txt
+truth:
+  likes:
+    - SPLIT/one.txt
+    - SPLIT/two.txt
+"""
+
+
+def put(folder, **files):
+    for name, text in files.items():
+        folder.joinpath(name.replace("__", "-").replace("_", ".")).write_text(text)
+
+
+def test_json_layout(tmp_path):
+    put(tmp_path, model_json=MODEL)
+    program = read_program(tmp_path / "model.json")
+    assert program.predicates == (Predicate("Knows", 2), Predicate("Likes", 2, open=True))
+    assert program.options == {"runtime.db.intids": True}
+    assert write_program(program.rules) == (
+        "1: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2\nLikes(A, +X) <= 1 .\n"
+    )
+    knows, likes = program.declarations
+    assert knows.sources("observations", "learn") == (tmp_path / "knows#1.txt",)
+    assert knows.sources("targets") == ()
+    rows = (("ann", "7"), ("bob", "8", 0.5))
+    assert likes.sources("observations", "all") == (rows,)
+    assert likes.sources("observations", "infer") == (rows,)
+    assert likes.sources("observations", "learn") == (rows, tmp_path / "a.txt", tmp_path / "b.txt")
+    assert likes.sources("targets", "infer") == ((("cyd", "7"),),)
+    assert likes.sources("targets", "learn") == (tmp_path / "c.txt", (("dan", "7"),))
+    assert likes.sources("truth", "learn") == (Path("/abs/t.txt"),)
+    assert likes.types == ("UniqueStringID", "UniqueIntID")
+    assert likes.evaluations == (
+        Evaluation("AUCEvaluator"),
+        Evaluation("X", {"a": 1}, primary=True),
+    )
+    with pytest.raises(FormatError, match="split='test' is not known; choose one of 'all'"):
+        likes.sources("truth", "test")
+
+
+def check_older(program, folder, splits):
+    assert program.predicates == (
+        Predicate("Knows", 2),
+        Predicate("Likes", 2, open=True),
+        Predicate("No", 1),
+    )
+    assert program.rules[0].body.literals[1].atom.predicate == "Likes"
+    knows, likes, no = program.declarations
+    for split in splits:
+        assert knows.sources("observations", split) == (folder / split / "knows.txt",)
+        assert likes.sources("targets", split) == (folder / split / "likes.txt",)
+        both = (folder / split / "one.txt", folder / split / "two.txt")
+        assert likes.sources("truth", split) == both
+        assert no.sources("observations", split) == (folder / "no.txt",)
+    assert no.types == ("UniqueStringID",)
+
+
+def test_older_layout(tmp_path):
+    (tmp_path / "data").mkdir()
+    put(tmp_path, model_psl="\n".join(RULES))
+    put(tmp_path / "data", x_data=DATA.replace("SPLIT", "learn"))
+    put(tmp_path / "data", y_data=DATA.replace("SPLIT", "infer"))
+    files = {"learn": tmp_path / "data/x.data", "infer": str(tmp_path / "data/y.data")}
+    check_older(read_program(tmp_path / "model.psl", files), tmp_path / "data", files)
+    one = read_program(str(tmp_path / "model.psl"), files["infer"])
+    assert one.declarations[0].sources("observations", "learn") == (
+        tmp_path / "data/infer/knows.txt",
+    )
+
+
+@pytest.mark.parametrize("ending", ["eval", "infer"])
+def test_older_layout_finds_its_data(tmp_path, ending):
+    put(tmp_path, model_psl="\n".join(RULES), model__learn_data=DATA.replace("SPLIT", "learn"))
+    text = DATA.replace("SPLIT", "infer")
+    (tmp_path / f"model-{ending}.data").write_text(text)
+    check_older(read_program(tmp_path / "model.psl"), tmp_path, ("learn", "infer"))
+
+
+def test_rules_alone(tmp_path):
+    put(tmp_path, model_psl="\n".join(RULES))
+    program = read_program(tmp_path / "model.psl")
+    assert program.rules == parse("\n".join(RULES))
+    assert program.declarations == ()
+
+
+def changed(old, new, text=MODEL):
+    assert old in text
+    return text.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (changed('"options":', '"optins":'), "unknown key 'optins'; did you mean 'options'?"),
+        (changed('"targets":', '"target":'), "Likes/2 has the unknown key 'target'; did you mean"),
+        (changed('"infer": [[', '"test": [['), "unknown key 'test'; known are all, learn"),
+        (changed('"Knows/2"', '"Knows"'), "Knows has no arity"),
+        (changed('"Knows/2"', '"Knows/x"'), "Knows/x has the arities"),
+        (changed('"Likes/2"', '"Likes/3"'), "Likes/3 has the arities"),
+        (changed('"Knows/2"', '"9/2"'), "'9/2' is no predicate"),
+        (changed('["ann", 7]', '["ann", 7, 1, 1]'), "should have 2 arguments and perhaps a value"),
+        (changed('["ann", 7]', '["ann", 7, "x"]'), "should have 2 arguments and perhaps a value"),
+        (changed('"knows#1.txt"', "3"), "all observations of Knows/2 is 3: it must be a list"),
+        (changed('"a.txt"', "3"), "learn observations of Likes/2 is 3: it must be a text"),
+        (changed('"types"', '"function": "org.X", "types"'), "give them as observations"),
+        (changed('"evaluator"', '"evaluatr"'), "'evaluator' of Likes/2 is None"),
+        (changed('"Knows/2":', '"Knows/2"'), r"not JSON: Expecting ':' delimiter \(line 10, col"),
+        ("[1]", r"the model is \[1\]: it must be a mapping"),
+        ('{"rules": [], "predicates": {}}', "there are no rules"),
+        ('{"rules": [3], "predicates": {}}', "rule 1 is 3: it must be a text"),
+    ],
+)
+def test_malformed_json(tmp_path, text, words):
+    put(tmp_path, model_json=text)
+    with pytest.raises(FormatError, match=words) as caught:
+        read_program(tmp_path / "model.json")
+    assert str(caught.value).startswith("model.json: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (changed("Knows/2: closed", "Knows/2: shut", DATA), "a predicate is 'open' or 'closed'"),
+        (changed("Likes/2: open", "Likes/2: closed", DATA), "Likes/2 is closed, but has targets"),
+        (
+            changed("  Knows: SP", "  Knws: SP", DATA),
+            "'Knws', which is not in 'predicates'; did you",
+        ),
+        (changed("targets:", "target:", DATA), "unknown key 'target'; did you mean 'targets'?"),
+        (changed("targets:", "targets: [", DATA), r"not YAML: .* \(line 1[0-9], column [0-9]+\)"),
+        (changed("Knows/2: closed", "Knows/2: [closed, {function: a.B}]", DATA), "cannot run here"),
+        (changed("Knows/2: closed", "Knows: closed", DATA), "Knows has no arity"),
+        ("- a", "the file is .* it must be a mapping"),
+    ],
+)
+def test_malformed_data_file(tmp_path, text, words):
+    put(tmp_path, model_psl="\n".join(RULES), model_data=text)
+    with pytest.raises(FormatError, match=words) as caught:
+        read_program(tmp_path / "model.psl")
+    assert str(caught.value).startswith("model.data: ")
+
+
+def test_arities_must_agree_between_splits(tmp_path):
+    put(tmp_path, model_psl="\n".join(RULES), model__learn_data=DATA)
+    put(tmp_path, model__eval_data=DATA.replace("Knows/2", "knows/3"))
+    with pytest.raises(FormatError, match="Knows/2 is declared again as knows/3"):
+        read_program(tmp_path / "model.psl")
+
+
+def test_wrong_rules_are_found_in_their_file(tmp_path):
+    put(tmp_path, model_json=changed("likes(A, X)", "liked(A, X)"))
+    with pytest.raises(RuleError) as caught:
+        read_program(tmp_path / "model.json")
+    assert str(caught.value) == (
+        "model.json, rule 1: 'liked' is not a known predicate; did you mean 'Likes'? "
+        "(line 1, column 18)\n"
+        "  1: Knows(A, B) & liked(A, X) -> Likes(B, X) ^2\n"
+        "                   ^"
+    )
+    put(tmp_path, model_psl="\n".join([*RULES, "1: Knows(A) -> Likes(A, A)"]), model_data=DATA)
+    with pytest.raises(RuleError, match=r"model.psl: Knows\(A\) has 1 .*\(line 3, column 4\)"):
+        read_program(tmp_path / "model.psl")
+    put(tmp_path, model_psl="1: Knows(A, B) -> Likes(A, B) ^3")
+    with pytest.raises(RuleError, match=r"model.psl: .*\(line 1, column 31\)"):
+        read_program(tmp_path / "model.psl")
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(DataNotFoundError, match=r"there is no file .*none\.json"):
+        read_program(tmp_path / "none.json")
+    put(tmp_path, model_psl="\n".join(RULES), model_json=MODEL)
+    with pytest.raises(DataNotFoundError, match=r"there is no file .*none\.data"):
+        read_program(tmp_path / "model.psl", tmp_path / "none.data")
+    with pytest.raises(FormatError, match="has its data in itself"):
+        read_program(tmp_path / "model.json", tmp_path / "none.data")
+    with pytest.raises(FormatError, match="data has the unknown key 'lern'; did you mean 'learn'"):
+        read_program(tmp_path / "model.psl", {"lern": tmp_path / "model.data"})
+
+
+@pytest.mark.data
+def test_published_programs(data_folder):
+    paths = sorted(data_folder.glob("psl/*/*.json")) + sorted(data_folder.glob("psl/*/*.psl"))
+    assert len(paths) >= 34
+    for path in paths:
+        program = read_program(path)
+        assert program.rules
+        assert any(predicate.open for predicate in program.predicates)
+        assert parse(write_program(program.rules)) == program.rules
+
+
+@pytest.mark.data
+def test_both_layouts_say_the_same(data_folder):
+    for path in data_folder.glob("psl/*/*.psl"):
+        old, new = read_program(path), read_program(path.with_suffix(".json"))
+        assert old.rules == new.rules
+        assert set(old.predicates) == set(new.predicates)
+        for declaration in new.declarations:
+            (twin,) = [d for d in old.declarations if d.predicate == declaration.predicate]
+            assert twin.data == declaration.data

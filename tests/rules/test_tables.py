@@ -1,0 +1,272 @@
+"""Atoms in DuckDB: every way in, the same atoms out; what is wrong is named."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pytest
+
+from structlearn.common.errors import ArgumentError, AtomError, DataNotFoundError
+from structlearn.rules.tables import Tables
+
+ROWS = [("ann", "tea", 0.25), ("bob", "tea", 1.0), ("7", "ice, cold", 0.5), ("-1", "01", 0.0)]
+
+
+def listed(tables, name):
+    """All atoms of a predicate as texts, with values, in order."""
+    relation = tables.relation(name)
+    rows = tables.connection.execute(f"SELECT {relation.keys}, value FROM {relation.table}")
+    return [(tables.atom_text(relation, row[:-1]), row[-1]) for row in rows.fetchall()]
+
+
+EXPECTED = [
+    ("Likes('ann', 'tea')", 0.25),
+    ("Likes('bob', 'tea')", 1.0),
+    ("Likes('7', 'ice, cold')", 0.5),
+    ("Likes('-1', '01')", 0.0),
+]
+
+
+def _columns():
+    first, second, value = zip(*ROWS, strict=True)
+    return {"who": list(first), "what": list(second), "v": list(value)}
+
+
+def _pandas(folder):
+    return pytest.importorskip("pandas").DataFrame(_columns())
+
+
+def _polars(folder):
+    return pytest.importorskip("polars").DataFrame(_columns())
+
+
+def _arrow(folder):
+    return pytest.importorskip("pyarrow").table(_columns())
+
+
+def _csv(folder):
+    lines = [f'{a},"{b}",{v}' for a, b, v in ROWS]
+    (folder / "x.csv").write_text("\n".join(lines))
+    return folder / "x.csv"
+
+
+def _tabs(folder):
+    lines = ["\t".join(map(str, row)) + "\n" for row in ROWS]
+    (folder / "it's.txt").write_text("".join(lines[:3]))
+    (folder / "y.txt").write_text("".join(lines[3:]))
+    return [folder / "it's.txt", str(folder / "y.txt")]
+
+
+def _parquet(folder):
+    path = folder / "x.parquet"
+    values = ", ".join(f"('{a}', '{b}', {v})" for a, b, v in ROWS)
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT * FROM (VALUES {values})) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def _lists(folder):
+    return [list(row) for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    "make", [_pandas, _polars, _arrow, _csv, _tabs, _parquet, _lists], ids=lambda f: f.__name__[1:]
+)
+def test_every_way_in_gives_the_same_atoms(make, tmp_path):
+    tables = Tables({"Likes": 2}, n_jobs=1)
+    tables.observe("likes", make(tmp_path))
+    assert listed(tables, "Likes") == EXPECTED
+    assert (tables.relation("LIKES").n_observed, tables.n_free) == (4, 0)
+
+
+def test_a_file_of_duckdb_is_read_by_table(tmp_path):
+    path = tmp_path / "given.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE likes (a VARCHAR, b VARCHAR, v DOUBLE)")
+        connection.executemany("INSERT INTO likes VALUES (?, ?, ?)", ROWS)
+        connection.execute("CREATE VIEW who AS SELECT a FROM likes")
+    tables = Tables({"Likes": 2, "Who": 1}, source=path, n_jobs=1)
+    tables.observe("Likes", "likes")
+    tables.target("Who", "who")
+    assert listed(tables, "Likes") == EXPECTED
+    assert tables.names([0, 3]) == ["Who('ann')", "Who('-1')"]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64, np.uint8, str])
+def test_whole_numbers_are_the_same_in_any_type(kind):
+    tables = Tables({"Edge": 2, "Node": 1}, n_jobs=1)
+    tables.observe("Node", [["3"], ["12"]])
+    tables.target("Edge", np.array([[3, 12], [12, 3]]).astype(kind))
+    assert tables.names([0, 1]) == ["Edge('3', '12')", "Edge('12', '3')"]
+    atoms, (left, right) = tables.arguments("Edge")
+    assert (atoms.tolist(), left.tolist(), right.tolist()) == ([0, 1], [3, 12], [12, 3])
+    assert left.dtype == np.int64
+
+
+def test_a_frame_of_numbers_keeps_its_type():
+    frame = pytest.importorskip("pandas").DataFrame({"a": [3, 2**31], "v": [0.5, 1]})
+    tables = Tables({"Node": 1}, n_jobs=1)
+    tables.observe("Node", frame)
+    assert listed(tables, "Node") == [("Node('3')", 0.5), (f"Node('{2**31}')", 1.0)]
+
+
+def test_a_text_has_one_code_wherever_it_stands():
+    tables = Tables({"Knows": 2, "P": 1}, n_jobs=1)
+    tables.observe("Knows", [("a", "1"), ("a", "2"), ("b", "a")])
+    tables.observe("P", [["b"], ["c"]])
+    codes = tables.connection.execute("SELECT text FROM constants ORDER BY code").fetchall()
+    assert codes == [("a",), ("b",), ("c",)]
+    assert listed(tables, "Knows")[2] == ("Knows('b', 'a')", 1.0)
+
+
+def test_values_default_to_one_line_by_line(tmp_path):
+    path = tmp_path / "obs.txt"
+    path.write_text("a\tb\nb\tc\t0.5\n")
+    tables = Tables({"Knows": 2}, n_jobs=1)
+    tables.observe("Knows", path)
+    assert [value for _, value in listed(tables, "Knows")] == [1.0, 0.5]
+
+
+def test_a_header_is_skipped_on_demand(tmp_path):
+    path = tmp_path / "obs.csv"
+    path.write_text("who,value\na,0.5\n")
+    tables = Tables({"P": 1}, n_jobs=1)
+    tables.observe("P", path, header=True)
+    assert listed(tables, "P") == [("P('a')", 0.5)]
+
+
+def test_atoms_keep_their_number_as_targets_come_in():
+    tables = Tables({"P": 1, "Q": 1}, n_jobs=1)
+    tables.target("P", [["x"], ["y"]])
+    tables.target("Q", [["5"]])
+    tables.target("P", [["z"], ["x"], ["w"]])
+    names = ["P('x')", "P('y')", "Q('5')", "P('z')", "P('w')"]
+    assert tables.names(range(5)) == names
+    assert tables.names([4, 0, 4]) == [names[4], names[0], names[4]]
+    assert [tables.find("p", [x]) for x in "xyzw"] == [0, 1, 3, 4]
+    assert tables.arguments("P")[0].tolist() == [0, 1, 3, 4]
+    assert tables.arguments("P")[1][0].tolist() == ["x", "y", "z", "w"]
+
+
+def test_labels_are_nan_where_nothing_is_known():
+    tables = Tables({"P": 1, "Q": 1}, n_jobs=1)
+    tables.target("P", [["x"], ["y"]])
+    tables.target("Q", [["x"]])
+    tables.truth("P", [["y", 0.25], ["unknown", 1.0]])
+    np.testing.assert_array_equal(tables.labels(), [np.nan, 0.25, np.nan])
+
+
+def test_equal_rows_are_one_atom():
+    tables = Tables({"P": 1}, n_jobs=1)
+    tables.observe("P", [["a", 0.5], ["b", 1.0], ["a", 0.5]])
+    tables.observe("P", [["b", 1.0], ["c", 0.0]])
+    assert listed(tables, "P") == [("P('a')", 0.5), ("P('b')", 1.0), ("P('c')", 0.0)]
+    assert tables.relation("P").n_observed == 3
+
+
+@pytest.fixture
+def tables():
+    made = Tables({"P": 1, "Knows": 2}, n_jobs=1)
+    made.observe("P", [["a", 0.5]])
+    made.target("P", [["t"]])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([["b", 1.5]], r"row 1 of the rows gives P\('b'\) the value 1.5: a truth value must be"),
+        ([["c", 1.0], ["b", float("nan")]], r"row 2 of the rows gives P\('b'\) the value nan"),
+        ([["b", None]], r"gives P\('b'\) the value None"),
+        ([["b", "high"]], r"gives P\('b'\) the value 'high'"),
+        ([["b", -0.1]], "must be a number of"),
+        ([["b"], ["c", 1, 2]], "row 2 has 3 columns, but P takes 1 argument"),
+        ([[]], "row 1 has 0 columns"),
+        ([3], "must be sequences of 1 arguments"),
+        ([["a", 0.75]], r"P\('a'\) is given twice, with the values 0.5 and 0.75"),
+        ([["b", 0.0], ["b", 1.0]], r"P\('b'\) is given twice, with the values 0.0 and 1.0"),
+        ([["t", 0.0]], r"P\('t'\) is given as observed and as a target"),
+    ],
+)
+def test_bad_rows_are_named_and_nothing_is_added(tables, rows, message):
+    with pytest.raises(AtomError, match=message):
+        tables.observe("P", rows)
+    assert tables.relation("P").n_observed == 1
+
+
+def test_a_target_that_is_observed_is_named(tables):
+    with pytest.raises(AtomError, match=r"P\('a'\) is given as observed and as a target"):
+        tables.target("P", [["z"], ["a"]])
+    assert tables.n_free == 1
+
+
+def test_two_truths_are_named(tables):
+    tables.truth("P", [["t", 1.0]])
+    with pytest.raises(AtomError, match=r"P\('t'\) is given twice, with the values 0.0 and 1.0"):
+        tables.truth("P", [["t", 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tb\nc\n", "line 2 of 'bad.txt' has 1 column, but Knows takes 2 arguments"),
+        ("a\tb\nc\td\t1\te\n", "line 2 of 'bad.txt' has 4 columns"),
+        ("a\tb\t7\n", r"line 1 of 'bad.txt' gives Knows\('a', 'b'\) the value '7'"),
+        ("a\tb\thigh\n", "the value 'high'"),
+    ],
+)
+def test_bad_lines_are_named(tables, tmp_path, text, message):
+    (tmp_path / "bad.txt").write_text(text)
+    with pytest.raises(AtomError, match=message):
+        tables.observe("Knows", tmp_path / "bad.txt")
+
+
+def test_a_missing_value_in_a_frame_is_named(tables):
+    frame = pytest.importorskip("pandas").DataFrame({"a": ["b"], "v": [np.nan]})
+    with pytest.raises(AtomError, match=r"row 1 of the frame gives P\('b'\) the value"):
+        tables.observe("P", frame)
+
+
+def test_a_frame_of_the_wrong_width_is_named(tables):
+    frame = pytest.importorskip("pandas").DataFrame({"a": ["b"]})
+    with pytest.raises(AtomError, match="the frame has 1 column, but Knows takes 2 arguments"):
+        tables.observe("Knows", frame)
+
+
+def test_missing_files_are_named(tables, tmp_path):
+    with pytest.raises(DataNotFoundError, match=r"there is no file 'nowhere\.txt'"):
+        tables.observe("P", "nowhere.txt")
+    with pytest.raises(DataNotFoundError, match="there is no file"):
+        Tables({}, source=tmp_path / "none.duckdb")
+
+
+def test_unknown_predicates_and_atoms_are_named(tables):
+    with pytest.raises(ArgumentError, match=r"no predicate 'Know'.*did you mean 'Knows'"):
+        tables.observe("Know", [])
+    with pytest.raises(ArgumentError, match="P was given 2 arguments, but it takes 1"):
+        tables.declare("p", 2)
+    with pytest.raises(AtomError, match=r"P\('a'\) is observed: name one of the 1 targets"):
+        tables.find("P", ["a"])
+    with pytest.raises(AtomError, match=r"P\('zz'\) is not listed"):
+        tables.find("P", ["zz"])
+    with pytest.raises(AtomError, match=r"P\('a', 'b'\) has 2 arguments: 1 are needed"):
+        tables.find("P", ["a", "b"])
+
+
+def test_empty_data_add_nothing(tables):
+    tables.observe("Knows", [])
+    tables.target("Knows", [])
+    assert tables.relation("Knows").size == 0
+    assert tables.n_free == 1
+
+
+def test_tables_spill_instead_of_failing():
+    places = np.arange(600_000)
+    frame = pytest.importorskip("pandas").DataFrame({"a": places, "b": places[::-1]})
+    tables = Tables({"Edge": 2}, n_jobs=1, memory="20MB")
+    tables.target("Edge", frame)
+    assert tables.n_free == len(frame)
+    short = Tables({"Edge": 2}, n_jobs=1, memory="20MB")
+    short.connection.execute("SET temp_directory = ''")
+    with pytest.raises(duckdb.OutOfMemoryException):
+        short.target("Edge", frame)
