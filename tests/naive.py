@@ -327,3 +327,106 @@ def cost_rows(labels, matrix, mean=False):
     known = max(sum(label >= 0 for label in labels), 1)
     rows = [matrix[label] if label >= 0 else np.zeros(len(matrix)) for label in labels]
     return np.array(rows) / (known if mean else 1)
+
+
+def hinge_field(rng, hard=True, powers=(1, 2)):
+    """A random small hinge-loss field and weights; its hard forms hold at some point."""
+    n, m, n_groups = rng.integers(1, 9), rng.integers(1, 16), rng.integers(1, 5)
+    point = rng.random(n) if rng.random() < 0.5 else rng.integers(0, 2, n).astype(float)
+    offsets, variables, coefficients, constants, kinds = [0], [], [], [], []
+    for _ in range(m):
+        size = rng.integers(0 if rng.random() < 0.1 else 1, min(n, 4) + 1)
+        scope = rng.choice(n, size, replace=False)
+        row = rng.choice([-1.0, 1.0], size) if rng.random() < 0.7 else rng.normal(size=size)
+        kind = int(rng.choice([0, 0, 0, 0, 1, 2])) if hard else 0
+        constant = rng.normal() if rng.random() < 0.5 else float(rng.integers(-2, 2))
+        if kind:
+            slack = rng.random() if kind == 1 and rng.random() < 0.6 else 0.0
+            constant = -float(row @ point[scope]) - slack
+        variables.extend(scope.tolist())
+        coefficients.extend(row.tolist())
+        offsets.append(len(variables))
+        constants.append(constant)
+        kinds.append(kind)
+    field = {
+        "offsets": offsets,
+        "variables": np.array(variables, int),
+        "coefficients": np.array(coefficients, float),
+        "constants": constants,
+        "kinds": kinds,
+        "powers": rng.choice(powers, m),
+        "groups": rng.integers(0, n_groups, m),
+        "n_variables": int(n),
+        "n_groups": int(n_groups),
+    }
+    weights = rng.exponential(size=n_groups) * rng.choice([0, 1, 1, 1, 10.0], n_groups)
+    return field, weights * rng.choice([1e-2, 1, 100])
+
+
+def hinge_forms(field):
+    """The forms of a field as dictionaries from variable to coefficient."""
+    for i in range(len(field["constants"])):
+        entries = range(field["offsets"][i], field["offsets"][i + 1])
+        yield {int(field["variables"][e]): field["coefficients"][e] for e in entries}
+
+
+def hinge_values(field, y):
+    """Value of every form at a point."""
+    values = [sum(a * y[j] for j, a in form.items()) for form in hinge_forms(field)]
+    return np.array(values) + field["constants"]
+
+
+def hinge_admm(field, weights, step, relaxation, stiffness, n_steps, fixed):
+    """Consensus ADMM with a copy and a multiplier of its own for every variable in every form.
+
+    Returns the consensus and the sum of the hinges of every group at the copies.
+    """
+    y = np.full(field["n_variables"], 0.5)
+    for j, value in fixed.items():
+        y[j] = value
+    forms = [{j: a for j, a in form.items() if j not in fixed} for form in hinge_forms(field)]
+    given = hinge_values(field, np.where(np.isin(np.arange(len(y)), list(fixed)), y, 0.0))
+    steps = [step * (stiffness if kind else 1.0) for kind in field["kinds"]]
+    alphas = [dict.fromkeys(form, 0.0) for form in forms]
+    copies = [{j: y[j] for j in form} for form in forms]
+    for _ in range(n_steps):
+        hinges = np.zeros(field["n_groups"])
+        for i, form in enumerate(forms):
+            group, eta = field["groups"][i], steps[i]
+            base = {j: y[j] - alphas[i][j] / eta for j in form}
+            value = given[i] + sum(a * base[j] for j, a in form.items())
+            length = sum(a * a for a in form.values()) / eta
+            along = _hinge_move(field, i, weights[group], value, length)
+            copies[i] = {j: base[j] - along * a / eta for j, a in form.items()}
+            if field["kinds"][i] == 0:
+                hinges[group] += max(value - along * length, 0.0) ** field["powers"][i]
+        mixed = [
+            {j: relaxation * v + (1 - relaxation) * y[j] for j, v in copy.items()}
+            for copy in copies
+        ]
+        new = y.copy()
+        for j in range(len(y)):
+            who = [i for i, form in enumerate(forms) if j in form]
+            if who:
+                total = sum(steps[i] * mixed[i][j] + alphas[i][j] for i in who)
+                new[j] = min(max(total / sum(steps[i] for i in who), 0.0), 1.0)
+        for i, form in enumerate(forms):
+            for j in form:
+                alphas[i][j] += steps[i] * (mixed[i][j] - new[j])
+        y = new
+    return y, hinges
+
+
+def _hinge_move(field, i, weight, value, length):
+    """How far to go along a form: the best of its candidates, by value."""
+    kind, power = field["kinds"][i], field["powers"][i]
+    if kind:
+        holds = length == 0 or (kind == 1 and value <= 0)
+        return 0.0 if holds else value / length
+    slide = weight if power == 1 else 2 * weight * value / (1 + 2 * weight * length)
+    candidates = [0.0, slide] + ([value / length] if length > 0 else [])
+
+    def cost(t):
+        return weight * max(value - t * length, 0.0) ** power + 0.5 * t * t * length
+
+    return min(candidates, key=cost)

@@ -1,0 +1,1 @@
+"""How draws from a posterior are made: pure steps, and one runner for them."""
