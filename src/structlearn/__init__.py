@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from structlearn.estimators.classifier import SequenceClassifier
     from structlearn.estimators.graph import GraphLabeler
     from structlearn.estimators.grid import GridLabeler
+    from structlearn.estimators.hinge_field import HingeField
     from structlearn.estimators.multiclass import MulticlassClassifier
     from structlearn.estimators.persist import load, save
+    from structlearn.estimators.rules import RuleModel
     from structlearn.estimators.sequence import SequenceLabeler
     from structlearn.graph.build import FactorGraph
     from structlearn.graph.exchange import from_networkx, to_networkx
@@ -43,8 +45,10 @@ _HOME = {
     "GraphLabeler": "structlearn.estimators.graph",
     "GridDisplay": "structlearn.report.beliefs",
     "GridLabeler": "structlearn.estimators.grid",
+    "HingeField": "structlearn.estimators.hinge_field",
     "HistoryDisplay": "structlearn.report.curves",
     "MulticlassClassifier": "structlearn.estimators.multiclass",
+    "RuleModel": "structlearn.estimators.rules",
     "SequenceClassifier": "structlearn.estimators.classifier",
     "SequenceLabeler": "structlearn.estimators.sequence",
     "StructlearnError": "structlearn.common.errors",
@@ -79,8 +83,10 @@ __all__ = [
     "GraphLabeler",
     "GridDisplay",
     "GridLabeler",
+    "HingeField",
     "HistoryDisplay",
     "MulticlassClassifier",
+    "RuleModel",
     "SequenceClassifier",
     "SequenceLabeler",
     "StructlearnError",

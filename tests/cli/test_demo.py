@@ -129,6 +129,18 @@ def test_neighbours_help_when_labels_are_hidden(tour):
     assert 0.6 < float(bonus) < 1.2
 
 
+def test_rules_about_traits_help_and_others_go(tour):
+    (before,), (after,) = shares(tour[0], "all rules alike"), shares(tour[0], "weights learnt")
+    assert after > before + 0.05
+    words = " ".join(tour[0].split())
+    ((traits, friends),) = re.findall(
+        r"weigh ([\d.]+) on average now, .*? friends ([\d.]+)\.", words
+    )
+    assert float(traits) > 5 * float(friends)
+    (alike,) = re.findall(r"correlates with the truth by ([\d.]+)\.", words)
+    assert float(alike) > 0.6
+
+
 def short_tour(capsys, monkeypatch, *options):
     monkeypatch.setattr(demo, "STOPS", ("room",))
     code = main(["demo", *options])

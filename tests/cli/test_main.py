@@ -59,7 +59,7 @@ def test_help_names_every_command(capsys):
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
     assert set(parsers()) == {
-        "train", "tag", "evaluate", "inspect", "infer", "demo", "reproduce", "warm-up",
+        "train", "tag", "evaluate", "inspect", "infer", "psl", "demo", "reproduce", "warm-up",
     }  # fmt: skip
     assert all(name in out for name in parsers())
 
@@ -130,7 +130,9 @@ def test_what_saves_memory_is_an_option_of_the_command(monkeypatch, capsys):
     for name in parsers():
         module = importlib.import_module(f"structlearn.cli.{name.replace('-', '_')}")
         given = {"train": ["a", "--model", "m"], "infer": ["a", "--query", "PR"]}.get(name, [])
-        given = ["--model", "m"] if name in ("tag", "inspect") else given
+        given = (
+            ["--model", "m"] if name in ("tag", "inspect") else ["m"] if name == "psl" else given
+        )
         monkeypatch.setattr(module, "run", raising(MemoryError()))
         assert main([name, *given]) == 2
         err = capsys.readouterr().err

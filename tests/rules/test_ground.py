@@ -157,13 +157,13 @@ def _condition(rng, terms):
 @pytest.mark.parametrize("make", [_clause, _linear])
 def test_forms_are_those_of_the_slow_grounder(make):
     filled = 0
-    for seed in range(8):
+    for seed in range(6):
         rng = random.Random(seed)
         atoms = _world(rng)
         tables, world = tables_of(atoms), naive_ground.World(atoms)
         for _ in range(12):  # making tables takes longer than grounding
             filled += _agrees(make(rng), tables, world)
-    assert filled > 30
+    assert filled > 25
 
 
 def _agrees(rule, tables, world):

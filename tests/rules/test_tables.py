@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import duckdb
 import numpy as np
 import pytest
@@ -127,6 +129,20 @@ def test_values_default_to_one_line_by_line(tmp_path):
     assert [value for _, value in listed(tables, "Knows")] == [1.0, 0.5]
 
 
+@pytest.mark.parametrize("name", ["x.txt", "x.csv", "x.csv.gz", "x.tsv"])
+def test_ends_of_lines_do_not_matter(tmp_path, name):
+    mark = b"," if "csv" in name else b"\t"
+    text = b"a,b\r\nc,d,0.5\r\n\r\ne,#f".replace(b",", mark)
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    tables = Tables({"Knows": 2}, n_jobs=1)
+    tables.observe("Knows", tmp_path / name)
+    assert listed(tables, "Knows") == [
+        ("Knows('a', 'b')", 1.0),
+        ("Knows('c', 'd')", 0.5),
+        ("Knows('e', '#f')", 1.0),
+    ]
+
+
 def test_a_header_is_skipped_on_demand(tmp_path):
     path = tmp_path / "obs.csv"
     path.write_text("who,value\na,0.5\n")
@@ -219,6 +235,13 @@ def test_bad_lines_are_named(tables, tmp_path, text, message):
     (tmp_path / "bad.txt").write_text(text)
     with pytest.raises(AtomError, match=message):
         tables.observe("Knows", tmp_path / "bad.txt")
+
+
+def test_the_bad_one_of_two_files_is_named(tables, tmp_path):
+    (tmp_path / "good.txt").write_text("a\tb\n")
+    (tmp_path / "bad.txt").write_text("b\tc\nc\n")
+    with pytest.raises(AtomError, match=r"line 2 of 'bad\.txt' has 1 column"):
+        tables.observe("Knows", [tmp_path / "good.txt", tmp_path / "bad.txt"])
 
 
 def test_a_missing_value_in_a_frame_is_named(tables):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from structlearn.cli.stops.base import Stop
 
 #: Modules in `structlearn.cli.stops` whose ``visit(rng)`` makes a stop, in order of the tour.
-STOPS = ("image", "room", "machine", "tagger", "fields")
+STOPS = ("image", "room", "machine", "tagger", "fields", "trust")
 
 
 def add(subparsers: Any) -> None:

@@ -14,15 +14,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from structlearn._version import __version__
-from structlearn.cli import demo, evaluate, infer, inspect, reproduce, tag, train, warm_up
-from structlearn.common.errors import StructlearnError
+from structlearn.cli import demo, evaluate, infer, inspect, psl, reproduce, tag, train, warm_up
+from structlearn.common.errors import RuleError, StructlearnError
 
 #: A command is a module with ``add(subparsers)`` and ``run(args) -> int``, in order of the help.
-COMMANDS = (train, tag, evaluate, inspect, infer, demo, reproduce, warm_up)
+COMMANDS = (train, tag, evaluate, inspect, infer, psl, demo, reproduce, warm_up)
 
 #: What helps a command that has run out of memory.
 _SAVING = {
     "infer": "; a smaller --max-table helps",
+    "psl": "; --estimate says which rules are large",
     "train": "; --features sparse and a larger --min-count help",
 }
 BAD_INPUT, INTERRUPTED, CLOSED = 2, 130, 141  # the last two as a shell counts SIGINT and SIGPIPE
@@ -42,6 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("interrupted before there was an answer", INTERRUPTED)
     except BrokenPipeError:
         return _closed()
+    except RuleError as error:  # its lines and the caret belong below each other
+        print(f"structlearn: error: {error}", file=sys.stderr)
+        return BAD_INPUT
     except StructlearnError as error:
         return _fail(f"error: {error}")
     except OSError as error:

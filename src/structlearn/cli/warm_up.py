@@ -150,6 +150,23 @@ def _solvers() -> None:
             _learn(X, [["x", "y"], ["y"]], loss=loss, solver=solver)
 
 
+def _rules() -> None:
+    """Infer and learn with rules, and step through a field that is large enough for threads."""
+    import numpy as np
+
+    from structlearn.estimators.rules import RuleModel
+    from structlearn.graph.hinges import Hinges
+    from structlearn.inference.admm import Consensus
+
+    model = RuleModel("1: P(A) -> Q(A) ^2\n1: Q(A) & Q(B) -> P(A)\n2: !Q(A)\nQ(+A) = 1 .", tol=0.0)
+    model.observe(P=[("a",)]).target(Q=[("a",), ("b",)]).set_params(max_iter=60)
+    model.fit({"Q": [("a", 1.0), ("b", 0.0)]}, max_iter=1).predict(frame="dict")
+    n = 2**18
+    zeros, ones, powers = np.zeros(n, np.int64), np.ones(n), np.ones(n, np.int64)
+    wide = Hinges(np.arange(n + 1), zeros, ones, ones, zeros, powers, zeros, 1, 1)
+    Consensus(wide, [1.0], n_jobs=2).run(2)
+
+
 def _learn(X: Any, Y: Any, **options: Any) -> Any:
     from structlearn.estimators.sequence import SequenceLabeler
 
@@ -167,6 +184,7 @@ KINDS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("files", _files),
     ("text", _text),
     ("solvers", _solvers),
+    ("rules", _rules),
 )
 
 

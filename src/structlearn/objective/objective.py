@@ -14,6 +14,7 @@ from structlearn.graph.batch import Graphs, Sequences
 from structlearn.graph.wiring import offsets
 from structlearn.inference.messenger import Messenger
 from structlearn.model.model import Model, Tables
+from structlearn.objective.bound import Bound
 from structlearn.objective.cost import Cost
 from structlearn.objective.examples import Examples
 from structlearn.objective.graph_world import Effort, GraphWorld, cost_entries
@@ -243,60 +244,19 @@ class StructuredObjective:
 
 
 @dataclass(frozen=True, eq=False)
-class Linearised:
-    r"""An objective whose clamped worlds are replaced by their tangents, as CCCP wants.
-
-    .. math:: \Omega(w) + C \sum_i c_i \Phi_i^\text{free}(w) - \langle u, w \rangle - b
-
-    It is convex, nowhere below the objective, and equal to it where the tangents touch.
-    """
+class Linearised(Bound):
+    """The bound for structured examples, whose free worlds can be softened."""
 
     whole: StructuredObjective
-    tangent: Floats
-    constant: float
-    convex: bool = True
-
-    @property
-    def penalty(self) -> ElasticNet:
-        """What large weights cost."""
-        return self.whole.penalty
 
     @property
     def smooth(self) -> bool:
         """Whether the losses have a gradient everywhere."""
         return self.whole.smooth
 
-    @property
-    def n_weights(self) -> int:
-        """Number of weights."""
-        return self.whole.n_weights
-
-    @property
-    def n_examples(self) -> int:
-        """Number of examples."""
-        return self.whole.n_examples
-
     def softened(self, eps: float) -> Linearised:
         """Return the objective with no temperature of the free worlds below `eps`."""
         return replace(self, whole=self.whole.softened(eps))
-
-    def loss_slope(self, weights: Floats, which: Ints | None = None) -> tuple[float, Floats]:
-        """Return the value without the penalty, and its gradient; `which` gets its part of both."""
-        whole, part = self.whole, 1.0
-        if which is not None:
-            whole, part = whole.take(which), len(which) / self.n_examples
-        value, slope = whole.half(weights, clamped=False)
-        value -= part * (self.constant + float(self.tangent @ weights))
-        return value, slope - part * self.tangent
-
-    def value(self, weights: Floats) -> float:
-        """Return the objective, penalty included."""
-        return self.loss_slope(weights)[0] + self.penalty.value(weights)
-
-    def value_slope(self, weights: Floats) -> tuple[float, Floats]:
-        """Return the objective and the gradient of all but the non-smooth part of the penalty."""
-        value, slope = self.loss_slope(weights)
-        return value + self.penalty.value(weights), slope + self.penalty.slope(weights)
 
 
 def _sum(a: Tables, b: Tables) -> Tables:

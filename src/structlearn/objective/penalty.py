@@ -54,3 +54,17 @@ class ElasticNet:
     def prox(self, weights: Floats, step: float | Floats) -> Floats:
         """Pull every weight towards 0 by ``step * lasso``, no further than 0."""
         return np.sign(weights) * np.maximum(np.abs(weights) - step * self.lasso, 0.0)
+
+
+@dataclass(frozen=True)
+class NonNegative(ElasticNet):
+    """The same for weights that must not fall below 0: `prox` projects them."""
+
+    @property
+    def smooth(self) -> bool:
+        """Whether `slope` tells everything: never, as there is a border."""
+        return False
+
+    def prox(self, weights: Floats, step: float | Floats) -> Floats:
+        """Pull every weight down by ``step * lasso``, no further than 0."""
+        return np.maximum(weights - step * self.lasso, 0.0)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from structlearn.reproduce import chunking, convergence, hybrid, paired, segmentation, simulated
+from structlearn.reproduce import (
+    chunking,
+    convergence,
+    faces,
+    hybrid,
+    paired,
+    segmentation,
+    simulated,
+    trust,
+)
 from structlearn.reproduce.base import Record, Settings
 
 #: What runs an experiment, in the order in which they are listed.
@@ -17,4 +26,7 @@ EXPERIMENTS: dict[str, Callable[[Settings], Record]] = {
     "paired": paired.run,
     "hybrid": hybrid.run,
     "chunking": chunking.run,
+    "epinions": trust.epinions,
+    "bitcoin": trust.bitcoin,
+    "faces": faces.run,
 }

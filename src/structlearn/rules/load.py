@@ -28,6 +28,7 @@ class Given:
     types: tuple[str, ...]
     what: str
     is_file: bool = False
+    parts: tuple[Given, ...] = ()
 
     @property
     def width(self) -> int:
@@ -51,7 +52,8 @@ def stage(connection: DuckDBPyConnection, name: str, arity: int, data: Any, head
         raise AtomError(_width(name, arity, given.what, given.width))
     length, faults, texts = _encode(connection, arity, given)
     if faults:
-        raise AtomError(_fault(connection, name, arity, given))
+        wrong = (_fault(connection, name, arity, part) for part in given.parts or (given,))
+        raise AtomError(next(filter(None, wrong)))
     connection.unregister("frame")
     _look_up(connection, [column for column in range(arity) if texts[column]])
     return length
@@ -130,18 +132,23 @@ def _files(
     for path in paths:
         if not path.is_file():
             raise DataNotFoundError(f"there is no file {str(path)!r}: check the path")
-    what = ", ".join(repr(path.name) for path in paths)
     if all(path.suffix in (".parquet", ".pq") for path in paths):
         listed = ", ".join(f"'{_escaped(path)}'" for path in paths)
+        what = ", ".join(repr(path.name) for path in paths)
         return _named(connection, f"read_parquet([{listed}])", what)
+    parts = tuple(_text_file(path, arity, header) for path in paths)
+    union = " UNION ALL ".join(part.query for part in parts)
+    return Given(union, [], parts[0].types, "", is_file=True, parts=parts)
+
+
+def _text_file(path: Path, arity: int, header: bool) -> Given:
     # Two columns more than arguments: the value, and one that shows that a line is too long.
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(arity + 2))
-    parts = (
+    query = (
         f"SELECT * FROM read_csv('{_escaped(path)}', {_dialect(path)}, header = {header}, "
         f"columns = {{{columns}}}, auto_detect = false, strict_mode = false, null_padding = true)"
-        for path in paths
     )
-    return Given(" UNION ALL ".join(parts), [], ("VARCHAR",) * (arity + 2), what, is_file=True)
+    return Given(query, [], ("VARCHAR",) * (arity + 2), repr(path.name), is_file=True)
 
 
 def _escaped(path: Path) -> str:
@@ -150,7 +157,7 @@ def _escaped(path: Path) -> str:
 
 def _dialect(path: Path) -> str:
     """PSL's files have tabs and no quotes."""
-    if path.suffix == ".csv":
+    if path.name.removesuffix(".gz").endswith(".csv"):
         return """delim = ',', quote = '"', escape = '"'"""
     return "delim = '\t', quote = '', escape = ''"
 
@@ -172,13 +179,16 @@ def _faults(given: Given, arity: int) -> tuple[str, str]:
 
 
 def _fault(connection: DuckDBPyConnection, name: str, arity: int, given: Given) -> str:
-    """Word what is wrong with the first row that has a fault."""
+    """Word what is wrong with the first row that has a fault; empty and head lines do not count."""
     width, value = _faults(given, arity)
     query = (
         f"SELECT line, {width}, * EXCLUDE line FROM (SELECT row_number() OVER () AS line, * "
         f"FROM ({given.query})) WHERE {width} OR {value} ORDER BY line LIMIT 1"
     )
-    line, is_width, *cells = connection.execute(query, given.parameters).fetchall()[0]
+    found = connection.execute(query, given.parameters).fetchall()
+    if not found:
+        return ""
+    line, is_width, *cells = found[0]
     where = f"{'line' if given.is_file else 'row'} {line} of {given.what}"
     if is_width:
         return _width(name, arity, where, sum(cell is not None for cell in cells))

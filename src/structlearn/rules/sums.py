@@ -86,7 +86,7 @@ def broken_sums(body: Linear, tables: Tables, sign: int, equal: bool, slack: flo
 
 
 class Sums:
-    """The pieces of the queries; part ``k`` has columns ``n`` (how many), ``x`` (coefficient)."""
+    """The pieces of the queries; ``base`` has a row for each binding, ``forms`` for each form."""
 
     def __init__(self, body: Linear, tables: Tables, sign: int, equal: bool) -> None:
         self.tables, self.sign, self.equal = tables, sign, equal

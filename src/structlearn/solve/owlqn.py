@@ -35,8 +35,11 @@ class Owlqn(Lbfgs):
     name: ClassVar[str] = "owlqn"
 
     def refuses(self, objective: Objective) -> str:
-        """Refuse nothing: every penalty has squares, absolute values or both."""
-        return ""
+        """Refuse penalties that keep weights from falling below 0."""
+        below = -np.ones(objective.n_weights)
+        if (objective.penalty.prox(below, 0.0) == below).all():
+            return ""
+        return "OWL-QN cannot keep weights at or above 0: use solver='adagrad'"
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Value the weights, and read the factors of the absolute values off the penalty."""
