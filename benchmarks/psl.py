@@ -129,7 +129,8 @@ def _judge(path: pathlib.Path, values: pathlib.Path) -> dict:
         keys = zip(*(map(str, column) for column in arguments), strict=True)
         y[places] = [numbers[key] for key in keys]
     weights = np.where(np.isfinite(model.weights_), model.weights_, 0.0)
-    return {"energy": hinges.energy(y, weights), "violation": float(hinges.violations(y).max(initial=0.0))}
+    missed = float(hinges.violations(y).max(initial=0.0))
+    return {"energy": hinges.energy(y, weights), "violation": missed}
 
 
 def _by_predicate(atoms: list[dict]) -> dict[str, dict[tuple[str, ...], float]]:
