@@ -219,6 +219,7 @@ def test_bad_options(run, folder, monkeypatch, options, words):
     code, _, err = run("model.json", *options)
     assert code == 2
     assert words in err
+    assert "energy" not in err  # nothing was inferred first
 
 
 def test_a_bad_rule_is_shown_with_a_caret(run, folder):

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.optimize import linprog, minimize
 
 from structlearn import HingeField
-from structlearn.common.errors import ArgumentError, GraphError, InfeasibleError, PotentialError
+from structlearn.common.errors import ArgumentError, GraphError, InfeasibleError
 from structlearn.graph.hinges import Hinges
 
 
@@ -117,9 +117,12 @@ def test_forms_that_are_there_already():
     ("A", "b", "options", "error", "words"),
     [
         ([1.0], 0.0, {}, GraphError, r"A has shape \(1,\): it must be \(forms, variables\)"),
-        ([[np.nan]], 0.0, {}, PotentialError, "A is NaN at"),
+        ([[1.0], []], 0.0, {}, GraphError, "A is not an array of numbers"),
+        ([[np.nan]], 0.0, {}, GraphError, "coefficients must be finite"),
+        ([[1.0]], np.nan, {}, GraphError, "b must be finite"),
         ([[1.0]], [0.0, 1.0], {}, GraphError, r"b has shape \(2,\), but A has 1 rows"),
         ([[1.0]], 0.0, {"kinds": ">="}, ArgumentError, "kinds has '>=': choose one of 'hinge'"),
+        ([[1.0]], 0.0, {"kinds": None}, ArgumentError, "kinds has None: choose one of 'hinge'"),
         ([[1.0]], 0.0, {"kinds": ["=", "="]}, GraphError, r"kinds has shape \(2,\)"),
         ([[1.0]], 0.0, {"powers": 3}, GraphError, "powers"),
         ([[1.0]], 0.0, {"groups": [0.5]}, GraphError, "groups must be whole numbers"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -136,6 +137,17 @@ def test_frames_in_and_out(kind):
     assert found["who"].to_list() == ["bob", "cyd"]
     np.testing.assert_allclose(found["value"].to_numpy(), [BOB, CYD], atol=1e-4)
     assert type(model.predict()).__module__.startswith(("pandas", "polars"))
+
+
+def test_a_lazy_frame_and_columns_by_name():
+    polars = pytest.importorskip("polars")
+    lazy = polars.DataFrame({"who": ["bob", "cyd"], "what": ["tea", "tea"]}).lazy()
+    model = RuleModel(CHAIN).observe(Knows=KNOWS, Likes=[("ann", "tea", 0.9)]).target(Likes=lazy)
+    found = model.predict(frame="dict")
+    assert list(found) == ["who", "what", "value"]
+    again = RuleModel(CHAIN).observe(Likes=found).target(Knows={"a": ["x"], "b": ["y"]})
+    assert again.tables.relation("Likes").n_observed == 2
+    assert again._columns["Knows"] == ["a", "b"]
 
 
 def test_tables_of_arrow():
@@ -273,6 +285,8 @@ def test_a_filter_with_a_disjunction_is_two_rules():
         ({1: 1.0}, r"rule 2 .* is hard"),
         ({0: math.inf}, "at least 0"),
         ({0: math.nan}, "at least 0"),
+        ({0: "much"}, "'much' are not all numbers"),
+        (["much", 1.0, 1.0], "are not all numbers"),
     ],
 )
 def test_weights_that_cannot_be(weights, words):
@@ -294,6 +308,7 @@ def test_weights_that_cannot_be(weights, words):
         ("", RuleError, "at least one is needed"),
         ([], RuleError, "at least one is needed"),
         ([7], ArgumentError, "7 is no rule"),
+        (Path("model.psl"), ArgumentError, r"files are read by RuleModel\.from_file"),
         ("1: P(A) -> Q(A)\n-2: P(A) -> !Q(A)", ArgumentError, r"rule 2 \(line 2\).*weight -2"),
     ],
 )
@@ -309,6 +324,8 @@ def test_bad_programs(rules, error, words):
         ({"Knows": [("a",)]}, "Knows takes 2 arguments"),
         ({"Knows": [("a", "b", 1.5)]}, r"Knows\('a', 'b'\) the value 1.5: .* \[0, 1\]"),
         ({"Knows": [("a", "b", 0.1), ("a", "b", 0.2)]}, r"Knows\('a', 'b'\) is given twice"),
+        ({"Knows": None}, "None was given as the atoms of Knows"),
+        (KNOWS, r"observe was given a list: name the predicate, as in observe\(Knows=\.\.\.\)"),
     ],
 )
 def test_bad_atoms(data, words):
@@ -326,14 +343,17 @@ def test_missing_files_and_targets(tmp_path):
         RuleModel(CHAIN).observe(Knows=tmp_path / "knows.txt")
     with pytest.raises(ArgumentError, match="there are no targets"):
         RuleModel(CHAIN).observe(Knows=KNOWS).predict()
+    with pytest.raises(ArgumentError, match="there are no targets"):
+        RuleModel(CHAIN).observe(Knows=KNOWS).fit()
     with pytest.raises(ArgumentError, match="Knows has no targets"):
         chain().predict("Knows")
 
 
 def test_a_target_that_no_rule_reaches():
     model = RuleModel("1: P(A) -> Q(A)").observe(P=[("a",)]).target(Q=[("a",), ("z",)])
-    with pytest.warns(UnreachedAtomWarning, match=r"no rule reaches Q\('z'\)"):
+    with pytest.warns(UnreachedAtomWarning, match=r"no rule reaches Q\('z'\)") as told:
         values = model.predict(frame="dict")["value"]
+    assert told[0].filename == __file__
     assert values[1] == 0.5
 
 
@@ -399,6 +419,11 @@ def test_other_bad_options():
         model.predict(frame="excel")
     with pytest.raises(ArgumentError, match="memory='lots' is no size"):
         RuleModel(CHAIN, memory="lots").observe(Knows=KNOWS)
+    with pytest.raises(ArgumentError, match=r"memory='1\.\.2GB' is no size"):
+        RuleModel(CHAIN, memory="1..2GB").observe(Knows=KNOWS)
+    for atom in (3, (), ("Likes",)):
+        with pytest.raises(ArgumentError, match="is not an atom; write it as in"):
+            model.explain(atom)
     with pytest.raises(ArgumentError, match="no parameter 'tool'; did you mean 'tol'"):
         model.set_params(tool=1.0)
 
@@ -412,7 +437,7 @@ def test_parameters_are_kept_as_given():
     assert again.get_params() == model.get_params()
     assert again.tables.n_free == 0
     model.set_params(tol=1e-2)
-    assert len(model.predict()) == 2  # atoms stay
+    assert len(model.predict(frame="dict")["value"]) == 2  # atoms stay
     model.set_params(rules="1: P(A) -> Q(A)")
     assert (model.tol, model.tables.n_free) == (1e-2, 0)
 

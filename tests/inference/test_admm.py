@@ -112,6 +112,20 @@ def test_equal_weights_with_different_signs_do_not_share_a_factor():
     check(result, hinges, weights, exact(hinges, weights))
 
 
+def test_forms_and_weights_of_very_different_sizes():
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        sizes = 10.0 ** rng.integers(-3, 4, size=(24, 1))
+        dense = np.round(rng.normal(size=(24, 8)), 2) * (rng.random((24, 8)) < 0.5) * sizes
+        hinges = rows(
+            *(({j: row[j] for j in np.flatnonzero(row)}, 10 * rng.normal(), HINGE,
+               rng.integers(1, 3), rng.integers(4)) for row in dense),
+            n_variables=8, n_groups=4,
+        )  # fmt: skip
+        result = solve_map(hinges, 10.0 ** rng.uniform(-4, 4, size=4), n_jobs=1)
+        assert result.converged, (seed, result.status)
+
+
 @pytest.mark.data
 @pytest.mark.parametrize(
     "name", ["chain-2k", "citeseer", "coll-5k", "cora", "simple-acquaintances", "trust-5"]

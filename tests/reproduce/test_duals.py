@@ -166,7 +166,7 @@ def test_field_of_faces():
 def test_quick_epinions(data_folder):
     record = trust.epinions(Settings(quick=True))
     learners, baseline = record.tables
-    assert float(learners.rows[0][3]) < 10.0  # percent of what EM takes
+    assert float(learners.rows[0][3]) < 30.0  # percent of what EM takes, in this small version
     assert float(learners.rows[0][-1]) > float(baseline.rows[0][-1])
     assert json.loads(json.dumps(record.plain()))["name"] == "epinions"
 

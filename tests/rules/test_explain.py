@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from structlearn.common.errors import ArgumentError, AtomError, RuleError
+from structlearn.common.errors import ArgumentError, AtomError
 from structlearn.rules.explain import explain, read_atom
 from structlearn.rules.ground import ground
 from structlearn.rules.parse import parse
@@ -87,6 +87,8 @@ def test_constraints_are_listed_where_they_are_tight(grounding):
         ("Likes(bob, green tea)", ("Likes", ["bob", "green tea"])),
         (" P ( 7 ) ", ("P", ["7"])),
         ("R('a, b', \"it's\")", ("R", ["a, b", "it's"])),
+        ("R('a, b, c', '(d)')", ("R", ["a, b, c", "(d)"])),
+        (r"R('it\'s, so, it is', bob)", ("R", ["it's, so, it is", "bob"])),
     ],
 )
 def test_atoms_are_read_with_and_without_quotes(text, expected):
@@ -95,8 +97,16 @@ def test_atoms_are_read_with_and_without_quotes(text, expected):
 
 @pytest.mark.parametrize("text", ["", "P", "P(", "P('a') + Q('a')", "2 P('a')"])
 def test_what_is_no_atom_is_refused(text):
-    with pytest.raises((ArgumentError, RuleError)):
+    with pytest.raises(ArgumentError, match="is not an atom; write it as in"):
         read_atom(text)
+
+
+def test_a_name_reads_back_as_the_atom():
+    constants = ["a", "O'Brien", 'say "hi"', "a, b, c", "(x)", "tab\t", "\x01", "ä\\", " b", "7"]
+    tables = Tables({"P": 1}, n_jobs=1)
+    tables.target("P", [(each,) for each in constants])
+    names = tables.names(range(len(constants)))
+    assert [read_atom(name) for name in names] == [("P", [each]) for each in constants]
 
 
 def test_unknown_atoms_are_refused(grounding):

@@ -289,6 +289,26 @@ def test_texts_and_numbers_are_ordered_for_pairs():
     assert found == {"Q('9')": 3, "Q('10')": 2, "Q('B')": 1}
 
 
+@pytest.mark.parametrize(
+    ("comparison", "count"),
+    [
+        ("A % 'm'", 4),
+        ("A % 'Z'", 2),
+        ("'m' % A", 0),
+        ("A != 'x'", 4),
+        ("'x' == 'y'", 0),
+        ("'x' != 'y'", 4),
+    ],
+)
+def test_constants_that_no_atom_has_are_compared_as_others(comparison, count):
+    tables = Tables({"P": 1, "Q": 1}, n_jobs=1)
+    tables.observe("P", [("a",), ("b",), (7,), (12,)])
+    tables.target("Q", [("a",), ("b",), (7,), (12,)])
+    assert estimate(parse(f"1: P(A) & ({comparison}) -> Q(A)"), tables) == [count]
+    with pytest.raises(AtomError, match=r"reaches Q\('z'\)"):
+        ground(parse("1: P(A) -> Q('z')"), tables)
+
+
 def test_threads_do_not_change_a_bit():
     rng = np.random.default_rng(5)
     edges = {(str(i), str(j)) for i, j in rng.integers(0, 400, (9000, 2))}

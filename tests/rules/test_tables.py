@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from structlearn.common.errors import ArgumentError, AtomError, DataNotFoundError
+from structlearn.common.errors import ArgumentError, AtomError, DataNotFoundError, FormatError
 from structlearn.rules.tables import Tables
 
 ROWS = [("ann", "tea", 0.25), ("bob", "tea", 1.0), ("7", "ice, cold", 0.5), ("-1", "01", 0.0)]
@@ -87,9 +87,14 @@ def test_a_file_of_duckdb_is_read_by_table(tmp_path):
         connection.execute("CREATE TABLE likes (a VARCHAR, b VARCHAR, v DOUBLE)")
         connection.executemany("INSERT INTO likes VALUES (?, ?, ?)", ROWS)
         connection.execute("CREATE VIEW who AS SELECT a FROM likes")
+        connection.execute("CREATE SCHEMA more")
+        connection.execute("CREATE TABLE more.who2 AS SELECT a FROM likes")
     tables = Tables({"Likes": 2, "Who": 1}, source=path, n_jobs=1)
     tables.observe("Likes", "likes")
     tables.target("Who", "who")
+    tables.target("Who", "WHO")
+    tables.target("Who", "more.who2")
+    assert tables.n_free == len({row[0] for row in ROWS})
     assert listed(tables, "Likes") == EXPECTED
     assert tables.names([0, 3]) == ["Who('ann')", "Who('-1')"]
 
@@ -199,6 +204,8 @@ def tables():
         ([["b"], ["c", 1, 2]], "row 2 has 3 columns, but P takes 1 argument"),
         ([[]], "row 1 has 0 columns"),
         ([3], "must be sequences of 1 arguments"),
+        ([["b", 1.0], [None, 1.0]], "row 2 of the rows has no argument 1 of P: give all 1"),
+        ([[float("nan"), 1.0]], "row 1 of the rows has no argument 1 of P"),
         ([["a", 0.75]], r"P\('a'\) is given twice, with the values 0.5 and 0.75"),
         ([["b", 0.0], ["b", 1.0]], r"P\('b'\) is given twice, with the values 0.0 and 1.0"),
         ([["t", 0.0]], r"P\('t'\) is given as observed and as a target"),
@@ -229,12 +236,61 @@ def test_two_truths_are_named(tables):
         ("a\tb\nc\td\t1\te\n", "line 2 of 'bad.txt' has 4 columns"),
         ("a\tb\t7\n", r"line 1 of 'bad.txt' gives Knows\('a', 'b'\) the value '7'"),
         ("a\tb\thigh\n", "the value 'high'"),
+        ("a\t\t0.5\n", "line 1 of 'bad.txt' has no argument 2 of Knows: give all 2 of them"),
+        ("a\tb\n\n\r\nc\td\t7\n", "line 4 of 'bad.txt'"),
     ],
 )
 def test_bad_lines_are_named(tables, tmp_path, text, message):
     (tmp_path / "bad.txt").write_text(text)
     with pytest.raises(AtomError, match=message):
         tables.observe("Knows", tmp_path / "bad.txt")
+
+
+def test_lines_count_from_the_header(tables, tmp_path):
+    with gzip.open(tmp_path / "bad.txt.gz", "wt") as file:
+        file.write("from\tto\na\tb\nc\td\t7\n")
+    with pytest.raises(AtomError, match=r"line 3 of 'bad\.txt\.gz'"):
+        tables.observe("Knows", tmp_path / "bad.txt.gz", header=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("latin.txt", b"\xe4\tb\n"),
+        ("plain.txt.gz", b"a\tb\n"),
+        ("short.parquet", b"PAR1"),
+    ],
+)
+def test_files_that_cannot_be_read_are_named(tables, tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FormatError, match=f"the atoms of Knows in '.*{name}' cannot be read"):
+        tables.observe("Knows", tmp_path / name)
+    assert tables.relation("Knows").size == 0
+
+
+def test_values_of_no_type_are_refused(tables):
+    with pytest.raises(FormatError, match="the atoms of P cannot be read"):
+        tables.observe("P", [["b", object()]])
+
+
+def test_parquet_and_text_do_not_go_together(tables, tmp_path):
+    for name in ("a.parquet", "b.txt"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(ArgumentError, match="give them in turn"):
+        tables.observe("Knows", [tmp_path / "a.parquet", tmp_path / "b.txt"])
+
+
+def test_a_source_must_be_of_duckdb(tmp_path):
+    (tmp_path / "given.duckdb").write_text("no tables")
+    with pytest.raises(FormatError, match=r"given\.duckdb: this is no file of DuckDB"):
+        Tables({}, source=tmp_path / "given.duckdb")
+
+
+def test_large_fractions_are_constants_too():
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1e20, np.inf, 2.0, 2.5]})
+    tables = Tables({"P": 1}, n_jobs=1)
+    tables.target("P", frame)
+    assert tables.arguments("P")[1][0].tolist() == ["100000000000000000000", "inf", "2", "2.5"]
 
 
 def test_the_bad_one_of_two_files_is_named(tables, tmp_path):
@@ -258,7 +314,9 @@ def test_a_frame_of_the_wrong_width_is_named(tables):
 
 def test_missing_files_are_named(tables, tmp_path):
     with pytest.raises(DataNotFoundError, match=r"there is no file 'nowhere\.txt'"):
-        tables.observe("P", "nowhere.txt")
+        tables.observe("Knows", "nowhere.txt")
+    with pytest.raises(DataNotFoundError, match=r"or write \('ann',\) if this is a row"):
+        tables.observe("P", ["ann", "bob"])
     with pytest.raises(DataNotFoundError, match="there is no file"):
         Tables({}, source=tmp_path / "none.duckdb")
 

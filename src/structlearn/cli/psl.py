@@ -31,9 +31,9 @@ file with their data in .data files. Without a choice of what to do, infer.
 """
 _EPILOG = """\
 With --infer the best values go to --output, one file NAME.txt for each predicate with targets:
-the arguments and the value, apart by tabs. Without --output and --evaluate they go to standard
-output, the predicate first. The verdict on standard error has the energy, with weights as written
-and, for comparison, divided by the largest as PSL does.
+the arguments and the value, apart by tabs. Without --output they go to standard output, the
+predicate first, unless --learn, --evaluate or --explain write there. The verdict on standard error
+has the energy, with weights as written and, for comparison, divided by the largest as PSL does.
 
 With --learn the weights come from the data of the split learn, and the program with the new
 weights goes to --output as NAME-learned.psl and NAME-learned.json; without, to standard output.
@@ -230,8 +230,13 @@ class _Task:
 
     def infer(self) -> None:
         """Find the best values; write, compare or explain them."""
+        from structlearn.rules.explain import read_atom
+
         started, args = time.perf_counter(), self.args
         self._read(args.split or "infer")
+        for _, predicate in args.evaluate:
+            self.model.tables.relation(predicate)
+        atoms = {atom: self.model.tables.find(*read_atom(atom)) for atom in args.explain}
         result = self.model.result_
         self.interrupted |= "interrupted" in result.status
         self._say(started, *_verdict(self.model))
@@ -239,8 +244,8 @@ class _Task:
         for metric, predicate in args.evaluate:
             score = self.model.score(metric=metric, predicate=predicate)
             print(f"{metric}\t{predicate}\t{score:.6f}")
-        for atom in args.explain:
-            _print_pulls(self.model, atom)
+        for atom, number in atoms.items():
+            _print_pulls(self.model, atom, number)
 
     # ---- out -------------------------------------------------------------------------------
 
@@ -300,10 +305,7 @@ def _verdict(model: RuleModel) -> list[str]:
     ]
 
 
-def _print_pulls(model: RuleModel, atom: str) -> None:
-    from structlearn.rules.explain import read_atom
-
-    number = model.tables.find(*read_atom(atom))
+def _print_pulls(model: RuleModel, atom: str, number: int) -> None:
     name, value = model.tables.names([number])[0], model.result_.y[number]
     print(f"{name} = {value:.6g}")
     for pull in model.explain(atom):

@@ -7,6 +7,8 @@ A message says what was given, what is needed and what to do. All errors derive 
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 
 
@@ -92,6 +94,14 @@ class SilentRuleWarning(UserWarning):
 
 class UnreachedAtomWarning(UserWarning):
     """No grounding speaks about a target, so its value says nothing."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn about the line that called the library, however deep inside the reason was found."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("structlearn."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _point_at(text: str, line: int, column: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -44,7 +45,12 @@ def _listed(column: NDArray[Any]) -> Any:
 
 def column_names(data: Any, n: int) -> list[str] | None:
     """Return the names of the first `n` columns of a frame; None of what has no names."""
-    names = getattr(data, "column_names", getattr(data, "columns", None))
+    if isinstance(data, Mapping):
+        names: Any = list(data)
+    elif hasattr(data, "collect_schema"):  # polars, whose lazy frames warn of their columns
+        names = data.collect_schema().names()
+    else:
+        names = getattr(data, "column_names", getattr(data, "columns", None))
     if names is None or isinstance(names, str) or len(names) < n:
         return None
     found = [str(name) for name in names[:n]] if not callable(names) else []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from structlearn.common import checks
 from structlearn.common.checks import Bools, Floats, Ints
 from structlearn.common.errors import ArgumentError, GraphError
 from structlearn.common.watch import Progress
@@ -106,26 +106,33 @@ class HingeField:
         progress: Progress | None = None,
     ) -> None:
         hinges = _hinges(A, b, powers, kinds, groups, np.size(weights))
-        self._set_up(hinges, weights, tol, max_iter, n_jobs, time_limit, progress)
+        self._set_up(
+            hinges,
+            weights,
+            tol=tol,
+            max_iter=max_iter,
+            n_jobs=n_jobs,
+            time_limit=time_limit,
+            progress=progress,
+        )
 
     @classmethod
     def of(cls, hinges: Hinges, weights: Any = 1.0, **options: Any) -> HingeField:
         """Make a field of forms that are there already."""
-        known = {"tol": 1e-6, "max_iter": 5000, "n_jobs": None, "time_limit": None,
-                 "progress": None}  # fmt: skip
         new = cls.__new__(cls)
-        new._set_up(hinges, weights, *(known | options).values())
+        new._set_up(hinges, weights, **options)
         return new
 
     def _set_up(
         self,
         hinges: Hinges,
         weights: Any,
-        tol: Any,
-        max_iter: Any,
-        n_jobs: int | None,
-        time_limit: float | None,
-        progress: Progress | None,
+        *,
+        tol: float = 1e-6,
+        max_iter: int = 5000,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.hinges = hinges
         self.tol, self.max_iter, self.n_jobs = tol, max_iter, n_jobs
@@ -284,7 +291,10 @@ def _rows(A: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         return matrix.indptr, matrix.indices, matrix.data, matrix.shape
-    dense = checks.potentials(A, "A")
+    try:
+        dense = np.asarray(A, np.float64)
+    except (TypeError, ValueError):
+        raise GraphError("A is not an array of numbers: give one of (forms, variables)") from None
     if dense.ndim != 2:
         raise GraphError(f"A has shape {dense.shape}: it must be (forms, variables)")
     rows, variables = np.nonzero(dense)
@@ -300,6 +310,8 @@ def _each(name: str, given: Any, n: int, dtype: Any) -> Any:
             f"{name} has shape {array.shape}, but A has {n} rows: give one number for each, or "
             f"one for all"
         )
+    if not np.isfinite(array).all():
+        raise GraphError(f"{name} must be finite numbers")
     whole = array.astype(dtype)
     if (whole != array).any():
         raise GraphError(f"{name} must be whole numbers")
@@ -307,7 +319,7 @@ def _each(name: str, given: Any, n: int, dtype: Any) -> Any:
 
 
 def _kinds(given: Any) -> Any:
-    names = [given] if isinstance(given, str) else list(given)
+    names = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     unknown = [name for name in names if name not in KINDS]
     if unknown:
         raise ArgumentError(

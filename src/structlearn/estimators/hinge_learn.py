@@ -61,7 +61,7 @@ class Learning:
         Steps of ADMM for each weight step of "paired", in both worlds.
     warm_up : int, default=10
         Evaluations of "paired" before the first weight step.
-    rule : {"root", "adagrad", "decaying", "fixed"}
+    rule : {"root", "adagrad", "decaying", "fixed", "pegasos"}
         How weight steps get shorter. Lengths of "root" fall as :math:`1 / \sqrt{t}`, and those
         of a rule's weight are divided by the number of its hinges: cautious steps, with which
         few of them often predict best. "adagrad" finds the lengths by itself and gets to the

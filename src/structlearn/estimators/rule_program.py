@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from structlearn.common.errors import (
     SilentRuleWarning,
     UnreachedAtomWarning,
     did_you_mean,
+    warn,
 )
 from structlearn.common.watch import Progress
 from structlearn.estimators.frames import column_names
@@ -179,6 +179,11 @@ class RuleProgram:
     def _add(
         self, how: str, data: Mapping[str, Any] | None, more: Mapping[str, Any], header: bool
     ) -> Self:
+        if not isinstance(data, Mapping | None):
+            raise ArgumentError(
+                f"{how} was given a {type(data).__name__}: name the predicate, as in "
+                f"{how}({next(iter(self.tables.relations.values())).name}=...)"
+            )
         for name, each in {**(data or {}), **more}.items():
             relation = self.tables.relation(name)
             given = list(each) if isinstance(each, tuple) else each
@@ -231,12 +236,15 @@ class RuleProgram:
         """The ground program, made once for the same atoms."""
         if self._grounding is None:
             program = self._checked()
-            if not self.tables.n_free:
-                raise ArgumentError("there are no targets: say by target(...) what is to be found")
+            self._need_targets()
             with _database():
                 self._grounding = ground(program, self.tables)
             self._warn(self._grounding)
         return self._grounding
+
+    def _need_targets(self) -> None:
+        if not self.tables.n_free:
+            raise ArgumentError("there are no targets: say by target(...) what is to be found")
 
     def _ground_field(self) -> HingeField:
         """Hinges and weights of now; made once for the same atoms and parameters."""
@@ -267,18 +275,13 @@ class RuleProgram:
         if silent:
             empty = [each.name for each in self.tables.relations.values() if not each.size]
             why = f"; no atoms were given for {', '.join(empty)}" if empty else ""
-            warnings.warn(
-                f"{some(silent)} grounds to nothing and has no effect{why}",
-                SilentRuleWarning,
-                stacklevel=4,
-            )
+            warn(f"{some(silent)} grounds to nothing and has no effect{why}", SilentRuleWarning)
         lost = grounding.unreached
         if len(lost):
-            warnings.warn(
+            warn(
                 f"no rule reaches {some(self.tables.names(lost[:SHOWN]), len(lost))}, so "
                 f"nothing speaks about the value, which stays at 0.5",
                 UnreachedAtomWarning,
-                stacklevel=4,
             )
 
     # ---- weights ---------------------------------------------------------------------------
@@ -294,9 +297,9 @@ class RuleProgram:
         new = self.weights_
         if isinstance(weights, Mapping):
             for key, value in weights.items():
-                new[self._numbers(key)] = value
+                new[self._numbers(key)] = _numbers(value)
         else:
-            new = np.array(weights, np.float64)
+            new = _numbers(weights)
         if new.shape != (len(self._program),):
             raise ArgumentError(
                 f"weights of shape {new.shape} were given for {len(self._program)} rules: give one "
@@ -337,6 +340,13 @@ class RuleProgram:
         return [write(rule) for rule in map(weighted, self._program, self._weights)]
 
 
+def _numbers(weights: Any) -> Floats:
+    try:
+        return np.array(weights, np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"the weights {weights!r} are not all numbers") from None
+
+
 def _unnamed(arity: int) -> list[str]:
     return [f"argument{i + 1}" for i in range(arity)]
 
@@ -367,5 +377,5 @@ def _database() -> Iterator[None]:
 
 
 def _check_memory(given: Any) -> None:
-    if given is not None and not re.fullmatch(r"[0-9.]+ ?[KMGT]i?B", str(given)):
+    if given is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", str(given)):
         raise ArgumentError(f"memory={given!r} is no size; write it as in '2GB' or '500MB'")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,11 @@ def read_rules(rules: str | Sequence[str | Rule], greedy: bool) -> Program:
     """Read a program, and check it against its own predicates."""
     if isinstance(rules, str):
         program = parse(rules, greedy=greedy)
+    elif not isinstance(rules, Iterable):
+        raise ArgumentError(
+            f"rules={rules!r} are no rules: give a text or a list of them; files are read by "
+            f"RuleModel.from_file"
+        )
     else:
         program = tuple(rule for each in rules for rule in _parsed(each, greedy))
     if not program:

@@ -185,7 +185,12 @@ class RuleModel(RuleProgram):
             Such as ``"Likes('bob', 'tea')"``, where quotes may be left out, or
             ``("Likes", "bob", "tea")``.
         """
-        predicate, arguments = read_atom(atom) if isinstance(atom, str) else (atom[0], atom[1:])
+        if isinstance(atom, str):
+            predicate, arguments = read_atom(atom)
+        elif isinstance(atom, Sequence) and len(atom) > 1:
+            predicate, arguments = atom[0], list(atom[1:])
+        else:
+            raise ArgumentError(f"{atom!r} is not an atom; write it as in Likes('bob', 'tea')")
         number, result = self.tables.find(predicate, arguments), self.result_
         return explain(self.grounding_, number, result.y, forces=result.multipliers)
 
@@ -219,6 +224,7 @@ class RuleModel(RuleProgram):
         return compare(labels[known], self.result_.y[known])
 
     def _labels(self, truth: Mapping[str, Any] | None) -> Floats:
+        self._need_targets()
         self.truth(truth)
         return self.tables.labels()
 

@@ -23,6 +23,8 @@ _RELAXATION, _STIFFNESS = 1.6, 5.0
 _CHUNK = 10  # steps between changes of the step size
 _SELDOMER = 1.5  # steps until the next change over steps so far: ever seldomer, or it may cycle
 _BEFORE = 5  # chunks before Newton steps; twice as many each time they did not suffice
+_LOOK = 20  # chunks between looks at the gap
+_PATIENCE = 2  # rounds of Newton steps that may fail before ADMM goes on; grows alike
 _PROOF = 1e-7  # least sum of violations that counts as proof of a contradiction
 
 
@@ -185,23 +187,27 @@ class _Search:
         return f"energy {self.best.energy:.6g}, gap {self.best.energy - self.lower:.2g}"
 
     def _turns(self, chunks: int) -> Iterator[bool]:
+        patience = _PATIENCE
         while True:
-            for _ in range(chunks):
+            for n in range(1, chunks + 1):
                 self._run_chunk()
+                if n % _LOOK == 0 and n < chunks and self._appraise():
+                    return
                 yield False
             if self._appraise() or self.consensus.iterations >= self.max_iter:
                 return
-            for placed in self.polish.rounds():
+            for placed in self.polish.rounds(patience):
                 if placed and self._appraise():
                     return
                 yield False
             left = -(-(self.max_iter - self.consensus.iterations) // _CHUNK)
-            chunks = min(max(2 * chunks, _BEFORE), left)
+            chunks, patience = min(max(2 * chunks, _BEFORE), left), 2 * patience
 
     def _run_chunk(self) -> None:
         self.residuals = self.consensus.run(_CHUNK)
         if self.consensus.iterations >= self._balance_at:
-            self.consensus.balance(self.residuals)
+            first = self.consensus.iterations <= _BEFORE * _CHUNK
+            self.consensus.balance(self.residuals, damped=first)
             self._balance_at = _SELDOMER * self.consensus.iterations
 
     def _appraise(self) -> bool:

@@ -17,6 +17,7 @@ from structlearn.spread import threads
 ALLOWED = 1e-6
 _GRAIN = 2**18  # entries of forms in one range: worth a thread, and few rows to add up
 _RANGES = 8
+_FURTHEST = 1000.0  # by how much the step changes at once
 _CONSTANT = 1e-30  # length of a hinge without free variables, which no step can move
 
 
@@ -224,14 +225,16 @@ class Consensus:
                 return n + 1
         return n_steps
 
-    def balance(self, residuals: Residuals) -> None:
+    def balance(self, residuals: Residuals, *, damped: bool = True) -> None:
         r"""Change the step where one residual is more than twice the other, measured in :math:`v`.
 
-        The root of their ratio damps the change; see Boyd et al., section 3.4.1.
+        The root of their ratio damps the change; see Boyd et al., section 3.4.1. Where weights
+        differ by orders of magnitude, only the whole ratio gets to the right step in time.
         """
         rest = residuals.dual / self._step
         if residuals.primal > 0 and rest > 0 and not 0.5 < residuals.primal / rest < 2:
-            self.step *= float(np.sqrt(np.clip(residuals.primal / rest, 0.04, 25.0)))
+            ratio = float(np.clip(residuals.primal / rest, 1 / _FURTHEST, _FURTHEST))
+            self.step *= min(max(ratio**0.5, 0.2), 5.0) if damped else ratio
 
     def place(self, y: Floats, multipliers: Floats) -> None:
         """Go on from this point, with local copies that agree with it."""

@@ -53,14 +53,20 @@ class Polish:
         self._slopes, self._gradient = np.empty(m), np.empty(n)
         self._direction, self._scratch = np.empty(n), np.empty((4, n))
 
-    def rounds(self) -> Iterator[bool]:
-        """Yield after every step; True at the end of a round, when the consensus is placed."""
+    def rounds(self, patience: int) -> Iterator[bool]:
+        """Yield after every step; True at the end of a round, when the consensus is placed.
+
+        `patience` is how many rounds may fail.
+        """
         scale = self.consensus.scale
         self._softness, self._prox = _SOFT / scale, _PROX * scale
         self._bases = self.consensus.multipliers.copy()
         self._point, tol = self.consensus.consensus.copy(), _COARSEST
         for _ in range(_ROUNDS):
             done = yield from self._round(tol)
+            patience -= not done
+            if patience == 0:
+                return
             if done:
                 self._bases[:] = self._slopes
                 self.consensus.place(self._point, self._bases)

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from structlearn.common.checks import Floats, Ints
-from structlearn.common.errors import ArgumentError
+from structlearn.common.errors import ArgumentError, RuleError
 from structlearn.graph.hinges import EQUAL, HINGE, Hinges
 from structlearn.rules.ground import Grounding
 from structlearn.rules.parse import parse_rule
 from structlearn.rules.syntax import Constant, Linear, Number
 
-# Arguments without quotes: easier to write in a shell.
-_BARE = re.compile(r"(?<=[(,])\s*([^\s'\",()][^'\",()]*?)\s*(?=[,)])")
+# What is in quotes, or an argument without: easier to write in a shell.
+_ARGUMENT = re.compile(
+    r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?<=[(,])\s*([^\s'",()][^'",()]*?)\s*(?=[,)])""",
+    re.DOTALL,
+)
 
 #: A hard constraint holds with nothing to spare up to this.
 _ACTIVE = 1e-5
@@ -131,7 +134,11 @@ def read_atom(text: str) -> tuple[str, list[str]]:
     >>> read_atom("Likes('bob', tea)")
     ('Likes', ['bob', 'tea'])
     """
-    body = parse_rule(_BARE.sub(r"'\1'", text) + " >= 1 .").body
+    quoted = _ARGUMENT.sub(lambda found: f"'{found[1]}'" if found[1] else found[0], text)
+    try:
+        body = parse_rule(f"{quoted} >= 1 .").body
+    except RuleError:
+        body = None
     first = body.summands[0] if isinstance(body, Linear) and len(body.summands) == 2 else None
     if first is None or first.atom is None or first.coefficient != Number(1.0):
         raise ArgumentError(f"{text!r} is not an atom; write it as in Likes('bob', 'tea')")

@@ -52,7 +52,7 @@ class Join:
     def term(self, term: Term) -> str:
         """A term as an expression: a code or a column."""
         if isinstance(term, Constant):
-            return str(self.tables.code(term.value))
+            return str(self.tables.learn_code(term.value))
         return self.bound[term.name]
 
     def compare(self, comparison: Comparison, holds: bool) -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gzip
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structlearn.common.errors import AtomError, DataNotFoundError
+from structlearn.common.errors import (
+    ArgumentError,
+    AtomError,
+    DataNotFoundError,
+    FormatError,
+)
+from structlearn.rules.syntax import Atom, Constant
+from structlearn.rules.write import write_atom
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -17,6 +27,7 @@ TEXTS = 2**30
 
 _WHOLE_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _FRACTION_TYPES = ("FLOAT", "DOUBLE")
+_LONGEST = 300  # letters of what DuckDB says in one message
 
 
 @dataclass(frozen=True)
@@ -27,8 +38,14 @@ class Given:
     parameters: list[Any]
     types: tuple[str, ...]
     what: str
-    is_file: bool = False
+    path: Path | None = None
+    head: int = 0  # lines before the first row
     parts: tuple[Given, ...] = ()
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is text, or several files of it."""
+        return self.path is not None or bool(self.parts)
 
     @property
     def width(self) -> int:
@@ -46,14 +63,17 @@ def stage(connection: DuckDBPyConnection, name: str, arity: int, data: Any, head
     ------
     AtomError
         Where a row has too few or too many columns, or a value is no number of [0, 1].
+    FormatError
+        If what was given cannot be read at all.
     """
-    given = read(connection, name, arity, data, header)
-    if not given.is_file and given.width not in (arity, arity + 1):
-        raise AtomError(_width(name, arity, given.what, given.width))
-    length, faults, texts = _encode(connection, arity, given)
-    if faults:
-        wrong = (_fault(connection, name, arity, part) for part in given.parts or (given,))
-        raise AtomError(next(filter(None, wrong)))
+    with _readable(name, data):
+        given = read(connection, name, arity, data, header)
+        if not given.is_file and given.width not in (arity, arity + 1):
+            raise AtomError(_width(name, arity, given.what, given.width))
+        length, faults, texts = _encode(connection, arity, given)
+        if faults:
+            wrong = (_fault(connection, name, arity, part) for part in given.parts or (given,))
+            raise AtomError(next(filter(None, wrong)))
     connection.unregister("frame")
     _look_up(connection, [column for column in range(arity) if texts[column]])
     return length
@@ -61,27 +81,70 @@ def stage(connection: DuckDBPyConnection, name: str, arity: int, data: Any, head
 
 def read(connection: DuckDBPyConnection, name: str, arity: int, data: Any, header: bool) -> Given:
     """Make a query of a frame, of rows, of files, or of the name of a table."""
-    if isinstance(data, str) and _is_table(connection, data):
-        return _named(connection, f"source.{_quoted(data)}", f"the table {data!r}")
+    table = _find_table(connection, data) if isinstance(data, str) else ""
+    if table:
+        return _named(connection, table, f"the table {data!r}")
     if isinstance(data, str | Path):
         data = [data]
+    if hasattr(data, "collect"):  # a frame of polars that is still to be computed
+        data = data.collect()
     if hasattr(data, "columns") or hasattr(data, "__arrow_c_stream__"):
         connection.register("frame", data)
         return _named(connection, "frame", "the frame")
-    rows = data.tolist() if hasattr(data, "tolist") else list(data)
+    rows = _listed(name, data)
     if rows and all(isinstance(row, str | Path) for row in rows):
         return _files(connection, [Path(row) for row in rows], arity, header)
     return _rows(name, arity, rows)
+
+
+def _listed(name: str, data: Any) -> list[Any]:
+    """Rows, also of columns by name."""
+    if isinstance(data, Mapping):
+        data = zip(*data.values(), strict=True)
+    if hasattr(data, "tolist"):
+        data = data.tolist()
+    if not isinstance(data, Iterable):
+        raise ArgumentError(
+            f"{data!r} was given as the atoms of {name}: give a frame, a list of rows, or paths"
+        )
+    return list(data)
+
+
+@contextmanager
+def _readable(name: str, data: Any) -> Iterator[None]:
+    """Word what DuckDB cannot read."""
+    import duckdb
+
+    unread = (
+        duckdb.IOException,
+        duckdb.InvalidInputException,
+        duckdb.ConversionException,
+        duckdb.NotImplementedException,
+    )
+    try:
+        yield
+    except unread as error:
+        reason = str(error).partition("\n\n")[0].replace("\n", "; ")
+        if len(reason) > _LONGEST:
+            reason = f"{reason[:_LONGEST]} ..."
+        where = f" in {str(data)!r}" if isinstance(data, str | Path) else ""
+        raise FormatError(f"the atoms of {name}{where} cannot be read: {reason}") from None
 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _is_table(connection: DuckDBPyConnection, name: str) -> bool:
-    query = "SELECT count(*) FROM duckdb_tables() WHERE database_name = 'source' AND table_name = ?"
-    views = query.replace("tables()", "views()").replace("table_name", "view_name")
-    return any(connection.execute(each, [name]).fetchall()[0][0] for each in (query, views))
+def _find_table(connection: DuckDBPyConnection, name: str) -> str:
+    """The full name of a table or a view of the source; empty if there is none."""
+    found = connection.execute(
+        "SELECT table_schema, table_name FROM information_schema.tables "
+        "WHERE table_catalog = 'source' AND lower(?) IN "
+        "(lower(table_name), lower(table_schema || '.' || table_name)) "
+        "ORDER BY table_schema <> 'main', table_schema, table_name",
+        [name],
+    ).fetchall()
+    return ".".join(["source", *map(_quoted, found[0])]) if found else ""
 
 
 def _described(connection: DuckDBPyConnection, query: str) -> list[tuple[str, str]]:
@@ -108,6 +171,9 @@ def _rows(name: str, arity: int, rows: list[Any]) -> Given:
         line = next((i for i, r in enumerate(rows) if len(r) not in (arity, arity + 1)), line)
         raise AtomError(_width(name, arity, f"row {line + 1}", len(rows[line])))
     width = widths.pop()
+    lost = next((i for i, row in enumerate(rows) if any(map(_is_lost, row[:arity]))), None)
+    if lost is not None:
+        raise AtomError(_lost(name, f"row {lost + 1} of the rows", list(rows[lost][:arity])))
     columns: list[Any] = [
         list(map(_cell, column)) for column in list(zip(*rows, strict=True))[:arity]
     ]
@@ -121,6 +187,10 @@ def _rows(name: str, arity: int, rows: list[Any]) -> Given:
     return Given(f"SELECT {chosen}", columns, types, "the rows")
 
 
+def _is_lost(argument: Any) -> bool:
+    return argument is None or (isinstance(argument, float) and argument != argument)
+
+
 def _cell(argument: Any) -> str:
     whole = isinstance(argument, float) and argument.is_integer()
     return str(int(argument) if whole else argument)
@@ -131,14 +201,18 @@ def _files(
 ) -> Given:
     for path in paths:
         if not path.is_file():
-            raise DataNotFoundError(f"there is no file {str(path)!r}: check the path")
-    if all(path.suffix in (".parquet", ".pq") for path in paths):
+            hint = f", or write {(str(path),)!r} if this is a row" if arity == 1 else ""
+            raise DataNotFoundError(f"there is no file {str(path)!r}: check the path{hint}")
+    kinds = {path.suffix.lower() in (".parquet", ".pq") for path in paths}
+    if len(kinds) > 1:
+        raise ArgumentError("files of Parquet and of text are given together: give them in turn")
+    if kinds == {True}:
         listed = ", ".join(f"'{_escaped(path)}'" for path in paths)
         what = ", ".join(repr(path.name) for path in paths)
         return _named(connection, f"read_parquet([{listed}])", what)
     parts = tuple(_text_file(path, arity, header) for path in paths)
     union = " UNION ALL ".join(part.query for part in parts)
-    return Given(union, [], parts[0].types, "", is_file=True, parts=parts)
+    return Given(union, [], parts[0].types, "", parts=parts)
 
 
 def _text_file(path: Path, arity: int, header: bool) -> Given:
@@ -148,7 +222,7 @@ def _text_file(path: Path, arity: int, header: bool) -> Given:
         f"SELECT * FROM read_csv('{_escaped(path)}', {_dialect(path)}, header = {header}, "
         f"columns = {{{columns}}}, auto_detect = false, strict_mode = false, null_padding = true)"
     )
-    return Given(query, [], ("VARCHAR",) * (arity + 2), repr(path.name), is_file=True)
+    return Given(query, [], ("VARCHAR",) * (arity + 2), repr(path.name), path, int(header))
 
 
 def _escaped(path: Path) -> str:
@@ -157,7 +231,7 @@ def _escaped(path: Path) -> str:
 
 def _dialect(path: Path) -> str:
     """PSL's files have tabs and no quotes."""
-    if path.name.removesuffix(".gz").endswith(".csv"):
+    if path.name.lower().removesuffix(".gz").endswith(".csv"):
         return """delim = ',', quote = '"', escape = '"'"""
     return "delim = '\t', quote = '', escape = ''"
 
@@ -179,7 +253,7 @@ def _faults(given: Given, arity: int) -> tuple[str, str]:
 
 
 def _fault(connection: DuckDBPyConnection, name: str, arity: int, given: Given) -> str:
-    """Word what is wrong with the first row that has a fault; empty and head lines do not count."""
+    """Word what is wrong with the first row that has a fault."""
     width, value = _faults(given, arity)
     query = (
         f"SELECT line, {width}, * EXCLUDE line FROM (SELECT row_number() OVER () AS line, * "
@@ -188,14 +262,31 @@ def _fault(connection: DuckDBPyConnection, name: str, arity: int, given: Given) 
     found = connection.execute(query, given.parameters).fetchall()
     if not found:
         return ""
-    line, is_width, *cells = found[0]
-    where = f"{'line' if given.is_file else 'row'} {line} of {given.what}"
+    row, is_width, *cells = found[0]
+    where = f"row {row} of {given.what}"
+    if given.path is not None:
+        where = f"line {_line(given.path, given.head + row)} of {given.what}"
     if is_width:
-        return _width(name, arity, where, sum(cell is not None for cell in cells))
+        filled = max((i + 1 for i, cell in enumerate(cells) if cell is not None), default=0)
+        if filled in (arity, arity + 1) or not given.is_file:
+            return _lost(name, where, cells[:arity])
+        return _width(name, arity, where, filled)
     return (
         f"{where} gives {atom_text(name, cells[:arity])} the value {cells[arity]!r}: a truth "
         f"value must be a number of [0, 1]"
     )
+
+
+def _line(path: Path, row: int) -> int:
+    """Number of a line, from 1, of which only those that are not empty were counted."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+        full = (number for number, line in enumerate(lines, start=1) if line.strip(b"\r\n"))
+        return next(islice(full, row - 1, None), row)
+
+
+def _lost(name: str, where: str, arguments: Sequence[Any]) -> str:
+    place = next(i for i, argument in enumerate(arguments, start=1) if _is_lost(argument))
+    return f"{where} has no argument {place} of {name}: give all {len(arguments)} of them"
 
 
 def _width(name: str, arity: int, where: str, width: int) -> str:
@@ -207,13 +298,13 @@ def _width(name: str, arity: int, where: str, width: int) -> str:
 
 def atom_text(name: str, arguments: Sequence[Any]) -> str:
     """Write an atom as rules do."""
-    return f"{name}({', '.join(repr(str(argument)) for argument in arguments)})"
+    return write_atom(Atom(name, tuple(Constant(str(argument)) for argument in arguments)))
 
 
 def _text(column: str, kind: str) -> str:
     if kind in _FRACTION_TYPES:  # frames turn whole numbers into 1.0 when a row is missing
-        whole = f"{column} = floor({column})"
-        return f"CASE WHEN {whole} THEN {column}::BIGINT::VARCHAR ELSE {column}::VARCHAR END"
+        whole = f"CASE WHEN {column} = floor({column}) THEN TRY_CAST({column} AS HUGEINT) END"
+        return f"coalesce(({whole})::VARCHAR, {column}::VARCHAR)"
     return f"{column}::VARCHAR"
 
 

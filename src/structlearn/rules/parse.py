@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import TYPE_CHECKING
 
-from structlearn.common.errors import GreedyCoefficientWarning, RuleError
+from structlearn.common.errors import GreedyCoefficientWarning, RuleError, warn
 from structlearn.rules.linear import Chain, Unfit, linear, regroup, same_form
 from structlearn.rules.mistake import explain
 from structlearn.rules.syntax import (
@@ -110,7 +109,7 @@ def _bodies(draft: Draft, source: str, greedy: bool) -> list[Clause] | list[Line
     if isinstance(other, Unfit) or not same_form(form, other):
         proper, psl = (other, form) if greedy else (form, other)
         message = _differ(source, proper, psl, greedy)
-        warnings.warn(message, GreedyCoefficientWarning, stacklevel=5)
+        warn(message, GreedyCoefficientWarning)
     parts = [
         [Filter(clause.variable, part, clause.place) for part in _parts(clause.condition)]
         for clause in draft.filters

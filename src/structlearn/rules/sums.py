@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from structlearn.common.errors import RuleError
 from structlearn.rules.join import Join, is_summed, names_of, plain
+from structlearn.rules.linear import counted
 from structlearn.rules.plan import SLACK
 from structlearn.rules.syntax import (
     Atom,
@@ -217,21 +218,13 @@ class Sums:
 
     def _counted(self, part: Part) -> bool:
         found = [each.coefficient for each in self.parts] + self.constants
-        return any(_counts(each, name) for each in found for name in part.summed)
+        return any(name in counted(each) for each in found for name in part.summed)
 
     def _number(self, coefficient: Coefficient, counts: dict[str, str]) -> str:
         return f"({self.sign} * {_expression(coefficient, counts)})::DOUBLE"
 
     def _entries(self, k: int) -> str:
         return f"SELECT form, unnest(atoms{k}) AS variable, f{k} AS coefficient FROM forms"
-
-
-def _counts(coefficient: Coefficient, name: str) -> bool:
-    if isinstance(coefficient, Number):
-        return False
-    if isinstance(coefficient, Count):
-        return coefficient.variable == name
-    return _counts(coefficient.left, name) or _counts(coefficient.right, name)
 
 
 def _expression(coefficient: Coefficient, counts: dict[str, str]) -> str:

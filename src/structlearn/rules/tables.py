@@ -17,6 +17,7 @@ from structlearn.common.errors import (
     ArgumentError,
     AtomError,
     DataNotFoundError,
+    FormatError,
     did_you_mean,
 )
 from structlearn.rules.load import TEXTS, atom_text, stage
@@ -116,10 +117,16 @@ class Tables:
             self.declare(name, arity)
 
     def _attach(self, source: Path) -> None:
+        import duckdb
+
         if not source.is_file():
             raise DataNotFoundError(f"there is no file {str(source)!r}: check the path")
         path = str(source).replace("'", "''")
-        self.connection.execute(f"ATTACH '{path}' AS source (READ_ONLY)")
+        try:
+            self.connection.execute(f"ATTACH '{path}' AS source (READ_ONLY)")
+        except (duckdb.IOException, duckdb.BinderException) as error:
+            reason = str(error).partition("\n")[0]
+            raise FormatError(f"{source}: this is no file of DuckDB ({reason})") from None
 
     def declare(self, name: str, arity: int) -> None:
         """Add a predicate without atoms; again with the same arity does nothing."""
@@ -263,6 +270,15 @@ class Tables:
         query = "SELECT code FROM constants WHERE text = ?"
         found = self.connection.execute(query, [text]).fetchall()
         return found[0][0] if found else -1
+
+    def learn_code(self, text: str) -> int:
+        """Code of a constant in a rule, a new one where no atom has it: it differs from others."""
+        known = self.code(text)
+        if known >= 0:
+            return known
+        new = TEXTS + self.count("constants")
+        self.connection.execute("INSERT INTO constants VALUES (?, ?)", [new, text])
+        return new
 
     def atom_text(self, relation: Relation, codes: Sequence[int]) -> str:
         """Write an atom whose arguments are given by their codes."""
