@@ -28,6 +28,7 @@ from structlearn.common.errors import (
     InfeasibleError,
     RuleError,
     SilentRuleWarning,
+    UncertifiedWarning,
     UnreachedAtomWarning,
 )
 from structlearn.estimators import rule_program
@@ -540,3 +541,16 @@ def test_programs_of_psl_reach_their_optima(name, data_folder):
     assert model.energy_ / largest <= OPTIMA[name] * (1 + 2e-6)
     assert model.violation_ <= 1e-6
     assert model.result_.converged
+
+
+def test_an_unfinished_inference_warns_and_goes_on():
+    model = chain(max_iter=1)
+    with pytest.warns(UncertifiedWarning, match="larger max_iter"):
+        rough = model.result_
+    assert not rough.converged
+    assert model.set_params(max_iter=5000).result_.converged
+
+
+def test_loading_what_is_not_there(tmp_path):
+    with pytest.raises(DataNotFoundError, match="no file"):
+        RuleModel.load(tmp_path / "none.json")

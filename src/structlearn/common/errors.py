@@ -84,6 +84,10 @@ class CacheWarning(UserWarning):
     """Compiled code cannot be kept on disk, so every process compiles anew."""
 
 
+class UncertifiedWarning(UserWarning):
+    """Inference in a hinge-loss field ended before its gap was within the tolerance."""
+
+
 class GreedyCoefficientWarning(UserWarning):
     """PSL reads a rule's coefficients in another way than it is written on paper."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structlearn.common.checks import Bools, Floats, Ints
-from structlearn.common.errors import ArgumentError, GraphError
+from structlearn.common.errors import ArgumentError, GraphError, UncertifiedWarning, warn
 from structlearn.common.watch import Progress
 from structlearn.estimators.hinge_learn import Learning
 from structlearn.estimators.run import threads
@@ -163,6 +163,12 @@ class HingeField:
         """All about the best values, found from where the last inference ended."""
         if self._result is None:
             self._result = self.start = self._solve(None)
+            if not self._result.converged:
+                warn(
+                    f"inference ended before tol={self.tol:g} ({self._result.status}): give it a "
+                    f"larger max_iter or time_limit",
+                    UncertifiedWarning,
+                )
         return self._result
 
     def _solve(self, fixed: Any) -> HingeResult:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from structlearn.common.errors import FormatError, StructlearnError
+from structlearn.common.errors import DataNotFoundError, FormatError, StructlearnError
 from structlearn.data.files import PathLike, write_bytes
 from structlearn.rules.program import Declaration, ProgramFile
 
@@ -41,6 +41,8 @@ def load(path: PathLike) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     """
     try:
         record = json.loads(Path(path).read_bytes())
+    except FileNotFoundError:
+        raise DataNotFoundError(f"there is no file {str(path)!r}: check the path") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as reason:
         raise FormatError(f"{path}: this is not a model of rules ({reason})") from None
     schema = record.get("schema") if isinstance(record, dict) else None
