@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from structlearn.estimators.graph import GraphLabeler
     from structlearn.estimators.grid import GridLabeler
     from structlearn.estimators.hinge_field import HingeField
+    from structlearn.estimators.infinite_hmm import InfiniteHMM
+    from structlearn.estimators.infinite_svm import InfiniteSVM
+    from structlearn.estimators.max_margin_hmm import MaxMarginHMM
     from structlearn.estimators.multiclass import MulticlassClassifier
     from structlearn.estimators.persist import load, save
     from structlearn.estimators.rules import RuleModel
@@ -47,6 +50,9 @@ _HOME = {
     "GridLabeler": "structlearn.estimators.grid",
     "HingeField": "structlearn.estimators.hinge_field",
     "HistoryDisplay": "structlearn.report.curves",
+    "InfiniteHMM": "structlearn.estimators.infinite_hmm",
+    "InfiniteSVM": "structlearn.estimators.infinite_svm",
+    "MaxMarginHMM": "structlearn.estimators.max_margin_hmm",
     "MulticlassClassifier": "structlearn.estimators.multiclass",
     "RuleModel": "structlearn.estimators.rules",
     "SequenceClassifier": "structlearn.estimators.classifier",
@@ -85,6 +91,9 @@ __all__ = [
     "GridLabeler",
     "HingeField",
     "HistoryDisplay",
+    "InfiniteHMM",
+    "InfiniteSVM",
+    "MaxMarginHMM",
     "MulticlassClassifier",
     "RuleModel",
     "SequenceClassifier",

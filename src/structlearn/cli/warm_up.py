@@ -152,19 +152,46 @@ def _solvers() -> None:
 
 def _rules() -> None:
     """Infer and learn with rules, and step through a field that is large enough for threads."""
+    import warnings
+
     import numpy as np
 
+    from structlearn.common.errors import UncertifiedWarning
     from structlearn.estimators.rules import RuleModel
     from structlearn.graph.hinges import Hinges
     from structlearn.inference.admm import Consensus
 
     model = RuleModel("1: P(A) -> Q(A) ^2\n1: Q(A) & Q(B) -> P(A)\n2: !Q(A)\nQ(+A) = 1 .", tol=0.0)
     model.observe(P=[("a",)]).target(Q=[("a",), ("b",)]).set_params(max_iter=60)
-    model.fit({"Q": [("a", 1.0), ("b", 0.0)]}, max_iter=1).predict(frame="dict")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncertifiedWarning)  # nothing reaches a tolerance of 0
+        model.fit({"Q": [("a", 1.0), ("b", 0.0)]}, max_iter=1).predict(frame="dict")
     n = 2**18
     zeros, ones, powers = np.zeros(n, np.int64), np.ones(n), np.ones(n, np.int64)
     wide = Hinges(np.arange(n + 1), zeros, ones, ones, zeros, powers, zeros, 1, 1)
     Consensus(wide, [1.0], n_jobs=2).run(2)
+
+
+def _any_number_of_states() -> None:
+    """Draw from the posteriors of all infinite models, and predict."""
+    import numpy as np
+
+    from structlearn.estimators.infinite_hmm import InfiniteHMM
+    from structlearn.estimators.infinite_svm import InfiniteLogit, InfiniteSVM
+    from structlearn.estimators.max_margin_hmm import MaxMarginHMM
+
+    rng = np.random.default_rng(0)
+    X, Y = list(rng.normal(size=(2, 40, 2))), list(rng.integers(3, size=(2, 40)))
+    short: dict[str, Any] = {"burn_in": 16, "n_draws": 2, "n_start": 3, "random_state": 0}
+    InfiniteHMM(emission="categorical", **short).fit(Y).predict(Y)
+    for covariance in ("full", "diagonal"):
+        InfiniteHMM(covariance=covariance, **short).fit(X).predict(X)
+    for likelihood in (True, False):
+        model = MaxMarginHMM(likelihood=likelihood, merge=True, **short).fit(X, Y)
+        for vote in ("weighted", "iterated"):
+            model.set_params(vote=vote).predict(X)
+    for mixture in (InfiniteSVM, InfiniteLogit):
+        mixture(**short).fit(X[0], Y[0]).predict(X[0])
 
 
 def _learn(X: Any, Y: Any, **options: Any) -> Any:
@@ -185,6 +212,7 @@ KINDS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("text", _text),
     ("solvers", _solvers),
     ("rules", _rules),
+    ("infinite models", _any_number_of_states),
 )
 
 

@@ -26,7 +26,9 @@ _PIXELS = 128
 _LETTER = re.compile(rb"\d+\t([a-z])\t-?\d+\t(\d+)\t\d+\t(\d+)\t([01\t]+)")
 
 
-class _File(NamedTuple):
+class File(NamedTuple):
+    """A file of a data set: where it lies, where it comes from, and what it must be."""
+
     folder: str
     name: str
     address: str
@@ -34,13 +36,13 @@ class _File(NamedTuple):
 
 
 _CONLL2000 = {
-    "train": _File(
+    "train": File(
         "conll2000",
         "train.txt",
         f"{_RAW}/teropa/nlp/master/resources/corpora/conll2000/train.txt",
         "82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea",
     ),
-    "test": _File(
+    "test": File(
         "conll2000",
         "test.txt",
         f"{_RAW}/teropa/nlp/master/resources/corpora/conll2000/test.txt",
@@ -49,13 +51,13 @@ _CONLL2000 = {
 }
 _CRFPP = f"{_RAW}/taku910/crfpp/c603ea6fc2cc8e5317d2754971bc787da383f7e5/example/basenp"
 _BASENP = {
-    "train": _File(
+    "train": File(
         "basenp",
         "train.data",
         f"{_CRFPP}/train.data",
         "eff25bc47150895e6234d439652efa8ebd598f69da28289d9f448468a2a0cba7",
     ),
-    "test": _File(
+    "test": File(
         "basenp",
         "test.data",
         f"{_CRFPP}/test.data",
@@ -92,7 +94,7 @@ def load_conll2000(part: str = "train") -> Columns:
     .. [1] E. Tjong Kim Sang and S. Buchholz, "Introduction to the CoNLL-2000 shared task:
        chunking", CoNLL-2000.
     """
-    return read_columns(_located(_CONLL2000[checks.one_of("part", part, _PARTS)]))
+    return read_columns(located(_CONLL2000[checks.one_of("part", part, _PARTS)]))
 
 
 def load_basenp(part: str = "train") -> Columns:
@@ -101,7 +103,7 @@ def load_basenp(part: str = "train") -> Columns:
     77 sentences for training and 823 for testing. They are also in CoNLL-2000, so do not train
     on one and test on the other.
     """
-    return read_columns(_located(_BASENP[checks.one_of("part", part, _PARTS)]))
+    return read_columns(located(_BASENP[checks.one_of("part", part, _PARTS)]))
 
 
 def load_ocr(path: PathLike | None = None) -> Letters:
@@ -133,7 +135,7 @@ def load_ocr(path: PathLike | None = None) -> Letters:
     )
 
 
-def _located(file: _File) -> Path:
+def located(file: File) -> Path:
     """Return the path of a file of a data set, fetching it if need be."""
     try:
         return data_path(file.folder, file.name)

@@ -9,6 +9,9 @@ from structlearn.reproduce import (
     convergence,
     faces,
     hybrid,
+    infinite,
+    infinite_chain,
+    infinite_motion,
     paired,
     segmentation,
     simulated,
@@ -29,4 +32,8 @@ EXPERIMENTS: dict[str, Callable[[Settings], Record]] = {
     "epinions": trust.epinions,
     "bitcoin": trust.bitcoin,
     "faces": faces.run,
+    "infinite": infinite.run,
+    "infinite-chain": infinite_chain.run,
+    "bee-dance": infinite_motion.bees,
+    "actions": infinite_motion.actions,
 }

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from franchise import joint_paths
+
+from structlearn.kernels import beam
+
+
+def _problem(seed, T=4, K=3, apart=1.0):
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(np.ones(K + 1), K + 1)
+    path = rng.integers(K, size=T)  # one path at least is open
+    along = rows[np.append(0, path[:-1] + 1), path]
+    return rng, apart * rng.normal(size=(T, K)), rows, along * rng.random(T)
+
+
+def _frequencies(rng, logs, rows, slices, paths, n=4000):
+    """How often the kernel draws every path; all draws are sequences of one call."""
+    T, K = logs.shape
+    states, offsets = np.empty(n * T, np.int64), np.arange(0, n * T + 1, T)
+    many = np.tile(logs, (n, 1)), rows, np.tile(slices, n), rng.random(n * T)
+    beam.draw_paths(*many, offsets, 0, n, np.empty((n * T, K)), states)
+    codes = states.reshape(n, T) @ K ** np.arange(T - 1, -1, -1)
+    return np.bincount(codes, minlength=len(paths)) / n
+
+
+def _printed(rng, logs, rows, slices, paths):
+    """Path probabilities of the paper's eq. 25: weight pi in the backward pass."""
+    T, K = logs.shape
+    filtered = np.zeros((T, K))
+    for t in range(T):
+        reach = rows[0, :K] > slices[0] if t == 0 else filtered[t - 1] @ (rows[1:, :K] > slices[t])
+        filtered[t] = reach * np.exp(logs[t])
+        filtered[t] /= filtered[t].sum()
+    found = []
+    for path in paths:
+        p = filtered[-1, path[-1]]
+        for t in range(T - 2, -1, -1):
+            pi = rows[1:, path[t + 1]]
+            weights = filtered[t] * np.where(pi > slices[t + 1], pi, 0.0)
+            p *= weights[path[t]] / weights.sum() if weights.sum() else 0.0
+        found.append(p)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["kernel", "printed eq. 25"])
+def test_paths_given_slices_by_enumeration(broken):
+    """The weights of open transitions are all alike; with those of eq. 25 this check fails."""
+    worst = 0.0
+    for seed in range(8):
+        rng, logs, rows, slices = _problem(seed)
+        paths, expected = joint_paths(logs, rows, slices)
+        found = (_printed if broken else _frequencies)(rng, logs, rows, slices, paths)
+        worst = max(worst, np.abs(found - expected).max())
+    assert (worst < 0.035) is not broken
+
+
+def test_paths_where_densities_are_far_apart():
+    """What vanished beside a path that is closed later must come back."""
+    rows = np.array([[0.5, 0.5, 0.0], [0.9, 0.05, 0.05], [0.3, 0.6, 0.1]])
+    logs = np.array([[0.0, -2000.0], [0.0, -2000.5], [-3000.0, -0.5], [0.0, 0.3]])
+    slices = np.array([0.1, 0.2, 0.5, 0.1])  # 0 to 1 is closed, and so is 1 to 0 at step 2
+    paths, expected = joint_paths(logs, rows, slices)
+    found = _frequencies(np.random.default_rng(0), logs, rows, slices, paths)
+    np.testing.assert_allclose(found, expected, atol=0.03)
+    slices[1:] = [0.04, 0.02, 0.01]
+    logs[2, 0] = -np.inf
+    paths, expected = joint_paths(logs, rows, slices)
+    found = _frequencies(np.random.default_rng(0), logs, rows, slices, paths)
+    np.testing.assert_allclose(found, expected, atol=0.03)
+
+
+@pytest.mark.parametrize(("count", "mass"), [(30, 0.7), (3, 5.0), (0, 1.0)])
+def test_tables_have_the_expected_number(count, mass):
+    rng, n = np.random.default_rng(0), 4000
+    counts = np.full(n, count)
+    tables, offsets = np.empty(n, np.int64), np.arange(n) * count
+    beam.seat(counts, np.full(n, mass), offsets, rng.random(n * count), tables)
+    expected = sum(mass / (mass + i) for i in range(count))
+    assert tables.mean() == pytest.approx(expected, abs=0.08)
+    assert tables.min() >= min(count, 1)

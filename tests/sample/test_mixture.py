@@ -1,0 +1,169 @@
+"""The mixture sampler against lists of all partitions, its prior, and plain formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+from structlearn.kernels import mixture as kernels
+from structlearn.sample import mixture
+from structlearn.sample.classifier import Logit, MaxMargin
+from structlearn.sample.mixture import Rows, Sampler, moments, start, votes
+from structlearn.sample.normal_wishart import NormalWishart
+from structlearn.sample.process import Gamma
+
+
+def vague(width, strength=0.4):
+    return NormalWishart(np.full(width, 0.2), strength, width + 2.0, 0.8 * np.eye(width))
+
+
+def partitions(n):
+    """All ways to put rows into components, which are numbered as they come."""
+    parts = [()]
+    for _ in range(n):
+        parts = [(*z, k) for z in parts for k in range(max(z, default=-1) + 2)]
+    return parts
+
+
+def numbered(assigned):
+    names: dict[int, int] = {}
+    return tuple(names.setdefault(k, len(names)) for k in assigned.tolist())
+
+
+def exact(rows):
+    """Probability of every partition, weights summed over a grid; one classifier feature."""
+    L, variance = rows.n_labels, rows.classifier.variance
+    line = np.linspace(-8, 8, 65 if L == 3 else 401) * np.sqrt(variance)
+    grid = np.stack(np.meshgrid(*[line] * L, indexing="ij"), -1).reshape(-1, L)
+    prior = np.exp(-0.5 * (grid**2).sum(axis=1) / variance)
+    logs = [
+        rows.classifier.log_potential(grid * v, np.full(len(grid), y))
+        for v, y in zip(rows.V[:, 0], rows.labels, strict=True)
+    ]
+    found = {}
+    for z in partitions(len(rows.X)):
+        value = 0.0
+        for k in range(max(z) + 1):
+            own = np.flatnonzero(np.array(z) == k)
+            value += np.log(rows.concentration) + gammaln(len(own))
+            value += rows.prior.log_evidence(moments(rows.X[own], np.zeros(len(own), int), 1))[0]
+            value += np.log(prior @ np.exp(sum(logs[i] for i in own)) / prior.sum())
+        found[z] = value
+    shares = np.exp(np.array([*found.values()]) - max(found.values()))
+    return dict(zip(found, shares / shares.sum(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "classifier", "sweeps"),
+    [
+        (2, MaxMargin(0.7, 1.0, 1.3), 3000),
+        (3, MaxMargin(1.5, 1.0, 0.8), 2000),
+        (3, Logit(2.0), 1000),
+    ],
+)
+def test_partitions_have_their_probabilities(n_labels, classifier, sweeps):
+    rng = np.random.default_rng(n_labels)
+    X, V = 1.5 * rng.normal(size=(4, 1)), rng.normal(size=(4, 1))
+    labels = np.array([0, 1, -1, n_labels - 1])
+    rows = Rows(X, V, labels, n_labels, vague(1), classifier, 1.2)
+    sampler, state, counts = Sampler(rows), start(rows, 2, rng), {}
+    for _ in range(sweeps):
+        state, _ = sampler.step(state, rng)
+        z = numbered(state.assigned)
+        counts[z] = counts.get(z, 0) + 1 / sweeps
+    far = sum(abs(share - counts.get(z, 0.0)) for z, share in exact(rows).items()) / 2
+    assert far < 0.07
+
+
+def test_draws_of_data_and_sweeps_in_turn_keep_the_prior():
+    """Geweke's test: components, concentration and weights are as if there were no data."""
+    rng, n, prior, classifier = np.random.default_rng(0), 8, vague(2), Logit(1.5)
+    V, given = rng.normal(size=(n, 2)), Gamma(3.0, 2.0)
+    rows = Rows(rng.normal(size=(n, 2)), V, np.zeros(n, np.int64), 3, prior, classifier, given)
+    state, found = start(rows, 2, rng), []
+    for _ in range(900):
+        K = len(state.weights)
+        many = NormalWishart(
+            np.tile(prior.mean, (K, 1)), np.full(K, prior.strength), np.full(K, prior.degrees),
+            np.tile(prior.scale, (K, 1, 1)),
+        )  # fmt: skip
+        means, roots = many.draw(rng)
+        noise = np.linalg.solve(roots[state.assigned], rng.normal(size=(n, 2, 1)))[:, :, 0]
+        scores = np.einsum("tlm,tm->tl", state.weights[state.assigned], V)
+        labels = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+        X = means[state.assigned] + noise
+        sampler = Sampler(Rows(X, V, labels, 3, prior, classifier, given))
+        state, info = sampler.step(state, rng)
+        found.append((info.n_components, info.concentration, (state.weights**2).mean()))
+    alphas = rng.gamma(3.0, 0.5, 4000)
+    expected = (alphas[:, None] / (alphas[:, None] + np.arange(n))).sum(axis=1).mean(), 1.5, 1.5
+    blocks = np.array(found).reshape(15, 60, 3).mean(axis=1)
+    errors = blocks.std(axis=0, ddof=1) / np.sqrt(15)
+    assert np.all(np.abs(blocks.mean(axis=0) - expected) < 4 * errors + 0.01)
+    assert errors.max() < 0.1
+
+
+def test_what_the_kernel_keeps_up_to_date_is_the_posterior():
+    rng, n, D = np.random.default_rng(2), 60, 4
+    X = np.vstack([rng.normal(size=(n // 2, D)), 5 + rng.normal(size=(n // 2, D))])
+    rows = Rows(X, X, rng.integers(0, 3, n), 3, vague(D), MaxMargin(), 3.0)
+    sampler, state = Sampler(rows), start(rows, 6, rng)
+    assigned, parts = state.assigned.copy(), mixture._components(sampler.draw(state))
+    values, vector = np.empty(len(parts.counts) + 1), np.empty(D)
+    never = np.full(n, -np.inf)
+    at, K, opened = kernels.assign(
+        sampler._prior, parts, X, X, rows.labels, never, assigned, rng.random(n), values, vector,
+        0, 6,
+    )  # fmt: skip
+    assert (at, opened) == (n, False)
+    assert (assigned != state.assigned).sum() > 20
+    given = moments(X, assigned, K)
+    after = rows.prior.posterior(given)
+    np.testing.assert_array_equal(parts.counts[:K], given.counts)
+    np.testing.assert_allclose(parts.centres[:K], after.mean, atol=1e-10)
+    factors = np.tril(parts.factors[:K])
+    np.testing.assert_allclose(factors @ factors.swapaxes(1, 2), after.scale, atol=1e-8)
+    np.testing.assert_allclose(parts.logs[:K], np.linalg.slogdet(after.scale)[1], atol=1e-9)
+
+
+@pytest.mark.parametrize("classifier", [MaxMargin(), Logit()])
+def test_votes_are_their_formula(classifier):
+    rng, D = np.random.default_rng(3), 2
+    X = rng.normal(size=(30, D))
+    rows = Rows(X, X, rng.integers(0, 3, 30), 3, vague(D), classifier, 2.0)
+    sampler, state, draws = Sampler(rows), start(rows, 4, rng), []
+    for _ in range(3):
+        state, _ = sampler.step(state, rng)
+        draws.append(sampler.draw(state))
+    new = rng.normal(size=(7, D))
+    expected = np.zeros((7, 3))
+    for draw in draws:
+        logs = np.log(draw.counts)[:, None] + draw.after.log_predictive(new)
+        alone = np.log(2.0) + rows.prior.log_predictive(new)
+        shares = np.exp(np.vstack([logs, alone]))
+        shares /= shares.sum(axis=0)
+        scores = np.einsum("klm,tm->ktl", draw.weights, new)
+        one = np.eye(3)[scores.argmax(axis=2)]
+        if isinstance(classifier, Logit):
+            one = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
+        expected += np.einsum("kt,ktl->tl", shares[:-1], one) + shares[-1][:, None] / 3
+    np.testing.assert_allclose(votes(draws, rows.prior, classifier, new, new), expected / 3)
+
+
+def test_the_same_seed_gives_the_same_chain():
+    X = np.random.default_rng(4).normal(size=(20, 2))
+    rows = Rows(X, X, np.arange(20) % 2, 2, vague(2), MaxMargin(), Gamma(1.0, 1.0))
+    ends = []
+    for _ in range(2):
+        rng = np.random.default_rng(5)
+        state, sampler = start(rows, 3, rng), Sampler(rows)
+        first = state.assigned.copy()
+        for _ in range(4):
+            before = state
+            state, _ = sampler.step(state, rng)
+        assert before.assigned is not state.assigned
+        ends.append(state)
+        assert len(first) == 20
+    np.testing.assert_array_equal(ends[0].assigned, ends[1].assigned)
+    np.testing.assert_array_equal(ends[0].weights, ends[1].weights)

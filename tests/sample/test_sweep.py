@@ -1,0 +1,261 @@
+"""The prior, and exact posteriors of short sequences, are what the sampler draws from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from franchise import path_probabilities
+
+from structlearn.sample import chain, move, process
+from structlearn.sample.chain import Model, learn, start
+from structlearn.sample.emission import Categorical, Gaussian
+from structlearn.sample.hinge import Hinge
+from structlearn.sample.labelled import Labelled
+from structlearn.sample.normal_wishart import NormalWishart
+from structlearn.sample.process import Gamma
+from structlearn.sample.sweep import sweep
+
+OFFSETS = np.array([0, 2, 5])
+KNOWN = NormalWishart(np.zeros(1), 0.5, 8.0, np.array([[6.0]]))
+
+
+def _features(path):
+    """How many states a path has, and which positions share one: means of these are compared."""
+    path = np.asarray(path)
+    numbers = np.arange(1, len(path) + 1) == len(set(path.tolist()))
+    return np.concatenate([numbers, (path[:, None] == path).ravel()]).astype(float)
+
+
+def _error(paths, expected):
+    """Largest difference between frequencies in draws and exact probabilities."""
+    exact = sum(q * _features(path) for path, q in expected.items())
+    return np.abs(np.mean([_features(path) for path in paths], axis=0) - exact).max()
+
+
+@pytest.mark.parametrize("n_moves", [0, 2])
+def test_prior_is_reproduced_without_data(n_moves):
+    """The first test of all: paths of several sequences, against all ways to seat customers."""
+    rng = np.random.default_rng(1)
+    model = Model(OFFSETS, (), 1.5, 2.0)
+    state, paths = start(model, np.zeros(5, np.int64), rng), []
+    for _ in range(1500):
+        state, _ = sweep(model, state, rng, n_moves=n_moves)
+        paths.append(state.states)
+    expected = path_probabilities(OFFSETS, 1.5, 2.0)
+    assert sum(expected.values()) == pytest.approx(1.0)
+    assert _error(paths, expected) < 0.08
+
+
+def test_prior_of_concentrations_is_reproduced_without_data():
+    rng = np.random.default_rng(2)
+    model = Model(OFFSETS, (), Gamma(2.0, 1.0), Gamma(3.0, 2.0))
+    state = start(model, np.zeros(5, np.int64), rng)
+    alpha, gamma = [], []
+    for _ in range(1500):
+        state, info = sweep(model, state, rng)
+        alpha.append(info.alpha0)
+        gamma.append(info.gamma0)
+    assert np.mean(alpha) == pytest.approx(2.0, abs=0.25)
+    assert np.mean(gamma) == pytest.approx(1.5, abs=0.15)
+    assert np.std(alpha) == pytest.approx(np.sqrt(2.0), abs=0.3)
+    assert np.std(gamma) == pytest.approx(np.sqrt(3.0) / 2, abs=0.15)
+
+
+def _points(seed=3):
+    x = np.random.default_rng(seed).normal(size=(5, 1)) + np.array([[-2], [2], [-2], [-2], [2.0]])
+    seen = np.array([True, True, True, False, True])
+    return Gaussian(np.where(seen[:, None], x, 0.0), seen, KNOWN)
+
+
+def _posterior(part, alpha, gamma):
+    """Exact posterior of paths."""
+    weights = {}
+    for path, p in path_probabilities(OFFSETS, alpha, gamma).items():
+        found = part.statistics(np.array(path), max(path) + 1)
+        weights[path] = p * np.exp(part.log_evidence(found).sum())
+    total = sum(weights.values())
+    return {path: w / total for path, w in weights.items()}
+
+
+@pytest.mark.parametrize("kind", ["points", "symbols"])
+def test_posterior_of_paths_by_enumeration(kind):
+    rng = np.random.default_rng(4)
+    part = _points() if kind == "points" else Categorical(np.array([0, 1, 0, -1, 1]), np.ones(2))
+    model = Model(OFFSETS, (part,), 1.5, 2.0)
+    state, paths = start(model, np.arange(5), rng), []
+    for i in range(1000):
+        state, _ = sweep(model, state, rng, n_moves=i % 2)
+        paths.append(state.states)
+    assert _error(paths, _posterior(part, 1.5, 2.0)) < 0.08
+
+
+def _no_density(gamma, sticks):
+    return 0.0
+
+
+def _no_proposal(odds, sides, pair):
+    return 0.0
+
+
+BROKEN = [
+    pytest.param("", None, id="as it is"),
+    pytest.param("log_sticks", _no_density, id="without the density of sticks"),
+    pytest.param("_log_proposal", _no_proposal, id="without how likely a split is"),
+]
+
+
+@pytest.mark.parametrize(("name", "instead"), BROKEN)
+def test_moves_alone_keep_the_posterior(name, instead, monkeypatch):
+    """Splits and unions with draws of sticks, no beam; each term left out is found."""
+    if name:
+        monkeypatch.setattr(process if hasattr(process, name) else move, name, instead)
+    rng, part = np.random.default_rng(5), _points()
+    model = Model(OFFSETS, (part,), 1.5, 2.0)
+    state, paths = start(model, np.zeros(5, np.int64), rng), []
+    for _ in range(300 if name else 1200):
+        found = chain.tally(model, state)
+        for _ in range(2):
+            state, found, _ = move.split_or_merge(model, state, found, rng)
+        drawn = process.draw_process(state.process, found.counts, 1.5, 2.0, rng)
+        state = state._replace(process=drawn)
+        paths.append(state.states)
+    assert (_error(paths, _posterior(part, 1.5, 2.0)) < 0.08) is not bool(name)
+
+
+LABELS, SLOPES = np.array([1, 0, 1, 1, -1]), np.array([[1.0], [0.8], [-0.6], [1.5], [1.0]])
+
+
+def _label_evidence(rows, c=0.6, variance=1.5):
+    """Potential of the labels of some positions, integrated over the weights of one state."""
+    sign = np.where(LABELS[rows] == 1, 1.0, -1.0) * (LABELS[rows] >= 0)
+    grid = np.linspace(-12.0, 12.0, 1201)
+    losses = np.maximum(0.0, 1.0 - np.multiply.outer(grid, sign * SLOPES[rows, 0]))
+    logs = -2.0 * c * (losses * (sign != 0.0)).sum(1) - grid**2 / (4.0 * variance)
+    return np.exp(logs).sum() * (grid[1] - grid[0]) / np.sqrt(4.0 * np.pi * variance)
+
+
+@pytest.mark.parametrize("moves_alone", [False, True])
+def test_posterior_of_paths_with_labels(moves_alone):
+    """Weights integrated out by quadrature; by the beam, and by moves alone."""
+    rng, points = np.random.default_rng(13), _points()
+    labelled = Labelled(SLOPES, LABELS, 2, Hinge(0.6, 1.0, 1.5))
+    model = Model(OFFSETS, (points, labelled), 1.5, 2.0)
+    exact = {}
+    for path, p in _posterior(points, 1.5, 2.0).items():
+        groups = [np.flatnonzero(np.array(path) == k) for k in set(path)]
+        exact[path] = p * np.prod([_label_evidence(rows) for rows in groups])
+    total = sum(exact.values())
+    state, paths = start(model, np.arange(5), rng), []
+    for _ in range(700):
+        if moves_alone:
+            found = chain.tally(model, state)
+            for _ in range(3):
+                state, found, _ = move.split_or_merge(model, state, found, rng)
+            state = learn(model, state, rng, found)
+        else:
+            state, _ = sweep(model, state, rng)
+        paths.append(state.states)
+    assert _error(paths, {path: p / total for path, p in exact.items()}) < 0.1
+
+
+def test_data_and_states_drawn_in_turn_keep_the_prior():
+    """Geweke's test: a sweep given data, and data given all else, leave everything at its prior."""
+    rng = np.random.default_rng(6)
+    model = Model(OFFSETS, (_points(),), Gamma(3.0, 2.0), Gamma(3.0, 2.0))
+    state = start(model, np.zeros(5, np.int64), rng)
+    rows = []
+    for i in range(1500):
+        means, bands = state.parameters[0][0][:, 0], state.parameters[0][1][:, 0, 0]
+        own = state.states
+        x = means[own] + rng.normal(size=5) / bands[own]
+        part = Gaussian(x[:, None], np.ones(5, bool), KNOWN)
+        model = Model(OFFSETS, (part,), model.alpha, model.gamma)
+        state, info = sweep(model, state, rng, n_moves=i % 2)
+        first = state.parameters[0]
+        rows.append((info.n_states, first[0][0, 0], first[1][0, 0, 0] ** 2, info.alpha0))
+    n_states, mean, precision, alpha = np.array(rows).T
+    gammas = np.random.default_rng(0).gamma(3.0, 0.5, (40, 2))
+    expected = [
+        sum((max(p) + 1) * q for p, q in path_probabilities(OFFSETS, *pair).items())
+        for pair in gammas
+    ]
+    assert n_states.mean() == pytest.approx(np.mean(expected), abs=0.35)
+    assert mean.mean() == pytest.approx(0.0, abs=0.25)
+    assert mean.std() == pytest.approx(np.sqrt(6.0 / (8 - 2) / 0.5), abs=0.25)
+    assert precision.mean() == pytest.approx(8.0 / 6.0, abs=0.12)
+    assert alpha.mean() == pytest.approx(1.5, abs=0.15)
+
+
+def test_one_sequence_cut_in_two_has_two_starts():
+    states = np.array([0, 1, 1, 0])
+    whole = process.count_transitions(states, np.array([0, 4]), 2)
+    cut = process.count_transitions(states, np.array([0, 2, 4]), 2)
+    assert whole.tolist() == [[1, 0], [0, 1], [1, 1]]
+    assert cut.tolist() == [[1, 1], [0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_same_seed_same_chain_whatever_the_threads(n_jobs):
+    rng = np.random.default_rng(7)
+    x = np.concatenate([rng.normal(-3, 1, (9000, 1)), rng.normal(3, 1, (9000, 1))])
+    part = Gaussian(x, np.ones(len(x), bool), KNOWN)
+    model = Model(np.arange(0, 18_001, 1000), (part,), 1.0, 1.0, n_jobs)
+    alone = Model(model.offsets, (part,), 1.0, 1.0, 1)
+    states = []
+    for own in (model, alone):
+        stream = np.random.default_rng(8)
+        state = start(own, stream.integers(0, 3, len(x)), stream)
+        for _ in range(2):
+            state, _ = sweep(own, state, stream, n_moves=1)
+        states.append(state)
+    assert np.array_equal(states[0].states, states[1].states)
+    assert np.array_equal(states[0].process.rows, states[1].process.rows)
+
+
+def test_grown_until_nothing_beyond_can_be_reached():
+    rng = np.random.default_rng(9)
+    model = Model(OFFSETS, (), 2.0, 2.0)
+    state = start(model, np.array([0, 1, 0, 1, 1]), rng)
+    grown = process.grow(state.process, 1e-4, rng)
+    assert grown.rows[:, -1].max() <= 1e-4
+    np.testing.assert_allclose(grown.rows.sum(1), 1.0)
+    np.testing.assert_allclose(grown.sticks.sum(), 1.0)
+    np.testing.assert_allclose(grown.rows[:3, :2], state.process.rows[:, :2])
+    kept = process.keep(grown, np.array([0, 1]))
+    np.testing.assert_allclose(kept.rows, state.process.rows)
+
+
+def test_dirichlet_draws_with_tiny_parameters():
+    rng = np.random.default_rng(10)
+    drawn = process.draw_dirichlet(np.tile([1e-9, 3e-9, 0.0], (4000, 1)), rng)
+    assert np.isfinite(drawn).all()
+    np.testing.assert_allclose(drawn.sum(1), 1.0)
+    assert drawn[:, 0].mean() == pytest.approx(0.25, abs=0.03)
+    plain = process.draw_dirichlet(np.tile([2.0, 3.0, 5.0], (4000, 1)), rng)
+    np.testing.assert_allclose(plain.mean(0), [0.2, 0.3, 0.5], atol=0.01)
+    np.testing.assert_allclose(plain.var(0), [0.16 / 11, 0.21 / 11, 0.25 / 11], rtol=0.1)
+
+
+def test_states_are_learnt_after_a_start():
+    rng = np.random.default_rng(11)
+    model = Model(OFFSETS, (_points(),), 1.0, 1.0)
+    state = chain.start(model, np.array([7, 7, 2, 2, 9]), rng)
+    assert state.states.tolist() == [1, 1, 0, 0, 2]
+    assert learn(model, state, rng).process.rows.shape == (4, 4)
+
+
+@pytest.mark.parametrize("n_start", [1, 3, 12])
+def test_number_of_states_grows_and_shrinks(n_start):
+    """Five separated states in four dimensions are found from too few and from too many."""
+    rng = np.random.default_rng(12)
+    truth = np.repeat(rng.integers(5, size=60), 8)
+    x = 5.0 * rng.normal(size=(5, 4))[truth] + rng.normal(size=(480, 4))
+    known = NormalWishart(np.zeros(4), 0.1, 6.0, np.cov(x.T))
+    part = Gaussian(x - x.mean(0), np.ones(480, bool), known)
+    model = Model(np.array([0, 480]), (part,), Gamma(1.0, 1.0), Gamma(1.0, 1.0))
+    state = start(model, rng.integers(n_start, size=480), rng)
+    for i in range(80):
+        state, _ = sweep(model, state, rng, n_moves=4, merge=i in (20, 40, 60))
+    pairs = set(zip(state.states.tolist(), truth.tolist(), strict=True))
+    assert state.n_states == 5
+    assert len(pairs) <= 7
