@@ -6,12 +6,13 @@ import argparse
 import math
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from structlearn.cli.arguments import natural, positive, real, whole, write_output
 from structlearn.cli.progress import ProgressLine
-from structlearn.common.errors import ArgumentError
+from structlearn.common.errors import ArgumentError, UncertifiedWarning
 
 if TYPE_CHECKING:
     from structlearn.estimators.rules import RuleModel
@@ -237,7 +238,9 @@ class _Task:
         for _, predicate in args.evaluate:
             self.model.tables.relation(predicate)
         atoms = {atom: self.model.tables.find(*read_atom(atom)) for atom in args.explain}
-        result = self.model.result_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UncertifiedWarning)  # the verdict says it
+            result = self.model.result_
         self.interrupted |= "interrupted" in result.status
         self._say(started, *_verdict(self.model))
         self._write_atoms()

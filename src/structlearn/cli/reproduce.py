@@ -42,8 +42,9 @@ def run(args: argparse.Namespace) -> int:
     from structlearn.reproduce.catalogue import EXPERIMENTS
 
     if args.name is None:
+        width = max(map(len, EXPERIMENTS)) + 2
         for name, experiment in EXPERIMENTS.items():
-            print(f"{name:14}{(experiment.__doc__ or '').splitlines()[0]}")
+            print(f"{name:{width}}{(experiment.__doc__ or '').splitlines()[0]}")
         return 0
     if args.name not in EXPERIMENTS:
         raise ArgumentError(choose_one_of("experiment", args.name, tuple(EXPERIMENTS)))
