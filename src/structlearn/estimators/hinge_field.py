@@ -10,6 +10,7 @@ import numpy as np
 from structlearn.common.checks import Bools, Floats, Ints
 from structlearn.common.errors import ArgumentError, GraphError, UncertifiedWarning, warn
 from structlearn.common.watch import Progress
+from structlearn.estimators.certified import Certified
 from structlearn.estimators.hinge_learn import Learning
 from structlearn.estimators.run import threads
 from structlearn.graph.hinges import AT_MOST, EQUAL, HINGE, Hinges
@@ -20,7 +21,7 @@ from structlearn.solve.history import History
 KINDS = {"hinge": HINGE, "<=": AT_MOST, "=": EQUAL}
 
 
-class HingeField:
+class HingeField(Certified):
     r"""A hinge-loss Markov random field, from arrays.
 
     With linear forms :math:`l(y) = A y + b` over :math:`y \in [0, 1]^n` and weights
@@ -183,26 +184,6 @@ class HingeField:
             progress=self.progress,
             n_jobs=threads(self.n_jobs),
         )
-
-    @property
-    def energy_(self) -> float:
-        """Energy of the best values."""
-        return self.result_.energy
-
-    @property
-    def lower_bound_(self) -> float:
-        """No assignment that keeps the hard constraints has less energy."""
-        return self.result_.lower
-
-    @property
-    def gap_(self) -> float:
-        """Certified distance of the energy from the optimum."""
-        return self.result_.gap
-
-    @property
-    def violation_(self) -> float:
-        """By how much a hard constraint is missed at most."""
-        return self.result_.violation
 
     def energy(self, y: Any) -> float:
         """Energy of some values, whether or not they keep the hard constraints."""

@@ -12,6 +12,7 @@ from structlearn.common.checks import Floats
 from structlearn.common.errors import ArgumentError, InfeasibleError
 from structlearn.data.files import PathLike
 from structlearn.estimators import rule_file
+from structlearn.estimators.certified import Certified
 from structlearn.estimators.frames import make_frame
 from structlearn.estimators.hinge_learn import Learning
 from structlearn.estimators.rule_program import RuleProgram
@@ -22,7 +23,7 @@ from structlearn.rules.explain import Pull, explain, read_atom
 from structlearn.solve.history import History
 
 
-class RuleModel(RuleProgram):
+class RuleModel(Certified, RuleProgram):
     r"""Weighted rules over atoms with values in [0, 1]: probabilistic soft logic.
 
     Every grounding of a rule is a hinge :math:`\max(l(y), 0)^p`, its distance to satisfaction in
@@ -155,26 +156,6 @@ class RuleModel(RuleProgram):
         except InfeasibleError as error:
             raise self._named(error) from None
         return self._last
-
-    @property
-    def energy_(self) -> float:
-        """Energy of the best values, with the weights as they are written."""
-        return self.result_.energy
-
-    @property
-    def lower_bound_(self) -> float:
-        """No values that keep the hard constraints have less energy."""
-        return self.result_.lower
-
-    @property
-    def gap_(self) -> float:
-        """Certified distance of the energy from the optimum."""
-        return self.result_.gap
-
-    @property
-    def violation_(self) -> float:
-        """By how much a hard constraint is missed at most."""
-        return self.result_.violation
 
     def explain(self, atom: str | Sequence[Any]) -> list[Pull]:
         """List the groundings that pull a target up or down, the strongest first.
