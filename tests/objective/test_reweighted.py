@@ -81,3 +81,17 @@ def test_messages_end_in_the_same_place_from_anywhere(seed):
     for messenger in second.worlds[0].free.messengers:
         messenger.messages += np.random.default_rng(2).normal(size=len(messenger.messages))
     assert second.value(weights) == pytest.approx(first.value(weights), rel=1e-6)
+
+
+@STEADY
+@given(SEEDS, st.sampled_from([1.0, 0.5]))
+def test_a_loss_is_never_negative(seed, eps):
+    case = loopy(seed)
+    objective = made(case, make_loss("eps", eps, eps), "trw")
+    tables = objective.tables(some_weights(case, 2.0))
+    ones = np.ones(objective.n_examples)
+    free, clamped = (
+        world.solve(tables, ones)[0]
+        for world in (objective.worlds[0].free, objective.worlds[0].clamped)
+    )
+    assert (free >= clamped - 1e-6).all()

@@ -33,7 +33,8 @@ class Effort:
     method
         "exact" by elimination, "bp" by belief propagation, "auto" exact where that is quick;
         "trw" by tree-reweighted messages, which have a single fixed point at one temperature, so
-        that learning stays sound where factors are strong and plain messages end anywhere.
+        that learning stays sound where factors are strong and plain messages end anywhere. Both
+        worlds weigh the factors alike, so that a loss is never negative.
     sweeps, tol
         When message passing stops: after so many sweeps, or when messages move by less.
     damping
@@ -78,11 +79,8 @@ class _Exact:
 class _Messages:
     """Belief propagation, plain or tree-reweighted; messages stay between calls."""
 
-    def __init__(self, problem: Problem, effort: Effort) -> None:
+    def __init__(self, problem: Problem, effort: Effort, shares: Floats | None) -> None:
         self.problem, self.effort = problem, effort
-        shares = None
-        if effort.method == "trw":
-            shares = covering_forests(problem.wiring, np.random.default_rng(0)).mean(axis=0)
         self.messenger = Messenger(
             problem,
             appearance=shares,
@@ -96,7 +94,7 @@ class _Messages:
         self.rest: Clamp | None = None
         if self.hard and not self.inner.all():
             labels = np.where(self.inner, 0, -1)
-            self.rest = Clamp(problem.wiring, labels, float(problem.eps.max()), effort)
+            self.rest = Clamp(problem.wiring, labels, float(problem.eps.max()), effort, shares)
 
     @property
     def messengers(self) -> tuple[Messenger, ...]:
@@ -119,17 +117,30 @@ class _Messages:
         return values, beliefs
 
 
-def make_engine(problem: Problem, effort: Effort) -> Engine:
-    """Return the engine that `effort` asks for, or that suits the problem."""
+def make_engine(problem: Problem, effort: Effort, shares: Floats | None) -> Engine:
+    """Return the engine that `effort` asks for, or that suits the problem.
+
+    Parameters
+    ----------
+    shares
+        (factors,) Weights of the factors in tree-reweighted messages; None for plain ones.
+    """
     if effort.method in ("bp", "trw"):
-        return _messages(problem, effort)
+        return _messages(problem, effort, shares)
     if effort.method == "exact":
         reason = JunctionTree().refuses(problem, "marginals", Options(n_jobs=effort.n_jobs))
         if reason:
             raise TooWideError(reason)
         return _Exact(problem, effort)
     easy = worth_exact(problem, effort.n_jobs)
-    return _Exact(problem, effort) if easy else _messages(problem, effort)
+    return _Exact(problem, effort) if easy else _messages(problem, effort, shares)
+
+
+def shares_for(wiring: Wiring, effort: Effort) -> Floats | None:
+    """Return in how many of some forests that cover the graphs each factor is, if that matters."""
+    if effort.method != "trw":
+        return None
+    return covering_forests(wiring, np.random.default_rng(0)).mean(axis=0)
 
 
 def worth_exact(problem: Problem, n_jobs: int | None, times: float = 1.0) -> bool:
@@ -138,19 +149,21 @@ def worth_exact(problem: Problem, n_jobs: int | None, times: float = 1.0) -> boo
     return order.complete and order.total <= times * _WORTH * len(problem.potentials)
 
 
-def _messages(problem: Problem, effort: Effort) -> Engine:
+def _messages(problem: Problem, effort: Effort, shares: Floats | None) -> Engine:
     if not problem.uniform and problem.eps_hidden == 0.0:
         raise ArgumentError(
             f"eps_y={problem.eps_output:g} with eps_h=0 cannot be trained by belief propagation, "
             f"whose messages do not tell the marginals then; raise eps_h, or set eps_y=0"
         )
-    return _Messages(problem, effort)
+    return _Messages(problem, effort, shares)
 
 
 class Clamp:
     """Graphs with some variables fixed: the same tables, read at the fixed states only."""
 
-    def __init__(self, wiring: Wiring, labels: Ints, eps: float, effort: Effort) -> None:
+    def __init__(
+        self, wiring: Wiring, labels: Ints, eps: float, effort: Effort, shares: Floats | None
+    ) -> None:
         self.wiring = wiring
         small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), labels)
         self.free = small.wiring.n_variables > 0
@@ -158,7 +171,10 @@ class Clamp:
         if self.free:
             roles = np.full(small.wiring.n_variables, HIDDEN)
             problem = Problem(small.wiring._replace(roles=roles), small.potentials, eps, eps)
-            self.engine = make_engine(problem, effort)
+            # The weights of the whole graph, not those of what is left: both worlds are to be
+            # maxima of one function, over all beliefs or over those that agree with the labels.
+            kept = None if shares is None else shares[small.factors]
+            self.engine = make_engine(problem, effort, kept)
         factor_graphs = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
         gone = np.ones(wiring.n_factors, np.bool_)
         gone[small.factors] = False
@@ -229,13 +245,14 @@ class GraphWorld(Subtracting):
         self.graphs, self.added = graphs, added
         wiring = graphs.wiring
         self.engine: Engine | Clamp
+        shares = shares_for(wiring, effort)
         if clamped:
-            self.engine = Clamp(wiring, labels, eps_h, effort)
+            self.engine = Clamp(wiring, labels, eps_h, effort, shares)
         else:
             roles = np.where(labels < 0, HIDDEN, OUTPUT)
             zeros = np.zeros(int(wiring.table_offsets[-1]))
             problem = Problem(wiring._replace(roles=roles), zeros, eps_y, eps_h)
-            self.engine = make_engine(problem, effort)
+            self.engine = make_engine(problem, effort, shares)
 
     @property
     def messengers(self) -> tuple[Messenger, ...]:
