@@ -90,10 +90,14 @@ def _put(table, slot, g, begin, end, hashed):
 
 @part
 def _hashed(text, begin, end):
-    hashed = np.int64(_SEED)
-    for k in range(begin, end):
-        hashed = _stirred(hashed, text[np.uint64(k)])  # unsigned, as in `_same`
-    return hashed
+    """Two sums that do not wait for each other, of every other byte; places as in `_same`."""
+    even = odd = np.int64(_SEED)
+    for k in range(begin + 1, end, 2):
+        even = _stirred(even, text[np.uint64(k - 1)])
+        odd = _stirred(odd, text[np.uint64(k)])
+    if (end - begin) & 1:
+        even = _stirred(even, text[np.uint64(end - 1)])
+    return even ^ ((odd << 3) & _MASK)
 
 
 @lean
