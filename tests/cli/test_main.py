@@ -189,3 +189,9 @@ def test_as_a_program():
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "structlearn: error: nowhere.uai: no such file or directory\n"
+
+
+def test_the_package_is_the_command():
+    command = [sys.executable, "-m", "structlearn", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("structlearn ")

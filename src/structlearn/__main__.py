@@ -1,0 +1,10 @@
+"""``python -m structlearn`` is the command ``structlearn``."""
+
+from __future__ import annotations
+
+import sys
+
+from structlearn.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())
