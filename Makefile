@@ -31,7 +31,7 @@ lint: $(VENV)/.lint  ## style, types, layer order
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.bench  ## side-by-side timings; PGMax gets an environment of its own
+bench: $(VENV)/.bench  ## side-by-side timings; peers that clash get environments of their own
 	$(BIN)/python benchmarks/run.py
 
 docs: $(VENV)/.docs  ## HTML in docs/_build

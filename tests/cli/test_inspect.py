@@ -11,6 +11,10 @@ from corpus import LABELS, TEMPLATE, Naive, sentences, write
 from structlearn import load, save
 from structlearn.cli import inspect
 from structlearn.cli.main import main
+from structlearn.estimators.infinite_hmm import InfiniteHMM
+from structlearn.estimators.infinite_svm import InfiniteSVM
+from structlearn.estimators.max_margin_hmm import MaxMarginHMM
+from structlearn.estimators.mean_field import SwitchingSVM
 from structlearn.estimators.sequence import SequenceLabeler
 
 
@@ -125,3 +129,33 @@ def test_unknown_label(show, tmp_path, capsys):
     assert capsys.readouterr().err == (
         "structlearn: error: --label X is not a label; they are B, I, O\n"
     )
+
+
+INFINITE = {
+    "InfiniteHMM": ["features: 1", "states: ", "sampling: 2 draws of 1 chains; done"],
+    "symbols": ["symbols: 2: a b", "states: ", "sampling: 2 draws of 1 chains; done"],
+    "MaxMarginHMM": ["labels: 2: n y", "features: 1", "states: ", "sampling: 2 draws"],
+    "InfiniteSVM": ["labels: 2: n y", "features: 1", "components: ", "sampling: 2 draws"],
+    "SwitchingSVM": ["labels: 2: n y", "components: ", "iterations: 2"],
+}
+
+
+@pytest.mark.parametrize("name", INFINITE)
+def test_models_with_any_number_of_states(name, tmp_path, capsys):
+    X, y = np.arange(12.0)[:, None], np.repeat(["n", "y"], 6)
+    few = {"burn_in": 1, "n_draws": 2, "n_start": 2, "random_state": 0}
+    model = {
+        "InfiniteHMM": InfiniteHMM(**few),
+        "symbols": InfiniteHMM(emission="categorical", **few),
+        "MaxMarginHMM": MaxMarginHMM(**few),
+        "InfiniteSVM": InfiniteSVM(**few),
+        "SwitchingSVM": SwitchingSVM(n_components=2, max_iter=2, tol=0.0, random_state=0),
+    }[name]
+    save(model.fit([list("abab")] if name == "symbols" else X, y), tmp_path / "model")
+    assert main(["inspect", "--model", str(tmp_path / "model")]) == 0
+    first, *rows = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"model: {type(model).__name__}(")
+    for row, start in zip(rows, INFINITE[name], strict=True):
+        assert row.startswith(start)
+    assert main(["inspect", "--model", str(tmp_path / "model"), "--label", "y"]) == 2
+    assert "--label y chooses among the weights" in capsys.readouterr().err

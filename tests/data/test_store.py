@@ -103,7 +103,9 @@ def test_safetensors_of_others_are_refused(path):
         store.read(path, SCHEMA)
 
 
-@pytest.mark.parametrize("meta", [None, "{", "[]", "3"])
+@pytest.mark.parametrize(
+    "meta", [None, "{", "[]", "3", '{"n": ' + "9" * 5000 + "}", '{"n": ' + "[" * 200_000]
+)
 def test_damaged_facts_are_refused(path, meta):
     facts = {"schema": SCHEMA} | ({} if meta is None else {"meta": meta})
     save_file({"w": np.ones(3)}, path, metadata=facts)

@@ -101,9 +101,9 @@ def test_a_time_limit_leaves_one_draw_at_least():
     ("name", "value"),
     [
         ("C", 0.0), ("cost", -1.0), ("variance", 0.0), ("spread", 0.0), ("strength", 0.0),
-        ("concentration", 0.0), ("concentration", (1.0, 0.0)), ("degrees", 1.0), ("n_start", 0),
+        ("concentration", 0.0), ("concentration", (1.0, 0.0)), ("degrees", 1.9), ("n_start", 0),
         ("burn_in", -1), ("n_draws", 0), ("thin", 0), ("n_chains", 0), ("n_jobs", 0),
-        ("time_limit", -1.0), ("random_state", "x"),
+        ("time_limit", -1.0), ("random_state", "x"), ("warm_start", 1), ("progress", 3),
     ],
 )  # fmt: skip
 def test_bad_parameters(name, value):

@@ -21,6 +21,7 @@ from structlearn.estimators.graph import GraphLabeler
 from structlearn.estimators.grid import GridLabeler
 from structlearn.estimators.multiclass import MulticlassClassifier
 from structlearn.estimators.sequence import SequenceLabeler
+from structlearn.estimators.structured_kinds import KINDS
 from structlearn.solve import pick
 from structlearn.solve.cccp import Cccp
 from structlearn.solve.lbfgs import Lbfgs
@@ -165,9 +166,8 @@ def test_every_estimator(kind, tmp_path):
 
 
 def test_every_solver_has_a_kind():
-    assert {type(make()) for make in [*pick.SOLVERS.values(), *pick.ONLINE.values()]} <= set(
-        persist._NAMES
-    )
+    made = {type(make()) for make in [*pick.SOLVERS.values(), *pick.ONLINE.values()]}
+    assert made <= set(KINDS.names)
 
 
 def test_partial_fit_goes_on(tmp_path):
@@ -343,6 +343,6 @@ def test_loading_runs_nothing_by_name(tmp_path):
     """Names in a file lead to the table of kinds alone, never to an import or an attribute."""
     path = _changed(tmp_path, lambda a, t: None)
     text = json.dumps(store.read(path, persist.SCHEMA)[1])
-    kinds = set(persist._KINDS) | {"array", "list", "tuple", "set", "texts", "objects"}
+    kinds = set(KINDS.by_name) | {"array", "list", "tuple", "set", "texts", "objects"}
     found = {part.split('"')[0] for part in text.split('"kind": "')[1:]}
     assert found <= kinds

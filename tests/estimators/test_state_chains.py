@@ -155,7 +155,7 @@ def test_chains_go_on_where_they_were(points):
     for one, two in zip(whole.draws_, paused.draws_, strict=True):
         assert np.array_equal(one.states, two.states)
         assert np.array_equal(one.process.rows, two.process.rows)
-    with pytest.raises(ArgumentError, match="other lengths"):
+    with pytest.raises(ArgumentError, match="lengths of sequences differ"):
         paused.fit([X[:61]])
 
 
@@ -254,8 +254,9 @@ def test_bad_points_are_refused(X, words):
 
 
 BAD_LABELS = [
-    ([[0, 0, 0, 0]], "all labels are 0"),
-    ([[-1, -1, -1, None]], "every label is missing"),
+    ([[0, 0, 0, 0]], "all labels are 0; a classifier"),
+    ([[-1, 1, -1, 1]], "all labels are 1, and -1 and None stand for those not known"),
+    ([[-1, -1, -1, None]], "every label is missing, as -1"),
     ([[0, 1, 0]], "4 steps and labels of shape"),
     ([LABELS, LABELS], "1 sequences and Y has labels for 2"),
     (3, "give a list"),
@@ -274,7 +275,10 @@ BAD_PARAMETERS = [
     ({"gamma0": (1.0, 0.0)}, "gamma0"),
     ({"covariance": "round"}, "covariance"),
     ({"spread": 0.0}, "spread"),
-    ({"degrees": 1.0}, "degrees"),
+    ({"degrees": 1.9}, r"degrees=1.9 must lie in \[2"),
+    ({"degrees": 0.9, "covariance": "diagonal"}, r"degrees=0.9 must lie in \[1"),
+    ({"warm_start": 1}, "warm_start"),
+    ({"progress": 3}, "progress=3 must be a function"),
     ({"n_start": 0}, "n_start"),
     ({"burn_in": -1}, "burn_in"),
     ({"n_draws": 0}, "n_draws"),

@@ -71,6 +71,31 @@ def test_paths_where_densities_are_far_apart():
     np.testing.assert_allclose(found, expected, atol=0.03)
 
 
+def test_some_sequences_are_drawn_as_among_all():
+    """Log densities are those of the sequences asked for; their sum along the paths is told."""
+    rng, T, K = np.random.default_rng(1), 12, 3
+    offsets, rows = np.array([0, 3, 4, 9, 12]), rng.dirichlet(np.ones(K + 1), K + 1)
+    logs, slices, uniforms = rng.normal(size=(T, K)), np.full(T, 1e-9), rng.random(T)
+    whole, part = np.empty(T, np.int64), np.full(T, -1)
+    total = beam.draw_paths(logs, rows, slices, uniforms, offsets, 0, 4, np.empty_like(logs), whole)
+    assert total == pytest.approx(logs[np.arange(T), whole].sum())
+    scratch = np.empty((6, K))
+    some = beam.draw_paths(logs[3:9].copy(), rows, slices, uniforms, offsets, 1, 3, scratch, part)
+    assert part.tolist() == [-1] * 3 + whole[3:9].tolist() + [-1] * 3
+    assert some == pytest.approx(logs[np.arange(3, 9), whole[3:9]].sum())
+
+
+def test_transitions_along_paths():
+    rng, states, offsets = np.random.default_rng(2), np.array([1, 1, 0, 2, 0]), np.array([0, 3, 5])
+    rows, out, counts = rng.random((4, 4)), np.full(5, 2.0), np.zeros((4, 3), np.int64)
+    beam.follow(states, offsets, rows, out)
+    along = [(0, 1), (2, 1), (2, 0), (0, 2), (3, 0)]
+    np.testing.assert_allclose(out, [2.0 * rows[cell] for cell in along])
+    beam.count(states, offsets, counts)
+    assert sorted(zip(*map(list, np.nonzero(counts)), strict=True)) == sorted(along)
+    assert counts.sum() == 5
+
+
 @pytest.mark.parametrize(("count", "mass"), [(30, 0.7), (3, 5.0), (0, 1.0)])
 def test_tables_have_the_expected_number(count, mass):
     rng, n = np.random.default_rng(0), 4000

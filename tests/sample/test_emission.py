@@ -31,7 +31,7 @@ def test_log_densities_of_points(D, full):
     part, K = _gaussian(rng, 300, D, full), 4
     parameters = part.draw(rng.integers(K, size=300), K, (), rng)
     out = np.ones((300, K))
-    part.add_logs(parameters, 10, 300, out)
+    part.add_logs(parameters, 10, 300, out[10:])
     found = covariances(parameters)
     for k in range(K):
         exact = multivariate_normal(parameters[0][k], found[k]).logpdf(part.data)
@@ -109,7 +109,7 @@ def test_hinges_by_definition():
     n, K, L, M = 150, 3, 4, 2
     part = Labelled(rng.normal(size=(n, M)), rng.integers(-1, L, n), L, Hinge(0.7, 1.3))
     weights, out = rng.normal(size=(K, L, M)), np.ones((n, K))
-    part.add_logs((weights,), 5, n, out)
+    part.add_logs((weights,), 5, n, out[5:])
     for t, k in itertools.product(range(n), range(K)):
         scores, label = weights[k] @ part.features[t], part.labels[t]
         loss = (scores + 1.3 * (np.arange(L) != label)).max() - scores[label]
@@ -134,6 +134,6 @@ def test_blocks_do_not_show():
     parameters, whole, pieces = part.prior(3, rng), np.zeros((700, 3)), np.zeros((700, 3))
     part.add_logs(parameters, 0, 700, whole)
     for first, last in itertools.pairwise([0, 1, 130, 131, 555, 700]):
-        part.add_logs(parameters, first, last, pieces)
+        part.add_logs(parameters, first, last, pieces[first:last])
     assert np.array_equal(whole, pieces)
     assert density.add_gaussians.signatures

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
+from structlearn.kernels import margin
 from structlearn.sample.hinge import Hinge, draw_weights, log_potential, prior_weights
 
 
@@ -69,7 +70,8 @@ def test_the_posterior_narrows_to_the_support_vector_machine():
 
 def test_threads_change_nothing():
     rng = np.random.default_rng(3)
-    V, labels, assigned = rng.normal(size=(9000, 3)), rng.integers(0, 3, 9000), np.arange(9000) % 7
+    n = 60_000  # several pieces of work
+    V, labels, assigned = rng.normal(size=(n, 3)), rng.integers(-1, 3, n), np.arange(n) % 7
     before = np.zeros((7, 3, 3))
     one, two = (
         draw_weights(Hinge(), V, labels, assigned, before, np.random.default_rng(4), n_jobs)
@@ -77,3 +79,48 @@ def test_threads_change_nothing():
     )
     np.testing.assert_array_equal(one, two)
     assert not before.any()
+
+
+def naive_weights(hinge, V, labels, weights, normals, uniforms, noise):
+    """One sweep over the labels of one component, row by row, with given random numbers."""
+    weights, (L, M) = weights.copy(), weights.shape
+    ridge = (0.5 if L == 2 else 1.0) / hinge.variance
+    for y in range(1 if L == 2 else 0, L):
+        precision, linear = ridge * np.eye(M), np.zeros(M)
+        for i, v in enumerate(V):
+            margins = weights @ v + hinge.cost * (np.arange(L) != labels[i])
+            rival = np.delete(margins, y).max() - hinge.cost * (y != labels[i])
+            mean = 1.0 / (hinge.c * abs(rival - weights[y] @ v))
+            s = mean * normals[y, i] ** 2
+            root = mean + 0.5 * mean * (s - np.sqrt(4.0 * s + s * s))
+            inverse = root if uniforms[y, i] <= mean / (mean + root) else mean**2 / root
+            precision += hinge.c**2 * inverse * np.outer(v, v)
+            linear += hinge.c * (1 if y == labels[i] else -1) * v + hinge.c**2 * rival * inverse * v
+        factor = np.linalg.cholesky(precision)
+        weights[y] = np.linalg.solve(factor.T, np.linalg.solve(factor, linear) + noise[y])
+    return weights
+
+
+@pytest.mark.parametrize("L", [2, 4])
+def test_weights_are_those_of_a_plain_sweep(L):
+    """Components of any size, also none: blocks of rows and their padding do not show."""
+    rng, hinge, sizes = np.random.default_rng(5), Hinge(1.3, 0.7, 2.0), [0, 1, 7, 64, 300, 523]
+    borders, M = np.append(0, np.cumsum(sizes)), 3
+    n, K = borders[-1], len(sizes)
+    V, labels, order = rng.normal(size=(n, M)), rng.integers(L, size=n), rng.permutation(n)
+    normals, uniforms = rng.normal(size=(L, n)), rng.random((L, n))
+    weights, noise = rng.normal(size=(K, L, M)), rng.normal(size=(K, L, M))
+    if L == 2:
+        weights[:, 0] = 0.0
+    expected, found = weights.copy(), weights.copy()
+    for k in range(K):
+        own = slice(borders[k], borders[k + 1])
+        given = V[order[own]], labels[order[own]], weights[k], normals[:, own], uniforms[:, own]
+        expected[k] = naive_weights(hinge, *given, noise[k])
+    for first, last in ((0, 2), (2, 5), (5, 6)):
+        own = slice(borders[first], borders[last])
+        margin.draw_weights(
+            V, labels, order, borders, found, 1.0 / hinge.variance, hinge.c, hinge.cost, 1e-10,
+            normals[:, own].copy(), uniforms[:, own].copy(), noise, first, last,
+        )  # fmt: skip
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)

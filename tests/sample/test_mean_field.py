@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from structlearn.sample.mean_field import expected_log_density, expected_log_sticks, soft_moments
+from structlearn.sample.mean_field import (
+    expected_log_density,
+    expected_log_sticks,
+    soft_moments,
+    soft_pairs,
+)
 from structlearn.sample.mixture import moments
 from structlearn.sample.normal_wishart import NormalWishart
 
@@ -15,6 +20,14 @@ def test_shares_of_zero_and_one_are_assignments():
     X, assigned = rng.normal(size=(12, 3)), rng.integers(0, 4, 12)
     for a, b in zip(soft_moments(X, np.eye(4)[assigned]), moments(X, assigned, 4), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_pairs_of_shares_end_with_their_sequence():
+    assigned, offsets = np.array([0, 1, 1, 2, 0, 1]), np.array([0, 3, 4, 6])
+    expected = np.zeros((3, 3))
+    for a, b in [(0, 1), (1, 1), (0, 1)]:  # of the first sequence, and of the last
+        expected[a, b] += 1
+    np.testing.assert_array_equal(soft_pairs(np.eye(3)[assigned], offsets), expected)
 
 
 def test_expected_log_density_is_the_mean_over_draws():

@@ -60,6 +60,57 @@ def test_interrupt_keeps_draws():
     assert _draws(whole) == _draws(chains)
 
 
+def test_an_interrupt_within_a_sweep_takes_no_random_numbers():
+    """The sweep has drawn some when it ends: the next one draws them again."""
+
+    def step(state, rng, i):
+        found = _step(state, rng, i)
+        if i == 7:
+            raise KeyboardInterrupt
+        return found
+
+    chains, whole = _chains(1), _chains(1)
+    assert run(step, chains, Schedule(3, 10)) == "interrupted"
+    for each in (chains, whole):
+        assert run(_step, each, Schedule(3, 10)) == "done"
+    assert _draws(chains) == _draws(whole)
+
+
+def test_an_interrupt_after_a_sweep_keeps_all_of_it_or_nothing():
+    class Torn(list):
+        def append(self, value):
+            raise KeyboardInterrupt
+
+    chain, whole = _chains(1)[0], _chains(1)[0]
+    chain.trace = Torn()
+    with pytest.raises(KeyboardInterrupt):
+        chain.advance(_step, kept=True)
+    assert (chain.sweeps, chain.state, chain.draws) == (0, 0.0, [])
+    chain.trace = []
+    for each in (chain, whole):
+        each.advance(_step, kept=True)
+    assert (chain.state, chain.draws, chain.trace) == (whole.state, whole.draws, whole.trace)
+
+
+def test_a_copy_goes_on_by_itself():
+    (chain,) = _chains(1)
+    chain.advance(_step, kept=True)
+    other = chain.copy()
+    other.advance(_step, kept=True)
+    assert (chain.sweeps, len(chain.draws)) == (1, 1)
+    chain.advance(_step, kept=True)
+    assert chain.draws == other.draws
+
+
+def test_the_last_sweep_is_told():
+    told = []
+    watch = Watch(None, lambda fraction, words: told.append((fraction, words)))
+    assert run(_step, _chains(), Schedule(1, 3), watch=watch) == "done"
+    assert told[-1] == (1.0, "sweep 4 of 4")
+    late = Watch(0.0, lambda fraction, words: None)
+    assert run(_step, _chains(), Schedule(0, 1), watch=late) == "done"  # in time, all the same
+
+
 def test_time_limit_and_progress():
     told = []
     watch = Watch(0.0, lambda fraction, words: told.append((fraction, words)))

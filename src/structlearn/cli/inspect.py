@@ -17,9 +17,18 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Print what a model has learnt: how it was trained, the features with the largest positive and
-negative weights, and the weights of transitions.
+negative weights, and the weights of transitions. Of models with any number of states or components,
+how many there are.
 """
 _WIDEST = 12  # labels up to which transitions are shown as a table
+_TOLD = {  # of models with hidden states or components, where they have it
+    "labels": "classes_",
+    "symbols": "symbols_",
+    "features": "n_features_in_",
+    "states": "n_states_",
+    "components": "n_components_",
+    "iterations": "n_iter_",
+}
 
 Names = Callable[["Ints"], list[str]]
 
@@ -46,7 +55,10 @@ def run(args: argparse.Namespace) -> int:
     from structlearn.estimators.persist import load
 
     estimator = load(args.model)
-    plan = estimator.plan_
+    plan = getattr(estimator, "plan_", None)
+    if plan is None:
+        print("\n".join(_hidden(estimator, args.label)))
+        return 0
     names = [str(name) for name in plan.classes.tolist()]
     if args.label is not None and args.label not in names:
         raise ArgumentError(f"--label {args.label} is not a label; they are {', '.join(names)}")
@@ -57,17 +69,41 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _summary(estimator: Any, names: Sequence[str]) -> list[str]:
+def _hidden(estimator: Any, label: str | None) -> list[str]:
+    """Return what there is of a model with hidden states, or components, and no other weights."""
+    if label is not None:
+        raise ArgumentError(
+            f"--label {label} chooses among the weights of features, which a "
+            f"{type(estimator).__name__} does not have; leave it out"
+        )
+    rows = [_model(estimator)]
+    for title, name in _TOLD.items():
+        found = getattr(estimator, name, None)
+        if found is not None:
+            several = name in ("classes_", "symbols_")
+            told = f"{len(found)}: {' '.join(map(str, found.tolist()))}" if several else found
+            rows.append(f"{title}: {told}")
+    if hasattr(estimator, "draws_"):
+        n = len(estimator.chains_)
+        rows.append(f"sampling: {len(estimator.draws_)} draws of {n} chains; {estimator.status_}")
+    return rows
+
+
+def _model(estimator: Any) -> str:
     from structlearn.solve.checkpoint import RUN_ONLY
 
-    weights, value = estimator.weights_, estimator.value_
     untold = RUN_ONLY | {"template", "warm_start"}  # they say nothing about the model, or too much
     chosen = {k: v for k, v in estimator.get_params().items() if k not in untold}
     used = [f"{key}={value!r}" for key, value in sorted(chosen.items())]
+    return f"model: {type(estimator).__name__}({', '.join(used)})"
+
+
+def _summary(estimator: Any, names: Sequence[str]) -> list[str]:
+    weights, value = estimator.weights_, estimator.value_
     known = [] if math.isnan(value) else [f"objective {value:.6f}"]
     fit = [f"{estimator.n_iter_} iterations", *known, estimator.status_]
     return [
-        f"model: {type(estimator).__name__}({', '.join(used)})",
+        _model(estimator),
         f"labels: {len(names)}: {' '.join(names)}",
         f"features: {_count(estimator.plan_.model.groups[0][0])}",
         f"weights: {len(weights)}, of which {(weights != 0).sum()} are not 0",

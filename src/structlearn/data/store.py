@@ -88,7 +88,7 @@ def read(path: PathLike, schema: str) -> tuple[Arrays, dict[str, Any]]:
 def _facts(path: PathLike, facts: Mapping[str, str]) -> dict[str, Any]:
     try:
         meta = json.loads(facts["meta"])
-    except (KeyError, json.JSONDecodeError):
+    except (KeyError, ValueError, RecursionError):  # also numbers too long, and lists too deep
         meta = None
     if not isinstance(meta, dict):
         raise FormatError(f"{path}: the file's facts are damaged; write it anew")

@@ -300,10 +300,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         return Options(n_jobs=threads(self.n_jobs), rng=self._rng())
 
     def _rng(self) -> np.random.Generator:
-        state = self.random_state
-        if isinstance(state, np.random.RandomState):
-            state = int(state.randint(2**31))
-        return generator(state)
+        return generator(self.random_state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,12 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
-from structlearn.common.errors import ArgumentError
 from structlearn.data.labels import LabelCoder
-from structlearn.estimators.observed import read_points, read_symbols
+from structlearn.estimators.observed import (
+    Points,
+    Symbols,
+    check_seen,
+    read_points,
+    read_symbols,
+)
+from structlearn.estimators.sampled import positive
+from structlearn.estimators.settled import attempted, digest
 from structlearn.estimators.state_chain import StateChain
 from structlearn.sample.chain import Model
-from structlearn.sample.emission import Categorical, Gaussian, Part, covariances
+from structlearn.sample.emission import Categorical, Part, covariances
 from structlearn.sample.foresee import state_marginals
 
 _EMISSIONS = ("gaussian", "categorical")
@@ -47,7 +54,8 @@ class InfiniteHMM(StateChain):
     strength
         How many steps the expected mean of a state counts for.
     degrees
-        Degrees of freedom of the covariances, by default features plus 2.
+        Degrees of freedom of the covariances, by default features plus 2, and at least as many as
+        features; of diagonal ones by default 3, and at least 1.
     n_start
         Number of states to begin with, at random.
     burn_in, n_draws, thin
@@ -60,7 +68,7 @@ class InfiniteHMM(StateChain):
         Whether states that are alike are joined in burn-in.
     warm_start
         Whether `fit` goes on with the chains of the fit before, up to as many draws as `n_draws`
-        then says; needs the same sequences.
+        then says; needs the same sequences and parameters.
     random_state
         Seed of everything random.
     n_jobs
@@ -86,6 +94,8 @@ class InfiniteHMM(StateChain):
         All draws, and the chains with all that they need to go on.
     status_
         "done", or "time" or "interrupted" where sampling ended before.
+    settings_, given_
+        Parameters that define the model as they were in the fit, and which data chains belong to.
 
     References
     ----------
@@ -104,23 +114,29 @@ class InfiniteHMM(StateChain):
     emission: str = "gaussian"
     pseudo_count: float = 0.5
 
-    def fit(self, X: Any, y: Any = None, lengths: Any = None) -> InfiniteHMM:
+    @attempted
+    def fit(self, X: Any, y: Any = None, lengths: Any = None) -> Any:
         """Draw from the posterior given sequences.
 
         Parameters
         ----------
         X
             List of arrays (steps, features), rows of NaN where a step is missing; for symbols, of
-            sequences of them, None or -1 where missing. Also one array.
+            sequences of them, None or -1 where missing. Also one array or frame; an array
+            (sequences, steps, features).
         y
             Not read.
         lengths
             Where X is one array: lengths of the sequences in it.
         """
-        self._check()
-        model = self._read(X, lengths, first=True)
-        self._sample(model)
-        return self
+        self._prepare()
+        observed = self._read(X, lengths, first=True)
+        if isinstance(observed, Points):
+            self._learn_scale(observed)
+        else:
+            self.coder_: LabelCoder = observed.coder
+        given = digest(observed.values, observed.seen)
+        self._sample(self._emitting(observed), {"values of steps": given})
 
     def predict(self, X: Any, lengths: Any = None) -> list[Ints]:
         """Return the likeliest state of every step; states as in `states_`."""
@@ -131,8 +147,8 @@ class InfiniteHMM(StateChain):
 
         They sum to less than 1 where draws have states that match none of `states_`.
         """
-        check_is_fitted(self, "draws_")
-        model = self._read(X, lengths, first=False)
+        fitted = self._as_fitted()
+        model = fitted._emitting(fitted._read(X, lengths))
         total = np.zeros((model.n_positions, self.summary_.n_states))
         for i, draw in enumerate(self.draws_):
             _, beliefs = state_marginals(model, draw)
@@ -141,15 +157,14 @@ class InfiniteHMM(StateChain):
 
     def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:
         """Return the mean log density of a step that is not missing, over all draws."""
-        check_is_fitted(self, "draws_")
-        model = self._read(X, lengths, first=False)
+        fitted = self._as_fitted()
+        observed = fitted._read(X, lengths)
+        check_seen(observed, "a score")
+        model, n = fitted._emitting(observed), int(observed.seen.sum())
         values = [state_marginals(model, draw)[0].sum() for draw in self.draws_]
-        log_density = float(logsumexp(values)) - np.log(len(values))
-        (part,) = model.parts
-        if isinstance(part, Gaussian):
-            return log_density / int(part.seen.sum()) - float(np.log(self.scale_).sum())
-        assert isinstance(part, Categorical)
-        return log_density / int((part.data >= 0).sum())
+        log_density = (float(logsumexp(values)) - np.log(len(values))) / n
+        points = isinstance(observed, Points)
+        return log_density - float(np.log(self.scale_).sum()) if points else log_density
 
     @property
     def means_(self) -> Floats:
@@ -180,26 +195,26 @@ class InfiniteHMM(StateChain):
     def _check(self) -> None:
         super()._check()
         checks.one_of("emission", self.emission, _EMISSIONS)
-        checks.number("pseudo_count", self.pseudo_count, low=0.0, open_low=True, open_high=True)
+        positive("pseudo_count", self.pseudo_count)
 
     def _check_emission(self, needed: str) -> None:
         check_is_fitted(self, "draws_")
-        if self.emission != needed:
-            raise AttributeError(f"emission={self.emission!r} has no such attribute")
+        emission = self.settings_["emission"]
+        if emission != needed:
+            raise AttributeError(f"emission={emission!r} has no such attribute")
 
-    def _read(self, X: Any, lengths: Any, first: bool) -> Model:
-        """Read sequences; the `first` ones teach how."""
-        part: Part
+    def _read(self, X: Any, lengths: Any, first: bool = False) -> Points | Symbols:
+        """Read sequences; all but the first ones as those."""
         if self.emission == "categorical":
-            known: LabelCoder | None = None if first else self.coder_
-            numbers, offsets, coder = read_symbols(X, lengths, known)
-            if not (numbers >= 0).any():
-                raise ArgumentError("every symbol is missing; give at least one")
-            self.coder_: LabelCoder = coder
-            part = Categorical(numbers, np.full(len(coder.names), float(self.pseudo_count)))
-            return self._model(offsets, (part,))
-        points = read_points(X, lengths, None if first else self.n_features_in_)
-        if first:
-            self._learn_scale(points)
-        gaussian = self._gaussian(points)
-        return self._model(points.offsets, (gaussian,))
+            return read_symbols(X, lengths, None if first else self.coder_)
+        return read_points(X, lengths, None if first else self.n_features_in_)
+
+    def _emitting(self, observed: Points | Symbols) -> Model:
+        """Return sequences as what states emit."""
+        part: Part
+        if isinstance(observed, Points):
+            part = self._gaussian(observed)
+        else:
+            known = np.full(len(observed.coder.names), float(self.pseudo_count))
+            part = Categorical(observed.values, known)
+        return self._model(observed.offsets, (part,))

@@ -3,122 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
-from structlearn.common.errors import ArgumentError
-from structlearn.common.random import generator
-from structlearn.common.watch import Progress, Watch
-from structlearn.estimators.run import threads
-from structlearn.estimators.state_chain import concentration
-from structlearn.sample import runner
+from structlearn.estimators.sampled import Sampled, concentration, positive
+from structlearn.estimators.scaled import Scaled, wishart, with_constant
+from structlearn.estimators.settled import attempted, digest
 from structlearn.sample.classifier import Classifier, Logit, MaxMargin
-from structlearn.sample.diagnostics import effective_size, r_hat
-from structlearn.sample.mixture import Draw, Info, Rows, Sampler, State, start, votes
+from structlearn.sample.mixture import Draw, Info, Rows, Sampler, start, votes
 from structlearn.sample.normal_wishart import NormalWishart
-
-_POSITIVE = partial(checks.number, low=0.0, open_low=True, open_high=True)
-_COUNT = partial(checks.whole, low=1)
-
-
-class Scaled(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base class of classifiers of rows that see features with mean 0 and deviation 1."""
-
-    def _read(self, X: Any, y: Any) -> tuple[Floats, Ints]:
-        """Learn the classes and the scale; return scaled rows and numbers of classes."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ArgumentError(
-                f"y has one class only, {self.classes_.tolist()[0]!r}; a classifier needs two"
-            )
-        deviations = X.std(axis=0)
-        self.centre_, self.scale_ = X.mean(axis=0), np.where(deviations > 0.0, deviations, 1.0)
-        return self._scaled(X), labels.astype(np.int64)
-
-    def _scaled(self, X: Floats) -> Floats:
-        return np.ascontiguousarray((X - self.centre_) / self.scale_)
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of all classes (rows, classes)."""
-        check_is_fitted(self, "classes_")
-        return self._shares(self._scaled(validate_data(self, X, reset=False, dtype=np.float64)))
-
-    def predict(self, X: Any) -> Any:
-        """Return the most probable class of every row."""
-        shares = self.predict_proba(X)
-        return self.classes_[shares.argmax(axis=1)]
-
-    def _shares(self, scaled: Floats) -> Floats:
-        raise NotImplementedError
-
-
-def with_constant(X: Floats) -> Floats:
-    """Return the features of classifiers: a last one is always 1."""
-    return np.column_stack([X, np.ones(len(X))])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MixtureClassifier(Scaled):
+class MixtureClassifier(Scaled, Sampled):
     """Base class of mixtures whose components, parameters and classifiers are drawn."""
 
     variance: float = 100.0
     concentration: float | tuple[float, float] = (1.0, 1.0)
     spread: float = 0.5
-    strength: float = 0.1
-    degrees: float | None = None
-    n_start: int = 20
-    burn_in: int = 200
-    n_draws: int = 100
-    thin: int = 1
-    n_chains: int = 1
-    random_state: Any = None
-    n_jobs: int | None = None
-    time_limit: float | None = None
-    progress: Progress | None = None
+
+    _TRACED = Info._fields
 
     def _classifier(self) -> Classifier:
         """Return the classifiers of the components."""
         raise NotImplementedError
 
+    @attempted
     def fit(self, X: Any, y: Any) -> Any:
         """Draw from the posterior given rows (rows, features) and a class for each."""
-        self._check()
-        classifier = self._classifier()
+        self._prepare()
+        X, labels = self._read(X, y)
+        self.prior_, scaled = self._prior(X.shape[1]), self._scaled(X)
         alpha = concentration("concentration", self.concentration)
-        rng, (scaled, labels) = generator(self.random_state), self._read(X, y)
-        self.prior_ = self._prior(scaled.shape[1])
         rows = Rows(
             scaled, with_constant(scaled), labels, len(self.classes_),
-            self.prior_, classifier, alpha,
+            self.prior_, self._classifier(), alpha,
         )  # fmt: skip
-        self._sample(Sampler(rows), rng)
-        return self
-
-    def _sample(self, sampler: Sampler, rng: np.random.Generator) -> None:
-        """Run all chains; an interrupt keeps the draws so far."""
-        self.chains_: list[runner.Chain[State]] = [
-            runner.Chain(start(sampler.rows, self.n_start, stream), stream)
-            for stream in runner.streams(rng, self.n_chains)
-        ]
-        self.status_ = runner.run(
-            lambda state, stream, _: sampler.step(state, stream),
-            self.chains_,
-            runner.Schedule(self.burn_in, self.n_draws, self.thin),
-            n_jobs=threads(self.n_jobs),
-            watch=Watch(self.time_limit, self.progress),
+        self._sample(
+            Sampler(rows), self._form(len(X)) | {"rows": digest(X), "labels": digest(labels)}
         )
-        states = [state for chain in self.chains_ for state in chain.draws or [chain.state]]
-        self.draws_: list[Draw] = [sampler.draw(state) for state in states]
-        self.assigned_: Ints = self.chains_[0].state.assigned
+
+    def _sample(self, sampler: Sampler, given: dict[str, Any]) -> None:
+        """Run all chains; an interrupt keeps the draws so far."""
+        self._run(
+            lambda state, rng, _: sampler.step(state, rng),
+            lambda rng: start(sampler.rows, self.n_start, rng),
+            given,
+        )
+        self.draws_: list[Draw] = [sampler.draw(state) for state in self._drawn()]
+
+    def _form(self, n_rows: int) -> dict[str, Any]:
+        """Return what data must have in common for chains to go on."""
+        return {
+            "numbers of features": self.n_features_in_,
+            "numbers of rows": n_rows,
+            "classes": digest(self.classes_),
+        }
 
     @property
     def n_components_(self) -> int:
@@ -126,46 +69,24 @@ class MixtureClassifier(Scaled):
         check_is_fitted(self, "draws_")
         return int(np.bincount([len(draw.counts) for draw in self.draws_]).argmax())
 
-    def traces(self) -> dict[str, Floats]:
-        """Return what chains did after burn-in, each (chains, sweeps): for ArviZ, or a picture.
-
-        With ArviZ, ``arviz.from_dict(model.traces())`` makes its data.
-        """
+    @property
+    def assigned_(self) -> Ints:
+        """Component of every row in training, in the last state of the first chain."""
         check_is_fitted(self, "draws_")
-        burn_in = self.burn_in if min(c.sweeps for c in self.chains_) > self.burn_in else 0
-        return {name: runner.traced(self.chains_, name, burn_in) for name in Info._fields}
-
-    def diagnostics(self) -> dict[str, dict[str, float]]:
-        """Return mean, R-hat and effective sample size of what `traces` has."""
-        return {
-            name: {
-                "mean": float(draws.mean()),
-                "r_hat": r_hat(draws),
-                "effective_size": effective_size(draws),
-            }
-            for name, draws in self.traces().items()
-        }
+        assigned: Ints = self.chains_[0].state.assigned
+        return assigned
 
     def _shares(self, scaled: Floats) -> Floats:
         features = with_constant(scaled)
         return votes(self.draws_, self.prior_, self._classifier(), scaled, features)
 
     def _prior(self, width: int) -> NormalWishart:
-        degrees = width + 2.0 if self.degrees is None else float(self.degrees)
-        checks.number("degrees", degrees, low=width - 1.0, open_low=True, open_high=True)
-        scale = self.spread * max(degrees - width - 1.0, 1.0) * np.eye(width)
-        return NormalWishart(np.zeros(width), float(self.strength), degrees, scale)
+        return wishart(width, self.spread, self.strength, self._degrees(width))
 
     def _check(self) -> None:
-        """Check all parameters, before any work."""
-        for name in ("variance", "spread", "strength"):
-            _POSITIVE(name, getattr(self, name))
-        for name in ("n_start", "n_draws", "thin", "n_chains"):
-            _COUNT(name, getattr(self, name))
-        checks.whole("burn_in", self.burn_in)
-        if self.time_limit is not None:
-            checks.number("time_limit", self.time_limit, low=0.0)
-        threads(self.n_jobs)
+        super()._check()
+        positive("variance", self.variance)
+        concentration("concentration", self.concentration)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -196,13 +117,17 @@ class InfiniteSVM(MixtureClassifier):
     strength
         Number of rows that the mean of all rows counts for in the mean of a component.
     degrees
-        Degrees of freedom of the covariances of components; ``features + 2`` if None.
+        Degrees of freedom of the covariances of components, at least as many as features;
+        ``features + 2`` if None.
     n_start
         Components to begin with.
     burn_in, n_draws, thin
         Sweeps before the first draw, draws of every chain, and sweeps from one to the next.
     n_chains
         Independent chains, whose draws vote together.
+    warm_start
+        Whether `fit` goes on with the chains of the fit before, up to as many draws as `n_draws`
+        then says; needs the same rows, classes and parameters.
     random_state
         Seed of everything random.
     n_jobs
@@ -255,8 +180,12 @@ class InfiniteSVM(MixtureClassifier):
     cost: float = 1.0
 
     def _classifier(self) -> MaxMargin:
-        C, cost = _POSITIVE("C", self.C), _POSITIVE("cost", self.cost)
-        return MaxMargin(C, cost, float(self.variance))
+        return MaxMargin(float(self.C), float(self.cost), float(self.variance))
+
+    def _check(self) -> None:
+        super()._check()
+        for name in ("C", "cost"):
+            positive(name, getattr(self, name))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

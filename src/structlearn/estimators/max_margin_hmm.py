@@ -6,13 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
+from structlearn.common.random import generator
 from structlearn.data.labels import LabelCoder
-from structlearn.estimators.observed import Points, check_labels, read_labels, read_points
+from structlearn.estimators.observed import (
+    Points,
+    check_labels,
+    read_labels,
+    read_points,
+    share_right,
+)
+from structlearn.estimators.sampled import positive
+from structlearn.estimators.settled import attempted, digest
 from structlearn.estimators.state_chain import StateChain
 from structlearn.sample.chain import Model, State
 from structlearn.sample.emission import Part
@@ -55,8 +63,7 @@ class MaxMarginHMM(StateChain):
     alpha0, gamma0, n_start, burn_in, n_draws, thin, n_chains, n_moves
         Of the chain and its sampler, as in `InfiniteHMM`. Without likelihood no splits are tried.
     merge
-        Whether states that are alike are joined in burn-in. That asks for one classifier in place
-        of two and often joins too many: labels are predicted better without.
+        Whether states that are alike, as are their classifiers, are joined in burn-in.
     warm_start, random_state, n_jobs, time_limit, progress
         As in `InfiniteHMM`.
 
@@ -87,9 +94,11 @@ class MaxMarginHMM(StateChain):
     variance: float = 100.0
     vote: str = "weighted"
     n_rounds: int = 50
-    merge: bool = False
 
-    def fit(self, X: Any, y: Any, lengths: Any = None) -> MaxMarginHMM:
+    _FREE = StateChain._FREE | {"vote", "n_rounds"}
+
+    @attempted
+    def fit(self, X: Any, y: Any, lengths: Any = None) -> Any:
         """Draw from the posterior given sequences and labels.
 
         Parameters
@@ -100,20 +109,19 @@ class MaxMarginHMM(StateChain):
             Labels of the steps of every sequence, -1 or None where not known; or one label for
             every sequence, which all its steps then have.
         lengths
-            Where X is one array: lengths of the sequences in it.
+            Where X is one array: lengths of the sequences in it. Then y may be one array too.
         """
-        self._check()
+        self._prepare()
         points = read_points(X, lengths)
-        numbers, coder, single = read_labels(y, points.offsets, None)
-        check_labels(coder)
+        labels = read_labels(y, points)
+        check_labels(labels)
         self._learn_scale(points)
-        self.coder_: LabelCoder = coder
-        self.per_sequence_ = single
-        parts: tuple[Part, ...] = (self._labelled(points, numbers),)
-        if self.likelihood:
-            parts = (self._gaussian(points), *parts)
-        self._sample(self._model(points.offsets, parts))
-        return self
+        self.coder_: LabelCoder = labels.coder
+        self.per_sequence_ = labels.single
+        parts: tuple[Part, ...] = (*self._features(points), self._labelled(points, labels.numbers))
+        model = self._model(points.offsets, parts)
+        values, numbers = digest(points.values, points.seen), digest(labels.numbers)
+        self._sample(model, {"values of steps": values, "labels of steps": numbers})
 
     @property
     def classes_(self) -> Any:
@@ -139,32 +147,36 @@ class MaxMarginHMM(StateChain):
 
     def predict_steps(self, X: Any, lengths: Any = None) -> list[Floats]:
         """Return the shares of the votes for labels of every step, (steps, labels) each."""
-        check_is_fitted(self, "draws_")
+        fitted = self._as_fitted()
+        fitted._check_votes()
         points = read_points(X, lengths, self.n_features_in_)
-        labelled = self._labelled(points, np.full(len(points.values), -1))
-        parts: tuple[Part, ...] = (self._gaussian(points),) if self.likelihood else ()
-        votes = self._votes(self._model(points.offsets, parts), labelled)
-        return self._by_sequence(votes, points.offsets)
+        labelled = fitted._labelled(points, np.full(len(points.values), -1))
+        model = fitted._model(points.offsets, fitted._features(points))
+        return self._by_sequence(fitted._votes(model, labelled), points.offsets)
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
         """Return the share of right labels, among those that are known."""
-        check_is_fitted(self, "draws_")
-        predicted, offsets = self.predict(X, lengths), read_points(X, lengths).offsets
-        numbers, _, single = read_labels(y, offsets, self.coder_)
-        if self.per_sequence_ and single:
-            numbers, guess = numbers[offsets[:-1]], np.asarray(predicted)
-        elif self.per_sequence_:
-            guess = np.repeat(predicted, np.diff(offsets))
+        found = self.predict(X, lengths)
+        points = read_points(X, lengths, self.n_features_in_)
+        truth = read_labels(y, points)
+        if not self.per_sequence_:
+            found = np.concatenate(found)
+        elif truth.single:
+            truth = truth._replace(numbers=truth.numbers[points.offsets[:-1]])
         else:
-            guess = np.concatenate(predicted)
-        known = numbers >= 0
-        return float(accuracy_score(numbers[known], self.coder_.transform([guess[known]])))
+            found = np.repeat(found, np.diff(points.offsets))
+        return share_right(truth, found)
 
     def _votes(self, model: Model, labelled: Labelled) -> Floats:
         draws = [_without_labels(draw) for draw in self.draws_]
         if self.vote == "weighted":
             return weighted_votes(model, labelled, draws)
-        return iterated_votes(model, labelled, draws, self.n_rounds, self._rng())
+        rng = generator(self.random_state)
+        return iterated_votes(model, labelled, draws, self.n_rounds, rng)
+
+    def _features(self, points: Points) -> tuple[Part, ...]:
+        """Return points as what states emit, if they do."""
+        return (self._gaussian(points),) if self.likelihood else ()
 
     def _labelled(self, points: Points, labels: Ints) -> Labelled:
         features = np.column_stack([self._scaled(points), np.ones(len(labels))])
@@ -176,8 +188,10 @@ class MaxMarginHMM(StateChain):
         super()._check()
         checks.truth("likelihood", self.likelihood)
         for name in ("C", "cost", "variance"):
-            given = getattr(self, name)
-            checks.number(name, given, low=0.0, open_low=True, open_high=True)
+            positive(name, getattr(self, name))
+        self._check_votes()
+
+    def _check_votes(self) -> None:
         checks.one_of("vote", self.vote, ("weighted", "iterated"))
         checks.whole("n_rounds", self.n_rounds)
 

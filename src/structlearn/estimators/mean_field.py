@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -18,16 +16,26 @@ from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.common.random import generator
-from structlearn.estimators.infinite_svm import Scaled, with_constant
 from structlearn.estimators.multiclass import MulticlassClassifier
-from structlearn.estimators.observed import Points, check_labels, read_labels, read_points
+from structlearn.estimators.observed import (
+    Points,
+    check_labels,
+    read_labels,
+    read_points,
+    share_right,
+)
+from structlearn.estimators.sampled import positive
+from structlearn.estimators.scaled import Scaled, scale_of, scaled, wishart, with_constant
+from structlearn.estimators.settled import Settled, attempted
 from structlearn.inference.chain_batch import Chains
-from structlearn.metrics.accuracy import token_accuracy
 from structlearn.sample.hinge import Hinge, log_potential
-from structlearn.sample.mean_field import expected_log_density, expected_log_sticks, soft_moments
-from structlearn.sample.normal_wishart import NormalWishart
+from structlearn.sample.mean_field import (
+    expected_log_density,
+    expected_log_sticks,
+    soft_moments,
+    soft_pairs,
+)
 
-_POSITIVE = partial(checks.number, low=0.0, open_low=True, open_high=True)
 _SMOOTH = 0.05  # temperature of the hinge: its duals are then a softmax of the scores
 _ROUNDS = 10  # predictions of labels and states in turn, where features say nothing of states
 
@@ -76,7 +84,7 @@ class Machine:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MeanField(BaseEstimator):  # type: ignore[misc]
+class MeanField(Settled):
     """Base class: the parameters of truncated mixtures, and their loop."""
 
     C: float = 1.0
@@ -93,7 +101,7 @@ class MeanField(BaseEstimator):  # type: ignore[misc]
         """Turn to shares, Gaussians, sticks and weights until the shares stay as they are."""
         self.machine_ = Machine(float(self.C), float(self.variance))
         first, V = self._first(X), with_constant(X)
-        belief, self.n_iter_, change = Belief(first, first[:-1].T @ first[1:]), 0, np.inf
+        belief, self.n_iter_, change = Belief(first, soft_pairs(first, offsets)), 0, np.inf
         while self.n_iter_ < self.max_iter and change >= self.tol:
             self._learn(X, offsets, belief)
             pull = self.machine_.fit(belief.shares, V, labels)
@@ -113,7 +121,7 @@ class MeanField(BaseEstimator):  # type: ignore[misc]
     def _learn(self, X: Floats, offsets: Ints, belief: Belief) -> None:
         """Learn Gaussians and weights of components from the shares."""
         D = X.shape[1]
-        prior = NormalWishart(np.zeros(D), float(self.strength), D + 2.0, self.spread * np.eye(D))
+        prior = wishart(D, self.spread, self.strength, D + 2.0)
         self.after_ = prior.posterior(soft_moments(X, belief.shares))
 
     def _infer(self, X: Floats, offsets: Ints, pull: Floats | float = 0.0) -> Belief:
@@ -134,7 +142,7 @@ class MeanField(BaseEstimator):  # type: ignore[misc]
     def _check(self) -> None:
         """Check all parameters, before any work."""
         for name in ("C", "variance", "concentration", "spread", "strength"):
-            _POSITIVE(name, getattr(self, name))
+            positive(name, getattr(self, name))
         for name in ("n_components", "max_iter"):
             checks.whole(name, getattr(self, name), low=1)
         checks.number("tol", self.tol, low=0.0)
@@ -183,12 +191,12 @@ class TruncatedSVM(MeanField, Scaled):
     True
     """
 
-    def fit(self, X: Any, y: Any) -> TruncatedSVM:
+    @attempted
+    def fit(self, X: Any, y: Any) -> Any:
         """Fit to rows (rows, features) and a class for each."""
         self._check()
-        scaled, labels = self._read(X, y)
-        self._run(scaled, labels, np.array([0, len(scaled)]))
-        return self
+        X, labels = self._read(X, y)
+        self._run(self._scaled(X), labels, np.array([0, len(X)]))
 
     def _learn(self, X: Floats, offsets: Ints, belief: Belief) -> None:
         super()._learn(X, offsets, belief)
@@ -235,42 +243,48 @@ class SwitchingSVM(MeanField):
 
     likelihood: bool = True
 
-    def fit(self, X: Any, Y: Any, lengths: Any = None) -> SwitchingSVM:
+    @attempted
+    def fit(self, X: Any, Y: Any, lengths: Any = None) -> Any:
         """Fit to sequences (steps, features) and a label for every step, -1 if not known."""
         self._check()
-        checks.truth("likelihood", self.likelihood)
         points = _whole(read_points(X, lengths))
-        labels, self.coder_, _ = read_labels(Y, points.offsets, None)
-        check_labels(self.coder_)
-        deviations = points.values.std(axis=0)
-        self.centre_ = points.values.mean(axis=0)
-        self.scale_ = np.where(deviations > 0.0, deviations, 1.0)
-        self._run((points.values - self.centre_) / self.scale_, labels, points.offsets)
-        return self
+        labels = read_labels(Y, points)
+        check_labels(labels)
+        self.coder_ = labels.coder
+        self.centre_, self.scale_ = scale_of(points.values)
+        steps = scaled(points.values, self.centre_, self.scale_)
+        self._run(steps, labels.numbers, points.offsets)
 
     @property
     def classes_(self) -> Any:
         """Labels, in the order of their numbers."""
+        check_is_fitted(self, "shares_")
         return self.coder_.names
 
     def predict(self, X: Any, lengths: Any = None) -> list[Any]:
         """Return the labels of all steps of every sequence."""
-        check_is_fitted(self, "shares_")
+        fitted = self._as_fitted()
         points = _whole(read_points(X, lengths, len(self.centre_)))
-        scaled, offsets = (points.values - self.centre_) / self.scale_, points.offsets
-        best = self._expected_scores(self._infer(scaled, offsets), scaled).argmax(axis=1)
-        each, hinge = self.machine_.scores(with_constant(scaled)), Hinge(float(self.C))
-        for _ in range(0 if self.likelihood else _ROUNDS):
-            belief = self._infer(scaled, offsets, log_potential(hinge, each, best))
-            best = self._expected_scores(belief, scaled).argmax(axis=1)
+        best = fitted._best(scaled(points.values, self.centre_, self.scale_), points.offsets)
         return np.split(np.asarray(self.classes_)[best], points.offsets[1:-1])
 
-    def score(self, X: Any, Y: Any) -> float:
-        """Return the share of labels that are predicted."""
-        offsets = read_points(X).offsets
-        truth, _, _ = read_labels(Y, offsets, self.coder_)
-        found, _, _ = read_labels(self.predict(X), offsets, self.coder_)
-        return token_accuracy(truth, found)
+    def score(self, X: Any, Y: Any, lengths: Any = None) -> float:
+        """Return the share of labels that are predicted, among those that are known."""
+        found = np.concatenate(self.predict(X, lengths))
+        return share_right(read_labels(Y, read_points(X, lengths, len(self.centre_))), found)
+
+    def _best(self, steps: Floats, offsets: Ints) -> Ints:
+        """Return the number of the best label of every step."""
+        best = self._expected_scores(self._infer(steps, offsets), steps).argmax(axis=1)
+        each, hinge = self.machine_.scores(with_constant(steps)), Hinge(float(self.C))
+        for _ in range(0 if self.likelihood else _ROUNDS):
+            belief = self._infer(steps, offsets, log_potential(hinge, each, best))
+            best = self._expected_scores(belief, steps).argmax(axis=1)
+        return best
+
+    def _check(self) -> None:
+        super()._check()
+        checks.truth("likelihood", self.likelihood)
 
     def _learn(self, X: Floats, offsets: Ints, belief: Belief) -> None:
         super()._learn(X, offsets, belief)

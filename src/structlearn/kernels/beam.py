@@ -68,10 +68,10 @@ def _weigh(logs, now):
 
 
 @part
-def _forward(logs, rows, slices, first, last, filtered):
+def _forward(logs, rows, slices, filtered):
     """Filter one sequence; False if weights vanished on the way."""
-    for t in range(first, last):
-        if t == first:
+    for t in range(slices.size):
+        if t == 0:
             _begin(rows, slices[t], filtered[t])
         else:
             _reach(rows, slices[t], filtered[t - 1], filtered[t])
@@ -81,11 +81,11 @@ def _forward(logs, rows, slices, first, last, filtered):
 
 
 @part
-def _forward_in_logs(logs, rows, slices, first, last, filtered):
+def _forward_in_logs(logs, rows, slices, filtered):
     K = filtered.shape[1]
-    for t in range(first, last):
+    for t in range(slices.size):
         now = filtered[t]
-        if t == first:
+        if t == 0:
             for k in range(K):
                 now[k] = 0.0 if rows[0, k] > slices[t] else -np.inf
         else:
@@ -115,13 +115,13 @@ def _draw(weights, uniform):
 
 
 @part
-def _backward(rows, slices, uniforms, first, last, filtered, in_logs, states):
+def _backward(rows, slices, uniforms, filtered, in_logs, states):
     """Draw the states of a sequence from its last to its first; uses `filtered` up."""
-    K = filtered.shape[1]
-    for t in range(last - 1, first - 1, -1):
+    T, K = filtered.shape
+    for t in range(T - 1, -1, -1):
         now = filtered[t]
         closed = -np.inf if in_logs else 0.0
-        if t < last - 1:
+        if t < T - 1:
             after = states[t + 1]
             for k in range(K):
                 now[k] = now[k] if rows[k + 1, after] > slices[t + 1] else closed
@@ -138,14 +138,41 @@ def _backward(rows, slices, uniforms, first, last, filtered, in_logs, states):
 def draw_paths(logs, rows, slices, uniforms, offsets, first, last, filtered, states):
     """Draw the states of the sequences from `first` to `last` given their slices.
 
-    `logs` (positions, states) are log densities; `filtered`, of the same shape, is scratch.
+    `logs` (positions, states) are log densities of the positions of these sequences alone;
+    `filtered`, of the same shape, is scratch. Returns the sum of those along the paths.
     """
+    total, low = 0.0, offsets[first]
     for c in range(first, last):
         start, stop = offsets[c], offsets[c + 1]
-        vanished = not _forward(logs, rows, slices, start, stop, filtered)
+        own, scratch = logs[start - low : stop - low], filtered[start - low : stop - low]
+        limits, path = slices[start:stop], states[start:stop]
+        vanished = not _forward(own, rows, limits, scratch)
         if vanished:
-            _forward_in_logs(logs, rows, slices, start, stop, filtered)
-        _backward(rows, slices, uniforms, start, stop, filtered, vanished, states)
+            _forward_in_logs(own, rows, limits, scratch)
+        _backward(rows, limits, uniforms[start:stop], scratch, vanished, path)
+        for t in range(path.size):
+            total += own[t, path[t]]
+    return total
+
+
+@lean
+def follow(states, offsets, rows, out):
+    """Multiply ``out[t]`` by the probability of the transition into position ``t``."""
+    for c in range(offsets.size - 1):
+        row = 0
+        for t in range(offsets[c], offsets[c + 1]):
+            out[t] *= rows[row, states[t]]
+            row = states[t] + 1
+
+
+@lean
+def count(states, offsets, counts):
+    """Add how often each state follows each row."""
+    for c in range(offsets.size - 1):
+        row = 0
+        for t in range(offsets[c], offsets[c + 1]):
+            counts[row, states[t]] += 1
+            row = states[t] + 1
 
 
 @lean

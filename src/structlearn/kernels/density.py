@@ -23,7 +23,7 @@ def _load(columns, start, n, out):
 
 
 @part
-def _combine(weights, rows, n, out):
+def combine(weights, rows, n, out):
     """out[b] = sum over ``m`` of ``weights[m] rows[m, b]``, four rows at a time."""
     width = weights.size
     whole = width - width % 4
@@ -42,7 +42,7 @@ def _combine(weights, rows, n, out):
 
 @kernel
 def add_gaussians(columns, seen, means, bands, constants, first, last, out):
-    """Add log densities ``constants[k] - |R (x - mean)|^2 / 2`` of positions to ``out[t, k]``.
+    """Add log densities ``constants[k] - |R (x - mean)|^2 / 2`` to ``out[t - first, k]``.
 
     `columns` (features, positions), `bands` (states, features, bands) the upper triangles ``R``;
     nothing is added where a position is not `seen`.
@@ -60,12 +60,12 @@ def add_gaussians(columns, seen, means, bands, constants, first, last, out):
                     away[i, b] = local[i, b] - m
             total[:] = 0.0
             for i in range(D):
-                _combine(bands[k, i, : min(width, D - i)], away[i:], n, row)
+                combine(bands[k, i, : min(width, D - i)], away[i:], n, row)
                 for b in range(n):
                     total[b] += row[b] * row[b]
             for b in range(n):
                 if seen[start + b]:
-                    out[start + b, k] += constants[k] - 0.5 * total[b]
+                    out[start - first + b, k] += constants[k] - 0.5 * total[b]
 
 
 @lean
@@ -89,7 +89,7 @@ def add_moments(points, seen, states, counts, sums, outers):
 
 @kernel
 def add_hinges(columns, labels, weights, factor, cost, first, last, out):
-    """Add `factor` times the hinge loss of position ``t`` in state ``k`` to ``out[t, k]``.
+    """Add `factor` times the hinge loss of position ``t`` in state ``k`` to ``out[t - first, k]``.
 
     `columns` (features, positions), `weights` (states, labels, features); labels of -1 lose
     nothing.
@@ -107,11 +107,11 @@ def add_hinges(columns, labels, weights, factor, cost, first, last, out):
         for k in range(states):
             best[:] = -np.inf
             for y in range(n_labels):
-                _combine(weights[k, y], local, n, scores[y])
+                combine(weights[k, y], local, n, scores[y])
                 for b in range(n):
                     other = scores[y, b] + costs[y, b]
                     best[b] = other if other > best[b] else best[b]
             for b in range(n):
                 label = labels[start + b]
                 if label >= 0:
-                    out[start + b, k] += factor * (best[b] - scores[label, b])
+                    out[start - first + b, k] += factor * (best[b] - scores[label, b])

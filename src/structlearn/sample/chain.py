@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,8 @@ from structlearn.sample.emission import Arrays, Conjugate, Part
 from structlearn.sample.process import Concentration, Process
 from structlearn.spread import threads
 
-_GRAIN = 2**12  # positions per range of sequences
+_GRAIN = 2**13  # positions per range of sequences, at most
+_BLOCK = 2**14  # positions that are summed up at a time
 _LEAST = 1e-17  # below all uniform numbers but 0, which would leave everything open
 
 
@@ -98,24 +100,18 @@ def start(model: Model, states: Ints, rng: np.random.Generator) -> State:
 
 def tally(model: Model, state: State) -> Tally:
     """Sum up what the paths of a state say."""
-    n, conjugate = state.n_states, [isinstance(part, Conjugate) for part in model.parts]
-    pieces: dict[int, tuple[Arrays, ...]] = {}
+    n, parts = state.n_states, [part for part in model.parts if isinstance(part, Conjugate)]
+    pieces: dict[int, list[Arrays]] = {}
 
     def work(first: int, last: int) -> None:
-        low, high = int(model.offsets[first]), int(model.offsets[last])
-        pieces[low] = tuple(
-            part.statistics(state.states, n, low, high)
-            for part in model.parts
-            if isinstance(part, Conjugate)
-        )
+        pieces[first] = [part.statistics(state.states, n, first, last) for part in parts]
 
-    spread(model, work)
-    # In the order of the sequences, so that threads change no bit of the sums.
-    sums = iter(
-        [_added(arrays) for arrays in zip(*(pieces[i] for i in sorted(pieces)), strict=True)]
-    )
+    # Blocks of positions, summed in their order, so that threads change no bit of the sums.
+    ends = [*range(0, model.n_positions, _BLOCK), model.n_positions]
+    threads.run(work, list(pairwise(ends)), model.n_jobs)
+    sums = map(_added, zip(*(pieces[i] for i in ends[:-1]), strict=True))
     counts = hdp.count_transitions(state.states, model.offsets, n)
-    return Tally(counts, tuple(next(sums) if found else () for found in conjugate))
+    return Tally(counts, tuple(next(sums) if part in parts else () for part in model.parts))
 
 
 def learn(
@@ -127,7 +123,7 @@ def learn(
     parameters = tuple(
         part.draw_given(own, rng)
         if isinstance(part, Conjugate)
-        else part.draw(state.states, state.n_states, before, rng)
+        else part.draw(state.states, state.n_states, before, rng, model.n_jobs)
         for part, own, before in zip(model.parts, found.statistics, state.parameters, strict=True)
     )
     return State(state.states, process, parameters)
@@ -135,7 +131,7 @@ def learn(
 
 def spread(model: Model, work: Callable[[int, int], None]) -> None:
     """Call `work` for ranges of sequences, in threads; the ranges depend on the sequences alone."""
-    pieces = max(1, model.n_positions // _GRAIN)
+    pieces = 2 ** (model.n_positions // _GRAIN).bit_length()  # as many for each thread
     threads.run(work, threads.split(model.offsets, pieces), model.n_jobs)
 
 
@@ -144,23 +140,17 @@ def draw_paths(model: Model, state: State, rng: np.random.Generator) -> tuple[St
 
     Returns how many states were open, and the log density of what is seen given the paths.
     """
-    before = hdp.predecessors(state.states, model.offsets)
-    along = state.process.rows[before, state.states]
-    slices = along * np.maximum(rng.random(len(along)), _LEAST)
+    slices = np.maximum(rng.random(model.n_positions), _LEAST)
+    beam.follow(state.states, model.offsets, state.process.rows, slices)
     open_states = _grown(model, state, float(slices.min()), rng)
     rows, n = open_states.process.rows, open_states.process.n_states
-    uniforms, paths = rng.random(len(along)), np.empty_like(state.states)
-    logs, scratch = np.empty((len(along), n)), np.empty((len(along), n))
+    uniforms, paths = rng.random(model.n_positions), np.empty_like(state.states)
     taken: dict[int, float] = {}
 
     def work(first: int, last: int) -> None:
-        low, high = int(model.offsets[first]), int(model.offsets[last])
-        logs[low:high] = 0.0
-        for part, parameters in zip(model.parts, open_states.parameters, strict=True):
-            part.add_logs(parameters, low, high, logs)
-        beam.draw_paths(logs, rows, slices, uniforms, model.offsets, first, last, scratch, paths)
-
-        taken[low] = float(np.take_along_axis(logs[low:high], paths[low:high, None], 1).sum())
+        logs = _logs(model, open_states, first, last)
+        given = logs, rows, slices, uniforms, model.offsets, first, last
+        taken[first] = beam.draw_paths(*given, np.empty_like(logs), paths)
 
     spread(model, work)
     total = sum(taken[i] for i in sorted(taken))
@@ -172,19 +162,28 @@ def occupied(state: State) -> State:
     occurs = np.bincount(state.states, minlength=state.process.n_states) > 0
     found, numbers = np.flatnonzero(occurs), np.cumsum(occurs) - 1
     parameters = tuple(tuple(a[found] for a in arrays) for arrays in state.parameters)
-    return State(numbers[state.states], hdp.keep(state.process, found), parameters)
+    states = state.states if found[-1] < len(found) else numbers[state.states]
+    return State(states, hdp.keep(state.process, found), parameters)
 
 
 def log_densities(model: Model, state: State) -> Floats:
     """Return the log densities of all positions in all states, (positions, states)."""
-    logs = np.zeros((model.n_positions, state.n_states))
+    logs = np.empty((model.n_positions, state.n_states))
 
     def work(first: int, last: int) -> None:
-        low, high = int(model.offsets[first]), int(model.offsets[last])
-        for part, parameters in zip(model.parts, state.parameters, strict=True):
-            part.add_logs(parameters, low, high, logs)
+        low, high = model.offsets[[first, last]]
+        logs[low:high] = _logs(model, state, first, last)
 
     spread(model, work)
+    return logs
+
+
+def _logs(model: Model, state: State, first: int, last: int) -> Floats:
+    """Return the log densities of the positions of some sequences in all states."""
+    low, high = int(model.offsets[first]), int(model.offsets[last])
+    logs = np.zeros((high - low, state.process.n_states))
+    for part, parameters in zip(model.parts, state.parameters, strict=True):
+        part.add_logs(parameters, low, high, logs)
     return logs
 
 

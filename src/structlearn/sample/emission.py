@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Self
 
 import numpy as np
@@ -31,13 +32,24 @@ class Part(ABC):
 
     @abstractmethod
     def draw(
-        self, states: Ints, n_states: int, parameters: Arrays, rng: np.random.Generator
+        self,
+        states: Ints,
+        n_states: int,
+        parameters: Arrays,
+        rng: np.random.Generator,
+        n_jobs: int | None = 1,
     ) -> Arrays:
-        """Draw parameters given the state of every position and the parameters so far."""
+        """Draw parameters given the state of every position and the parameters so far.
+
+        In threads, whose number changes no draw.
+        """
 
     @abstractmethod
     def add_logs(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
-        """Add the log densities of positions `first` to `last` in every state to `out`."""
+        """Add the log densities of positions `first` to `last` in every state to `out`.
+
+        It has one row for each of these positions.
+        """
 
     @abstractmethod
     def at(self, positions: Ints) -> Self:
@@ -48,7 +60,12 @@ class Conjugate(Part):
     """A part whose parameters can be integrated out."""
 
     def draw(
-        self, states: Ints, n_states: int, parameters: Arrays, rng: np.random.Generator
+        self,
+        states: Ints,
+        n_states: int,
+        parameters: Arrays,
+        rng: np.random.Generator,
+        n_jobs: int | None = 1,
     ) -> Arrays:
         """Draw parameters given the state of every position."""
         return self.draw_given(self.statistics(states, n_states), rng)
@@ -84,8 +101,12 @@ class Proposing(Part):
         """Draw parameters of one state that has all positions; also return their worth."""
 
     @abstractmethod
-    def appraise(self, parameters: Arrays, rng: np.random.Generator) -> float:
+    def appraise(self, parameters: Arrays) -> float:
         """Return the worth of parameters, had they been proposed."""
+
+    @abstractmethod
+    def fitted(self) -> tuple[Arrays, float]:
+        """Return parameters that fit all positions, without chance, and their worth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +220,7 @@ class Categorical(Conjugate):
         """Add the log probabilities of positions `first` to `last` in every state to `out`."""
         symbols = self.data[first:last]
         logs = np.vstack([parameters[0].T, np.zeros(len(parameters[0]))])  # the last is for -1
-        out[first:last] += logs[symbols]
+        out += logs[symbols]
 
     def at(self, positions: Ints) -> Categorical:
         """Return the same part for some of the positions."""
@@ -246,16 +267,20 @@ def _log_dirichlet(parameters: Floats, rng: np.random.Generator) -> Floats:
 
 def _bands(upper: Floats) -> Floats:
     """Return the bands of upper triangles (n, D, D), zeros beyond their ends."""
-    D = upper.shape[-1]
-    rows, columns = np.arange(D)[:, None], np.arange(D)[:, None] + np.arange(D)
-    inside = columns < D
-    found = np.where(inside, upper[:, rows, np.minimum(columns, D - 1)], 0.0)
+    rows, columns, inside, _, _ = _places(upper.shape[-1])
+    found = np.where(inside, upper[:, rows, columns], 0.0)
     return np.ascontiguousarray(found)  # fancy indices turn the axes, and kernels know one order
 
 
 def _unpacked(bands: Floats) -> Floats:
     """Return the symmetric matrices (n, D, D) whose upper triangles have these bands."""
-    D = bands.shape[-1]
+    *_, low, away = _places(bands.shape[-1])
+    return bands[:, low, away]
+
+
+@cache
+def _places(D: int) -> tuple[Ints, Ints, Bools, Ints, Ints]:
+    """Where entries of bands are in triangles and which exist; and of matrices, in bands."""
     rows, columns = np.arange(D)[:, None], np.arange(D)
-    low, high = np.minimum(rows, columns), np.maximum(rows, columns)
-    return bands[:, low, high - low]
+    across, low = rows + columns, np.minimum(rows, columns)
+    return rows, np.minimum(across, D - 1), across < D, low, np.maximum(rows, columns) - low

@@ -23,9 +23,12 @@ import numpy as np
 
 from structlearn.common.checks import Floats, Ints
 from structlearn.kernels import margin
+from structlearn.sample.runner import streams
 from structlearn.spread import threads
 
-_WORTH = 20_000  # rows times labels below which a thread costs more than it brings
+_GRAIN = 2**15  # rows times labels per piece of work
+_LEAST = 1e-10  # distance to the margin that weights are drawn with
+_FIRM = 0.3  # the same where they are fitted: rows on the margin would hold them fast
 
 
 class Hinge(NamedTuple):
@@ -76,22 +79,53 @@ def draw_weights(
         (rows,) Component of every row.
     weights
         (K, L, M) Weights before.
+    n_jobs
+        Number of threads; draws do not depend on it.
     """
-    K, L, M = weights.shape
-    order = np.argsort(assigned, kind="stable")
-    borders = np.searchsorted(assigned[order], np.arange(K + 1))
-    new = weights.copy()
-    # Drawn here and not in the threads, so that their number changes nothing.
-    normals, uniforms = rng.standard_normal((L, len(V))), rng.random((L, len(V)))
-    noise = rng.standard_normal(weights.shape)
-    scores, work = np.empty((len(V), L)), np.empty((K, M + 1, M))
+    L, order, borders = weights.shape[1], *_by_component(labels, assigned, len(weights))
+    new, noise = weights.copy(), rng.standard_normal(weights.shape)
+    pieces = threads.split(borders, max(1, len(order) * L // _GRAIN))
+    # Every piece has a stream of its own, so that the number of threads changes nothing.
+    own = dict(zip(pieces, streams(rng, len(pieces)) if len(pieces) > 1 else [rng], strict=True))
 
-    def part(first: int, last: int) -> None:
+    def work(first: int, last: int) -> None:
+        stream, shape = own[first, last], (L, int(borders[last] - borders[first]))
         margin.draw_weights(
-            V, labels, order, borders, new, 1.0 / hinge.variance, hinge.c, hinge.cost,
-            normals, uniforms, noise, scores, work, first, last,
+            V, labels, order, borders, new, 1.0 / hinge.variance, hinge.c, hinge.cost, _LEAST,
+            stream.standard_normal(shape), stream.random(shape), noise, first, last,
         )  # fmt: skip
 
-    jobs = threads.workers(n_jobs) if len(V) * L > _WORTH else 1
-    threads.run(part, threads.split(borders, jobs), jobs)
+    threads.run(work, pieces, n_jobs)
     return new
+
+
+def fit_weights(hinge: Hinge, V: Floats, labels: Ints, weights: Floats, rounds: int) -> Floats:
+    """Return weights (L, M) nearer to the mode for rows that all have a label."""
+    new, (L, M), n = weights[None].copy(), weights.shape, len(labels)
+    order, borders, still = np.arange(n), np.array([0, n]), np.zeros((L, n))
+    for _ in range(rounds):
+        margin.draw_weights(
+            V, labels, order, borders, new, 1.0 / hinge.variance, hinge.c, hinge.cost, _FIRM,
+            still, still, np.zeros((1, L, M)), 0, 1,
+        )  # fmt: skip
+    return new[0]
+
+
+def scales(hinge: Hinge, V: Floats, labels: Ints, weights: Floats) -> Floats:
+    """(L, M, M) Inverse covariances of weights given those of other labels, as fits have them."""
+    scores, numbers = weights @ V.T, np.arange(len(weights))
+    costs = hinge.cost * (numbers[:, None] != labels)
+    ridge, out = np.eye(V.shape[1]) / hinge.variance, np.empty((len(weights), *(V.shape[1],) * 2))
+    for y in numbers:
+        rivals = (scores + costs)[numbers != y].max(0) - costs[y]
+        stiff = hinge.c**2 / np.maximum(hinge.c * np.abs(rivals - scores[y]), _FIRM)
+        out[y] = (V * stiff[:, None]).T @ V + ridge
+    return out
+
+
+def _by_component(labels: Ints, assigned: Ints, n: int) -> tuple[Ints, Ints]:
+    """Return the rows with a label, ordered by component, and where each begins and ends."""
+    known = np.flatnonzero(labels >= 0)
+    numbers = assigned[known]
+    order = np.argsort(numbers.astype(np.min_scalar_type(n)), kind="stable")  # short ones are quick
+    return known[order], np.append(0, np.cumsum(np.bincount(numbers, minlength=n)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma
 
-from structlearn.common.checks import Floats
+from structlearn.common.checks import Floats, Ints
 from structlearn.sample.normal_wishart import Moments, NormalWishart
 
 
@@ -19,6 +19,14 @@ def soft_moments(X: Floats, shares: Floats) -> Moments:
     """Return the moments of components in which rows have shares (rows, K)."""
     outers = np.einsum("tk,ti,tj->kij", shares, X, X, optimize=True)
     return Moments(shares.sum(axis=0), shares.T @ X, outers)
+
+
+def soft_pairs(shares: Floats, offsets: Ints) -> Floats:
+    """(K, K) How often components follow each other within sequences of rows with shares."""
+    follows = np.ones(len(shares), np.bool_)
+    follows[offsets[:-1]] = False
+    later = np.flatnonzero(follows)
+    return shares[later - 1].T @ shares[later]
 
 
 def expected_log_density(after: NormalWishart, X: Floats) -> Floats:

@@ -10,7 +10,6 @@ from structlearn.sample.chain import Model, State, Tally, occupied, tally
 from structlearn.sample.emission import Arrays, Conjugate
 from structlearn.sample.move import (
     conjugate,
-    kept_parameters,
     log_evidence,
     merge_states,
     merge_tally,
@@ -24,21 +23,28 @@ def merge_alike(model: Model, state: State) -> State:
     """Join the two states that gain most by it, as long as any two gain.
 
     The gain is that of the log evidence of what was seen and of the paths given sticks; of parts
-    whose parameters cannot be integrated out, under those of the state that fits both better.
+    whose parameters cannot be integrated out, that of the worth of fitted ones.
     """
     found = tally(model, state)
     while state.n_states > 1 and conjugate(model):
-        gain, one, two, kept = max(
-            _gain(model, state, found, *pair) for pair in _likely(model, found)
-        )
-        if gain <= 0.0:
+        for gain, one, two in _likely(model, state, found):
+            fitted, more = _union(model, state, one, two)
+            if gain + more > 0.0:
+                break
+        else:
             break
-        state, found = merge_states(state, one, two, kept), merge_tally(found, one, two)
+        state, found = merge_states(state, one, two), merge_tally(found, one, two)
+        for i, parameters in fitted.items():
+            for array, row in zip(state.parameters[i], parameters, strict=True):
+                array[one - (two < one)] = row[0]
     return state
 
 
-def _likely(model: Model, found: Tally) -> list[tuple[int, int, float]]:
-    """Return the pairs of states whose union explains best what was seen, and their gains."""
+def _likely(model: Model, state: State, found: Tally) -> list[tuple[float, int, int]]:
+    """Return gains and states of unions that gain without parts that are not conjugate.
+
+    The best comes first. They are sought among those that explain best what was seen.
+    """
     n = found.counts.shape[1]
     ones, twos = np.triu_indices(n, 1)
     gains = np.zeros(len(ones))
@@ -47,22 +53,31 @@ def _likely(model: Model, found: Tally) -> list[tuple[int, int, float]]:
             alone = part.log_evidence(own)
             gains += part.log_evidence(tuple(a[ones] + a[twos] for a in own))
             gains -= alone[ones] + alone[twos]
-    order = np.argsort(-gains)[: _NEAREST * n]
-    return [(int(ones[i]), int(twos[i]), float(gains[i])) for i in order]
+    unions = [
+        (float(gains[i]) + _paths_gain(state, found, one, two), one, two)
+        for i in np.argsort(-gains)[: _NEAREST * n]
+        for one, two in [(int(ones[i]), int(twos[i]))]
+    ]
+    return sorted((union for union in unions if union[0] > 0.0), reverse=True)
 
 
-def _gain(
-    model: Model, state: State, found: Tally, one: int, two: int, seen: float
-) -> tuple[float, int, int, int]:
-    """Return the gain of one union, its states, and whose parameters it keeps."""
+def _paths_gain(state: State, found: Tally, one: int, two: int) -> float:
     alpha, _, sticks, _ = state.process
     whole = sticks.copy()
     whole[one] += whole[two]
     joined = merge_tally(Tally(found.counts, ()), one, two).counts
     paths = hdp.log_probability(joined, alpha, np.delete(whole, two))
-    paths -= hdp.log_probability(found.counts, alpha, sticks)
-    kept, labels = kept_parameters(model, state, one, two)
-    return seen + paths + labels, one, two, kept
+    return paths - hdp.log_probability(found.counts, alpha, sticks)
+
+
+def _union(model: Model, state: State, one: int, two: int) -> tuple[dict[int, Arrays], float]:
+    """Return fitted parameters of a union by part, and what they are worth more than two states."""
+    fitted: dict[int, Arrays] = {}
+    more, own = 0.0, [np.flatnonzero(state.states == k) for k in (one, two)]
+    for i, part in proposing(model):
+        fitted[i], worth = part.at(np.concatenate(own)).fitted()
+        more += worth - sum(part.at(positions).fitted()[1] for positions in own)
+    return fitted, more
 
 
 def dissolve_small(model: Model, state: State) -> State:

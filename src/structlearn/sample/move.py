@@ -33,6 +33,8 @@ from structlearn.sample import process as hdp
 from structlearn.sample.chain import Model, State, Tally
 from structlearn.sample.emission import Arrays, Conjugate, Proposing
 from structlearn.sample.process import Process
+from structlearn.sample.runner import streams
+from structlearn.spread import threads
 
 _ROUNDS = 5  # of fitting two clusters
 _FITTED = 2000  # positions that they are fitted to at most
@@ -127,15 +129,14 @@ def _split(
     new = split_states(state, k, pair.positions[sides], rng.random())
     counts = hdp.count_transitions(new.states, model.offsets, new.n_states)
     after = Tally(counts, _parted(model, found, pair, k, sides))
-    gain = _log_target(model, new, after) - _log_target(model, state, found)
+    gain = _log_target(model, new, after, [k, -1]) - _log_target(model, state, found, [k])
     log_ratio = gain + np.log(state.process.sticks[k]) - _log_proposal(odds, sides, pair)
     n, right = len(sides), float(sides.sum())
     log_ratio += _log_choice(new.n_states, n - right, right) if by_state else 0.0
     if np.log(rng.random()) >= log_ratio:
         return None
-    groups = {k: pair.positions[~sides], state.n_states: pair.positions[sides]}
-    proposed, worth = _propose(model, new, groups, rng)
-    worth -= _appraise(model, state, {k: pair.positions}, rng)
+    apart = {k: pair.positions[~sides], state.n_states: pair.positions[sides]}
+    proposed, worth = _exchange(model, state, {k: pair.positions}, new, apart, rng)
     return (proposed, after) if np.log(rng.random()) < worth else None
 
 
@@ -152,7 +153,9 @@ def _merge(
     after, sticks = merge_tally(found, one, two), _merged_sticks(state, one, two)
     sizes = found.counts.sum(0)[[one, two]].astype(float)
     new = state._replace(process=state.process._replace(sticks=sticks))
-    gain = _log_target(model, new, after) - _log_target(model, state, found)
+    place = one - (two < one)
+    gain = _log_target(model, new, after, [place])
+    gain -= _log_target(model, state, found, [one, two])
     log_ratio = gain - np.log(state.process.sticks[[one, two]].sum())
     log_ratio -= _log_choice(state.n_states, *sizes) if by_state else 0.0
     threshold = np.log(rng.random())
@@ -161,36 +164,46 @@ def _merge(
     pair = Pair.of(model, state, anchors)
     if threshold >= log_ratio + _log_proposal(_log_odds(pair, rng), pair.sides, pair):
         return None
-    joined = merge_states(state, one, two, one)
-    proposed, worth = _propose(model, joined, {one - (two < one): pair.positions}, rng)
+    joined = merge_states(state, one, two)
     apart = {one: pair.positions[~pair.sides], two: pair.positions[pair.sides]}
-    worth -= _appraise(model, state, apart, rng)
+    proposed, worth = _exchange(model, state, apart, joined, {place: pair.positions}, rng)
     return (proposed, after) if np.log(rng.random()) < worth else None
 
 
-def _propose(
-    model: Model, state: State, groups: Mapping[int, Ints], rng: np.random.Generator
+def _exchange(
+    model: Model,
+    state: State,
+    before: Mapping[int, Ints],
+    new: State,
+    after: Mapping[int, Ints],
+    rng: np.random.Generator,
 ) -> tuple[State, float]:
-    """Propose parameters that are not conjugate of some states with their positions."""
-    parameters, total = [tuple(a.copy() for a in own) for own in state.parameters], 0.0
-    for i, part in proposing(model):
-        for k, positions in groups.items():
-            proposed, worth = part.at(positions).propose(rng)
-            for own, new in zip(parameters[i], proposed, strict=True):
-                own[k] = new[0]
-            total += worth
-    return state._replace(parameters=tuple(parameters)), total
+    """Propose parameters that are not conjugate for states that a move made, with their positions.
 
-
-def _appraise(
-    model: Model, state: State, groups: Mapping[int, Ints], rng: np.random.Generator
-) -> float:
-    """Return the worth of parameters that are not conjugate, of some states."""
-    return sum(
-        part.at(positions).appraise(tuple(a[k : k + 1] for a in state.parameters[i]), rng)
+    Returns the new state with them, and their worth less that of the parameters before. All states
+    have streams of their own, and are worked on side by side.
+    """
+    parameters = [tuple(a.copy() for a in own) for own in new.parameters]
+    tasks = [
+        (i, part.at(positions), k, made)
         for i, part in proposing(model)
+        for made, groups in ((False, before), (True, after))
         for k, positions in groups.items()
-    )
+    ]
+    own, worths = streams(rng, len(tasks)), np.zeros(len(tasks))
+
+    def work(first: int, last: int) -> None:
+        i, part, k, made = tasks[first]
+        if not made:
+            given = tuple(a[k : k + 1] for a in state.parameters[i])
+            worths[first] = -part.appraise(given)
+            return
+        proposed, worths[first] = part.propose(own[first])
+        for array, row in zip(parameters[i], proposed, strict=True):
+            array[k] = row[0]
+
+    threads.run(work, [(t, t + 1) for t in range(len(tasks))], model.n_jobs)
+    return new._replace(parameters=tuple(parameters)), float(worths.sum())
 
 
 def split_states(state: State, k: int, leaving: Ints, share: float) -> State:
@@ -206,15 +219,12 @@ def split_states(state: State, k: int, leaving: Ints, share: float) -> State:
     return State(states, Process(alpha, gamma, sticks, _stale(sticks)), parameters)
 
 
-def merge_states(state: State, one: int, two: int, kept: int) -> State:
-    """Join two states, of which `kept` says whose parameters stay."""
+def merge_states(state: State, one: int, two: int) -> State:
+    """Join two states; the parameters of the first stay."""
     numbers = np.arange(state.n_states)
     numbers[two] = one
     numbers[numbers > two] -= 1
-    order = np.arange(state.n_states)
-    order[one] = kept
-    order = np.delete(order, two)
-    parameters = tuple(tuple(a[order] for a in arrays) for arrays in state.parameters)
+    parameters = tuple(tuple(np.delete(a, two, 0) for a in own) for own in state.parameters)
     sticks, (alpha, gamma, _, _) = _merged_sticks(state, one, two), state.process
     process = Process(alpha, gamma, sticks, _stale(sticks))
     return State(numbers[state.states], process, parameters)
@@ -230,38 +240,20 @@ def merge_tally(found: Tally, one: int, two: int) -> Tally:
     return Tally(counts, statistics)
 
 
-def kept_parameters(model: Model, state: State, one: int, two: int) -> tuple[int, float]:
-    """Return which of two states has the parameters that fit both better, and the log loss.
-
-    Of parts that are not conjugate; without them it does not matter.
-    """
-    if not proposing(model):
-        return one, 0.0
-    positions = np.flatnonzero((state.states == one) | (state.states == two))
-    own, chosen = state.states[positions], np.array([one, two])
-    logs = np.zeros((len(positions), 2))
-    for i, part in proposing(model):
-        parameters = tuple(a[chosen] for a in state.parameters[i])
-        part.at(positions).add_logs(parameters, 0, len(positions), logs)
-    now = logs[own == one, 0].sum() + logs[own == two, 1].sum()
-    best = int(logs.sum(0).argmax())
-    return int(chosen[best]), float(logs[:, best].sum() - now)
-
-
-def log_evidence(model: Model, found: Tally) -> float:
-    """Log evidence of what was seen, and parameters of conjugate parts integrated out."""
+def log_evidence(model: Model, found: Tally, states: slice | list[int] = slice(None)) -> float:
+    """Log evidence of what states have seen, and parameters of conjugate parts integrated out."""
     return sum(
-        float(part.log_evidence(own).sum())
+        float(part.log_evidence(tuple(a[states] for a in own)).sum())
         for part, own in zip(model.parts, found.statistics, strict=True)
         if isinstance(part, Conjugate)
     )
 
 
-def _log_target(model: Model, state: State, found: Tally) -> float:
-    """Log density of paths, sticks and what was seen."""
+def _log_target(model: Model, state: State, found: Tally, states: list[int]) -> float:
+    """Log density of paths, sticks and what some states have seen: those that a move changes."""
     _, gamma, sticks, _ = state.process
     paths = hdp.log_probability(found.counts, state.process.alpha, sticks)
-    return paths + hdp.log_sticks(gamma, sticks) + log_evidence(model, found)
+    return paths + hdp.log_sticks(gamma, sticks) + log_evidence(model, found, states)
 
 
 def _parted(model: Model, found: Tally, pair: Pair, k: int, sides: Bools) -> tuple[Arrays, ...]:
@@ -295,9 +287,12 @@ def _log_odds(pair: Pair, rng: np.random.Generator) -> Floats:
     fitted = [part.at(some) for part in pair.parts]
     seeds = [part.at(anchors) for part in pair.parts]
     clusters = [part.typical(part.statistics(np.arange(2), 2)) for part in seeds]
-    share = 0.0
+    share, before = 0.0, np.zeros(0, bool)
     for _ in range(_ROUNDS):
         sides = _difference(fitted, clusters, len(some)) + share > 0.0
+        if np.array_equal(sides, before):  # nothing changes any more
+            break
+        before = sides
         clusters = [p.typical(p.statistics(sides.astype(np.int64), 2)) for p in fitted]
         share = float(np.log((sides.sum() + 1.0) / (len(sides) - sides.sum() + 1.0)))
     return _difference(pair.parts, clusters, n) + share

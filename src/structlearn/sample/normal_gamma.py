@@ -9,6 +9,7 @@ With one feature this is the normal-inverse-Wishart distribution.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import gammaln
@@ -43,6 +44,7 @@ class NormalGamma:
         scale = self.scale + moments.outers + pulled
         return NormalGamma(mean, strength, self.degrees + counts, scale)
 
+    @cached_property
     def log_normaliser(self) -> Floats:
         """Log of what the density is divided by, up to a constant of the number of features."""
         D, half = self.mean.shape[-1], 0.5 * np.asarray(self.degrees, float)
@@ -51,9 +53,9 @@ class NormalGamma:
 
     def log_evidence(self, moments: Moments) -> Floats:
         """Log marginal likelihood of the points of every state, (states,)."""
-        after = self.posterior(moments).log_normaliser()
+        after = self.posterior(moments).log_normaliser
         constant = 0.5 * self.mean.shape[-1] * np.log(np.pi)
-        return after - self.log_normaliser() - constant * np.asarray(moments.counts)
+        return after - self.log_normaliser - constant * np.asarray(moments.counts)
 
     def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw the means (..., features) and inverse standard deviations (..., features)."""

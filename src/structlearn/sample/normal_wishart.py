@@ -7,10 +7,11 @@ r"""Gaussians with unknown mean and covariance: the normal-inverse-Wishart distr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, multigammaln
+from scipy.special import gammaln
 
 from structlearn.common.checks import Floats
 
@@ -63,21 +64,19 @@ class NormalWishart:
         )
         return NormalWishart(mean, strength, self.degrees + counts, scale)
 
+    @cached_property
     def log_normaliser(self) -> Floats:
         """Log of what the density is divided by, up to a constant of the number of features."""
-        D, degrees = self.width, np.asarray(self.degrees, float)
+        D, half = self.width, 0.5 * np.asarray(self.degrees, float)
         volume = np.linalg.slogdet(self.scale)[1]
-        return (
-            multigammaln_of(0.5 * degrees, D)
-            - 0.5 * degrees * volume
-            - 0.5 * D * np.log(self.strength)
-        )
+        gammas = gammaln(half[..., None] - 0.5 * np.arange(D)).sum(-1)
+        return gammas - half * volume - 0.5 * D * np.log(self.strength)
 
     def log_evidence(self, moments: Moments) -> Floats:
         """Log marginal likelihood of the points of every state, (states,)."""
-        after = self.posterior(moments).log_normaliser()
+        after = self.posterior(moments).log_normaliser
         constant = 0.5 * self.width * np.log(np.pi)
-        return after - self.log_normaliser() - constant * np.asarray(moments.counts)
+        return after - self.log_normaliser - constant * np.asarray(moments.counts)
 
     def log_predictive(self, points: Floats) -> Floats:
         """Log density of one more point: (..., n) for points (n, features); Student's t."""
@@ -106,11 +105,6 @@ class NormalWishart:
         roots *= np.sign(np.diagonal(roots, axis1=-2, axis2=-1))[..., None]
         noise = rng.standard_normal(self.mean.shape) / np.sqrt(self.strength)[..., None]
         return self.mean + np.linalg.solve(roots, noise[..., None])[..., 0], roots
-
-
-def multigammaln_of(half: Floats, width: int) -> Floats:
-    """Log of the multivariate gamma function, also for arrays of any shape."""
-    return np.asarray(multigammaln(half, width))
 
 
 def _outer(rows: Floats) -> Floats:

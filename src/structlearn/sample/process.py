@@ -60,19 +60,11 @@ def first_value(concentration: Concentration) -> float:
     return concentration.mean if isinstance(concentration, Gamma) else float(concentration)
 
 
-def predecessors(states: Ints, offsets: Ints) -> Ints:
-    """Return the row of the transition into every position."""
-    before = np.empty_like(states)
-    before[1:] = states[:-1] + 1
-    before[offsets[:-1]] = 0
-    return before
-
-
 def count_transitions(states: Ints, offsets: Ints, n_states: int) -> Ints:
     """Return how often each state follows each row, (states + 1, states)."""
-    cells = predecessors(states, offsets) * n_states + states
-    found = np.bincount(cells, minlength=(n_states + 1) * n_states)
-    return found.reshape(n_states + 1, n_states)
+    counts = np.zeros((n_states + 1, n_states), np.int64)
+    beam.count(states, offsets, counts)
+    return counts
 
 
 def draw_tables(counts: Ints, alpha: float, sticks: Floats, rng: np.random.Generator) -> Ints:

@@ -7,12 +7,13 @@ threads. A chain knows all that it needs to go on: `run` it again for more draws
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from structlearn.common.checks import Floats
 from structlearn.common.watch import Watch
 from structlearn.spread import threads
 
@@ -35,6 +36,25 @@ class Chain(Generic[State]):
     def sweeps(self) -> int:
         """Number of sweeps so far."""
         return len(self.trace)
+
+    def copy(self) -> Chain[State]:
+        """Return a chain that goes on from here by itself."""
+        return Chain(self.state, deepcopy(self.rng), [*self.trace], [*self.draws])
+
+    def advance(self, step: Step[State], kept: bool) -> None:
+        """Make one sweep, or none at all: an interrupt within it leaves the chain as it was."""
+        sweep, state, n_draws = self.sweeps, self.state, len(self.draws)
+        stream = self.rng.bit_generator.state
+        try:
+            self.state, info = step(state, self.rng, sweep)
+            if kept:
+                self.draws.append(self.state)
+            self.trace.append(info)  # last: only now the sweep counts
+        except BaseException:
+            if self.sweeps == sweep:
+                self.state, self.rng.bit_generator.state = state, stream
+                del self.draws[n_draws:]
+            raise
 
 
 @dataclass(frozen=True)
@@ -77,32 +97,23 @@ def run(
     def advance(first: int, last: int) -> None:
         for chain in chains[first:last]:
             if chain.sweeps < schedule.sweeps:
-                _advance(step, chain, schedule)
+                chain.advance(step, schedule.keeps(chain.sweeps))
 
     def together() -> bool:
         threads.run(advance, [(i, i + 1) for i in range(len(chains))], n_jobs)
-        return all(chain.sweeps >= schedule.sweeps for chain in chains)
+        return False  # all `left` sweeps are told of, the last one too
 
-    left = schedule.sweeps - min(chain.sweeps for chain in chains)
-    ended = watch.repeat(together, left, lambda: _words(chains, schedule))
-    return "done" if ended == "limit" else ended
+    left = schedule.sweeps - _swept(chains)
+    ended = watch.repeat(together, left, lambda: f"sweep {_swept(chains)} of {schedule.sweeps}")
+    return "done" if _swept(chains) >= schedule.sweeps else ended
 
 
-def traced(chains: Sequence[Chain[State]], name: str, burn_in: int) -> Floats:
+def traced(chains: Sequence[Chain[State]], name: str, burn_in: int) -> NDArray[Any]:
     """Return one number of the records after burn-in, (chains, sweeps); as many for each."""
-    rows = [[float(getattr(i, name)) for i in chain.trace[burn_in:]] for chain in chains]
+    rows = [[getattr(info, name) for info in chain.trace[burn_in:]] for chain in chains]
     least = min(map(len, rows))
     return np.array([row[:least] for row in rows]).reshape(len(rows), least)
 
 
-def _advance(step: Step[State], chain: Chain[State], schedule: Schedule) -> None:
-    state, info = step(chain.state, chain.rng, chain.sweeps)
-    if schedule.keeps(chain.sweeps):
-        chain.draws.append(state)
-    chain.state = state
-    chain.trace.append(info)  # last: only now the sweep counts
-
-
-def _words(chains: Sequence[Chain[State]], schedule: Schedule) -> str:
-    sweep = min(chain.sweeps for chain in chains)
-    return f"sweep {sweep} of {schedule.sweeps}"
+def _swept(chains: Sequence[Chain[State]]) -> int:
+    return min(chain.sweeps for chain in chains)
