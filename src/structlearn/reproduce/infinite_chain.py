@@ -32,9 +32,10 @@ PAPER = {
     "M2iHMM-1": (91.2, 85.0, 84.8),
 }
 _ORACLES = {"oracle, step alone": True, "oracle, chain": False}
-_LONG = "M2iHMM-1, five times the burn-in"
+_MORE, _LONG = "GiSVM, three chains", "M2iHMM-1, three chains, five times the burn-in"
 _BEHIND = (
     ("GiSVM", "oracle, step alone"),
+    (_MORE, "oracle, step alone"),
     ("M2iHMM-1", "oracle, chain"),
     (_LONG, "oracle, chain"),
 )
@@ -58,8 +59,9 @@ def models(seed: int, quick: bool = False) -> dict[str, Any]:
         "iM2EDM with likelihood": SwitchingSVM(**field),
         "M2iHMM-2": MaxMarginHMM(likelihood=False, burn_in=n, **chain),
         "GiSVM": InfiniteSVM(concentration=2.0, burn_in=n, **sampled),
+        _MORE: InfiniteSVM(concentration=2.0, burn_in=n, n_chains=3, **sampled),
         "M2iHMM-1": MaxMarginHMM(burn_in=n, **chain),
-        _LONG: MaxMarginHMM(burn_in=5 * n, **chain),
+        _LONG: MaxMarginHMM(burn_in=5 * n, n_chains=3, **chain),
     }
 
 
