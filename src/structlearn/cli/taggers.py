@@ -50,8 +50,10 @@ def gold_labels(columns: Columns) -> list[Any]:
     """Return the labels in the last column, one array per sentence."""
     import numpy as np
 
+    from structlearn.data.ragged import cut
+
     names = np.array(columns.vocabularies[-1].list(), object)
-    return np.split(names[columns.ids[:, -1]], columns.offsets[1:-1])
+    return cut(names[columns.ids[:, -1]], columns.offsets)
 
 
 def check_columns(text: Text, template: Template, labelled: bool) -> None:

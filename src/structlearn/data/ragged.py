@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,11 @@ def offsets_of(lengths: Iterable[int]) -> Ints:
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
+
+
+def cut(values: Any, offsets: Ints) -> list[Any]:
+    """Return the sequences of a flat array, as views."""
+    return [values[a:b] for a, b in pairwise(offsets.tolist())]
 
 
 def check_lengths(offsets: Ints, label_offsets: Ints) -> None:

@@ -23,6 +23,7 @@ from structlearn.common.errors import ArgumentError, FormatError
 from structlearn.data.ragged import offsets_of
 from structlearn.data.rows import Rows, binary_if_ones, stack
 from structlearn.data.strings import Index, Strings
+from structlearn.kernels import rows as kernels
 from structlearn.spread import threads
 
 _BLOCK = 2**13  # tokens looked up at a time: their text stays in the cache
@@ -158,14 +159,12 @@ def _dict_entries(tokens: Sequence[Mapping[str, Any]]) -> _Entries:
 def _rows(entries: _Entries, columns: Index, n_columns: int) -> Rows:
     """Return the rows of all entries that are known and not zero."""
     offsets, _, values = entries
-    keep = columns >= 0
     if len(values):
-        keep &= values != 0
-        values = values[keep]
-    if not keep.all():
-        offsets = np.append(0, np.cumsum(keep))[offsets]
-        columns = columns[keep]
-    return binary_if_ones(Rows(offsets, columns, values, n_columns))
+        columns = np.where(values != 0, columns, -1)
+        values = values[columns >= 0]
+    known = np.zeros_like(offsets), np.empty(len(columns) + 1, np.int32)
+    n = kernels.compact(offsets, columns, *known)
+    return binary_if_ones(Rows(known[0], known[1][:n], values, n_columns))
 
 
 def _blame(sentences: Sentences) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structlearn.common.checks import Bools, Ints
+from structlearn.data.ragged import cut
 from structlearn.model.features import Features
 
 
@@ -58,7 +59,7 @@ class Shape(NamedTuple):
 
     def cut(self, values: Any) -> list[Any]:
         """Cut one value (or row) per node into one array per example, in its form."""
-        parts = np.split(values, self.offsets[1:-1])
+        parts = cut(values, self.offsets)
         if self.forms is None:
             return parts
         pairs = zip(parts, self.forms, strict=True)

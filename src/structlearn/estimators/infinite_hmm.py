@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.data.labels import LabelCoder
+from structlearn.data.ragged import cut
 from structlearn.estimators.observed import (
     Points,
     Symbols,
@@ -153,7 +154,7 @@ class InfiniteHMM(StateChain):
         for i, draw in enumerate(self.draws_):
             _, beliefs = state_marginals(model, draw)
             total += self.summary_.moved(beliefs, i)
-        return self._by_sequence(total / len(self.draws_), model.offsets)
+        return cut(total / len(self.draws_), model.offsets)
 
     def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:
         """Return the mean log density of a step that is not missing, over all draws."""

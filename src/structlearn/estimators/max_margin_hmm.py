@@ -12,6 +12,7 @@ from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.random import generator
 from structlearn.data.labels import LabelCoder
+from structlearn.data.ragged import cut
 from structlearn.estimators.observed import (
     Points,
     check_labels,
@@ -152,7 +153,7 @@ class MaxMarginHMM(StateChain):
         points = read_points(X, lengths, self.n_features_in_)
         labelled = fitted._labelled(points, np.full(len(points.values), -1))
         model = fitted._model(points.offsets, fitted._features(points))
-        return self._by_sequence(fitted._votes(model, labelled), points.offsets)
+        return cut(fitted._votes(model, labelled), points.offsets)
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
         """Return the share of right labels, among those that are known."""

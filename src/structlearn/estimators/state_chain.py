@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
+from structlearn.data.ragged import cut
 from structlearn.estimators.observed import Points, whole_numbers
 from structlearn.estimators.run import threads
 from structlearn.estimators.sampled import Sampled, concentration
@@ -133,7 +134,7 @@ class StateChain(Sampled):
     def states_(self) -> list[Ints]:
         """The likeliest state of every step in training, sequence by sequence."""
         check_is_fitted(self, "draws_")
-        return self._by_sequence(self.summary_.state_shares().argmax(1), self.offsets_)
+        return cut(self.summary_.state_shares().argmax(1), self.offsets_)
 
     def similarity(self, positions: Any = None) -> Floats:
         """Return how often each two steps share a state, (positions, positions).
@@ -149,10 +150,6 @@ class StateChain(Sampled):
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < n:
             raise ArgumentError(f"positions go from 0 to {n - 1}, the steps of all sequences")
         return align.similarity([draw.states for draw in self.draws_], chosen)
-
-    @staticmethod
-    def _by_sequence(values: Any, offsets: Ints) -> list[Any]:
-        return np.split(values, offsets[1:-1])
 
 
 def _merges(burn_in: int) -> range:

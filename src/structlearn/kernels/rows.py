@@ -1,4 +1,4 @@
-"""Sparse rows: turn them by columns, and pick some of them."""
+"""Sparse rows: turn them by columns, pick some of them, and leave entries out."""
 
 from __future__ import annotations
 
@@ -33,3 +33,15 @@ def take(offsets, columns, values, which, out_offsets, out_columns, out_values):
             out_columns[entry + shift] = columns[entry]
             if values.size:
                 out_values[entry + shift] = values[entry]
+
+
+@lean
+def compact(offsets, columns, out_offsets, out_columns):
+    """Copy rows without the entries whose column is negative; returns how many are left."""
+    place = 0
+    for i in range(offsets.size - 1):
+        for entry in range(offsets[i], offsets[i + 1]):
+            out_columns[place] = columns[entry]
+            place += columns[entry] >= 0
+        out_offsets[i + 1] = place
+    return place
