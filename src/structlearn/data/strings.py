@@ -63,12 +63,11 @@ class Strings:
     def lines(cls, text: str, count: int) -> Strings | None:
         """Cut a text into its lines; returns nothing if these are not as many as promised."""
         lines = np.frombuffer((text + "\n" if count else text).encode(), np.uint8)
-        ends = np.flatnonzero(lines == ord("\n"))
-        if len(ends) != count:
+        if np.count_nonzero(lines == ord("\n")) != count:
             return None
-        offsets = np.zeros(count + 1, np.int64)
-        np.add(ends, 1, out=offsets[1:])
-        return cls(lines, offsets)
+        offsets = np.zeros(count + 2, np.int64)  # one more, for what follows the last
+        kernels.borders(lines, offsets)
+        return cls(lines, offsets[:-1])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -101,6 +101,15 @@ def _hashed(text, begin, end):
 
 
 @lean
+def borders(text, offsets):
+    """Where every line of `text` ends, from ``offsets[1]`` on; the last place is overwritten."""
+    line = 1
+    for k in range(text.size):
+        offsets[line] = k + 1
+        line += text[k] == _NEWLINE
+
+
+@lean
 def rehash(table, count):
     """Fill empty slots with the first `count` strings again, which differ from each other."""
     mask = table.slots.size - 1
