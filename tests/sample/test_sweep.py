@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from franchise import path_probabilities
 
+from structlearn.common.errors import ArgumentError
 from structlearn.sample import chain, move, process
 from structlearn.sample.chain import Model, learn, start
 from structlearn.sample.emission import Categorical, Gaussian
@@ -267,3 +268,24 @@ def test_number_of_states_grows_and_shrinks(n_start):
     pairs = set(zip(state.states.tolist(), truth.tolist(), strict=True))
     assert state.n_states == 5
     assert len(pairs) <= 7
+
+
+def test_states_without_end_are_a_named_error():
+    rng = np.random.default_rng(0)
+    few = process.Process(1.0, 1e9, np.array([0.5, 0.5]), np.full((2, 2), 0.5))
+    with pytest.raises(ArgumentError, match="lower gamma0"):
+        process.grow(few, 1e-6, rng)
+
+
+def test_growing_keeps_what_there_is():
+    rng = np.random.default_rng(1)
+    small = process.Process(2.0, 3.0, np.array([0.6, 0.4]), np.array([[0.7, 0.3], [0.2, 0.8]]))
+    large = process.grow(small, 1e-3, rng)
+    n = large.n_states
+    assert large.rows.shape == (n + 1, n + 1)
+    assert large.rows[:, -1].max() <= 1e-3
+    assert n > 4
+    np.testing.assert_allclose(large.rows.sum(1), 1.0)
+    np.testing.assert_allclose(large.sticks.sum(), 1.0)
+    np.testing.assert_array_equal(large.rows[:2, 0], small.rows[:, 0])
+    np.testing.assert_array_equal(small.rows, [[0.7, 0.3], [0.2, 0.8]])

@@ -19,8 +19,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from structlearn.common.checks import Floats, Ints
+from structlearn.common.errors import ArgumentError
 from structlearn.kernels import beam
 
+_MOST = 4000  # states, beyond which tables of transitions take gigabytes
 _TINY = 1e-290  # least parameter of a gamma or beta draw, which must not be 0
 _ROUNDS = 3  # draws of alpha in a sweep: each costs little beside the rest
 
@@ -147,16 +149,28 @@ def grow(process: Process, least: float, rng: np.random.Generator) -> Process:
 
     No state beyond those represented then has a transition above any slice.
     """
-    alpha, gamma, sticks, rows = process
-    while rows[:, -1].max() > least:
-        part = rng.beta(1.0, gamma)
-        sticks = np.append(sticks[:-1], [part * sticks[-1], (1.0 - part) * sticks[-1]])
-        masses = np.maximum(alpha * sticks, _TINY)
-        shares = rng.beta(masses[-2], masses[-1], len(rows))
-        rest = rows[:, -1]
-        rows = np.column_stack([rows[:, :-1], shares * rest, (1.0 - shares) * rest])
-        rows = np.vstack([rows, draw_dirichlet(masses, rng)])
-    return Process(alpha, gamma, sticks, rows)
+    (alpha, gamma, sticks, rows), (n, k) = process, process.rows.shape
+    while rows[:n, k - 1].max() > least:
+        if n == len(rows) or k == rows.shape[1]:
+            sticks, rows = _roomier(sticks), _roomier(rows)
+        part, whole = rng.beta(1.0, gamma), sticks[k - 1]
+        sticks[k - 1 : k + 1] = part * whole, (1.0 - part) * whole
+        masses = np.maximum(alpha * sticks[: k + 1], _TINY)
+        shares, rest = rng.beta(masses[-2], masses[-1], n), rows[:n, k - 1].copy()
+        rows[:n, k - 1], rows[:n, k] = shares * rest, (1.0 - shares) * rest
+        rows[n, : k + 1] = draw_dirichlet(masses, rng)
+        n, k = n + 1, k + 1
+    return Process(alpha, gamma, sticks[:k].copy(), rows[:n, :k].copy())
+
+
+def _roomier(array: Floats) -> Floats:
+    """Return the same numbers with as much room again along every axis."""
+    if len(array) > _MOST:
+        raise ArgumentError(
+            f"more than {_MOST} states are open at once; lower gamma0 and alpha0, which say how "
+            f"many there are"
+        )
+    return np.pad(array, [(0, size) for size in array.shape])
 
 
 def keep(process: Process, states: Ints) -> Process:
