@@ -265,8 +265,9 @@ def temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, F
 
     A factor that touches a hidden variable works at the hidden temperature: information between
     an output and a hidden variable counts in the entropy of the hidden ones given the outputs.
-    Tree-reweighted factors work at the mean temperature of their variables: in a forest either
-    may be the one that hangs on the other, and its entropy counts at its own temperature.
+    Tree-reweighted factors work at the lowest temperature of their variables: with that, whichever
+    of them hangs on the other in a forest, its entropy counts in a concave way, so that there is
+    one best answer still.
     """
     wiring = problem.wiring
     ratios = np.ones(len(wiring.scopes))
@@ -278,8 +279,8 @@ def temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, F
         touched[wiring.slot_factors[problem.hidden[wiring.scopes]]] = True
         weights[~touched] = problem.eps_output
         if appearance is not None:
-            weights = np.bincount(wiring.slot_factors, problem.eps[wiring.scopes], len(weights))
-            weights = weights / wiring.arities
+            weights[:] = np.inf
+            np.minimum.at(weights, wiring.slot_factors, problem.eps[wiring.scopes])
         slot_weight, slot_eps = weights[wiring.slot_factors], problem.eps[wiring.scopes]
         differ = slot_weight != slot_eps
         with np.errstate(divide="ignore"):

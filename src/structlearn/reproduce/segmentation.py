@@ -29,7 +29,7 @@ from structlearn.solve.stochastic import Stochastic
 
 SHARES = (0.0, 0.5, 0.9)
 _IMAGES, _VARIANCE = 10, 5.0
-_SOFT = 0.2  # temperature in place of 0, at which messages come to rest
+_SOFT = 0.5  # temperature in place of 0, at which messages come to rest
 _EFFORT = Effort(method="trw", sweeps=4, tol=1e-3)
 _STEP, _STEPS, _ROUNDS, _START = 1.0, 600, 2, 0.1
 
