@@ -29,7 +29,7 @@ def _gaussian(rng, n, D, full):
 def test_log_densities_of_points(D, full):
     rng = np.random.default_rng(D)
     part, K = _gaussian(rng, 300, D, full), 4
-    parameters = part.draw(rng.integers(K, size=300), K, (), rng)
+    parameters = part.draw_given(part.statistics(rng.integers(K, size=300), K), rng)
     out = np.ones((300, K))
     part.add_logs(parameters, 10, 300, out[10:])
     found = covariances(parameters)
@@ -87,7 +87,7 @@ def test_evidence_of_symbols_is_the_product_of_predictives():
         counts[symbol] += 1.0
     found = part.log_evidence(part.statistics(np.zeros(6, np.int64), 2))
     np.testing.assert_allclose(found, [total, 0.0], atol=1e-12)
-    (logs,) = part.draw(np.zeros(6, np.int64), 2, (), np.random.default_rng(0))
+    (logs,) = part.draw_given(part.statistics(np.zeros(6, np.int64), 2), np.random.default_rng(0))
     out = np.zeros((6, 2))
     part.add_logs((logs,), 0, 6, out)
     for t, k in itertools.product(range(6), range(2)):
@@ -98,7 +98,7 @@ def test_symbols_are_drawn_from_their_posterior():
     rng, known = np.random.default_rng(3), np.array([1.0, 2.0])
     part = Categorical(np.array([0, 0, 1]), known)
     states = np.arange(3) * 0
-    draws = np.exp([part.draw(states, 1, (), rng)[0][0] for _ in range(3000)])
+    draws = np.exp([part.draw_given(part.statistics(states, 1), rng)[0][0] for _ in range(3000)])
     np.testing.assert_allclose(draws.mean(0), [0.5, 0.5], atol=0.015)
     (typical,) = part.typical(part.statistics(states, 1))
     np.testing.assert_allclose(np.exp(typical[0]), [0.5, 0.5])

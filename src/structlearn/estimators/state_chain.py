@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,7 +107,7 @@ class StateChain(Sampled):
     def _sum_up(self) -> None:
         """Match the draws of all chains."""
         self.draws_: list[State] = self._drawn()
-        self.summary_ = _matched(self.draws_)
+        self.summary_ = Summary.of(self.draws_)
 
     # ---- what draws tell -----------------------------------------------------------------
 
@@ -155,14 +154,3 @@ class StateChain(Sampled):
 def _merges(burn_in: int) -> range:
     """Return the sweeps at which states are joined: enough before them to find their places."""
     return range(burn_in // 4, burn_in, max(burn_in // 8, 1))
-
-
-def _matched(draws: Sequence[State]) -> Summary:
-    """Match draws to the one in the middle of those with the number of states that most have."""
-    n = int(np.bincount([draw.n_states for draw in draws]).argmax())
-    likely = [draw for draw in draws if draw.n_states == n]
-    middle = likely[align.central([draw.states for draw in likely])]
-    (numbers,) = Summary.of([middle]).matches
-    named = numbers[middle.states]
-    tables = [align.overlap(draw.states, named, draw.n_states, n) for draw in draws]
-    return Summary(draws, [align.match(table) for table in tables], n)

@@ -23,26 +23,12 @@ from structlearn.sample.process import draw_dirichlet
 Arrays = tuple[Floats, ...]
 
 
-class Part(ABC):
+class _Part(ABC):
     """One factor of the density of every position."""
 
     @abstractmethod
     def prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
         """Draw parameters of states that nothing is known of."""
-
-    @abstractmethod
-    def draw(
-        self,
-        states: Ints,
-        n_states: int,
-        parameters: Arrays,
-        rng: np.random.Generator,
-        n_jobs: int | None = 1,
-    ) -> Arrays:
-        """Draw parameters given the state of every position and the parameters so far.
-
-        In threads, whose number changes no draw.
-        """
 
     @abstractmethod
     def add_logs(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
@@ -56,19 +42,8 @@ class Part(ABC):
         """Return the same part for some of the positions."""
 
 
-class Conjugate(Part):
+class Conjugate(_Part):
     """A part whose parameters can be integrated out."""
-
-    def draw(
-        self,
-        states: Ints,
-        n_states: int,
-        parameters: Arrays,
-        rng: np.random.Generator,
-        n_jobs: int | None = 1,
-    ) -> Arrays:
-        """Draw parameters given the state of every position."""
-        return self.draw_given(self.statistics(states, n_states), rng)
 
     @abstractmethod
     def statistics(
@@ -89,12 +64,26 @@ class Conjugate(Part):
         """Return parameters in the middle of what is known of them."""
 
 
-class Proposing(Part):
+class Proposing(_Part):
     """A part whose parameters cannot be integrated out, but proposed for positions in one state.
 
     The worth of parameters is the log of their prior times the density of all positions, less that
     of the density they are proposed with.
     """
+
+    @abstractmethod
+    def draw(
+        self,
+        states: Ints,
+        n_states: int,
+        parameters: Arrays,
+        rng: np.random.Generator,
+        n_jobs: int | None = 1,
+    ) -> Arrays:
+        """Draw parameters given the state of every position and the parameters so far.
+
+        In threads, whose number changes no draw.
+        """
 
     @abstractmethod
     def propose(self, rng: np.random.Generator) -> tuple[Arrays, float]:
@@ -107,6 +96,9 @@ class Proposing(Part):
     @abstractmethod
     def fitted(self) -> tuple[Arrays, float]:
         """Return parameters that fit all positions, without chance, and their worth."""
+
+
+Part = Conjugate | Proposing
 
 
 @dataclass(frozen=True, eq=False)

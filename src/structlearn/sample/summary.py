@@ -14,7 +14,7 @@ from structlearn.sample.chain import State
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """A draw in the middle of all, and how the states of the others match its own.
+    """A draw in the middle of those with the usual number of states, and how all match its own.
 
     States are numbered by how often they occur in the draw in the middle, the most frequent first.
 
@@ -25,7 +25,7 @@ class Summary:
     matches
         Of every draw, the state that each of its states is; -1 for those that match none.
     n_states
-        Number of states of the draw in the middle.
+        Number of states of the draw in the middle, which most draws have.
     """
 
     draws: Sequence[State]
@@ -35,7 +35,9 @@ class Summary:
     @staticmethod
     def of(draws: Sequence[State]) -> Summary:
         """Match draws."""
-        middle = draws[align.central([draw.states for draw in draws])]
+        usual = np.bincount([draw.n_states for draw in draws]).argmax()
+        likely = [draw for draw in draws if draw.n_states == usual]
+        middle = likely[align.central([draw.states for draw in likely])]
         order = np.argsort(-np.bincount(middle.states), kind="stable")
         numbers = np.empty_like(order)
         numbers[order] = np.arange(len(order))
