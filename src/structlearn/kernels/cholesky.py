@@ -25,15 +25,34 @@ def factorise(matrix):
 
 
 @part
-def forward(factor, vector):
-    """Solve ``factor x = vector`` in place; return the squared length of x."""
+def product(left, right, n):
+    """Sum of the products of the first `n` entries, in four strands that need not wait."""
+    a, b, c, d, i = 0.0, 0.0, 0.0, 0.0, 0
+    while i + 4 <= n:
+        a += left[i] * right[i]
+        b += left[i + 1] * right[i + 1]
+        c += left[i + 2] * right[i + 2]
+        d += left[i + 3] * right[i + 3]
+        i += 4
+    while i < n:
+        a += left[i] * right[i]
+        i += 1
+    return (a + b) + (c + d)
+
+
+@part
+def forward(factor, vector, limit):
+    """Solve ``factor x = vector`` in place; return the squared length of x.
+
+    Stops where that passes the `limit`, with a length above it and the rest of x unsolved.
+    """
     square = 0.0
     for i in range(vector.size):
-        total = vector[i]
-        for j in range(i):
-            total -= factor[i, j] * vector[j]
-        vector[i] = total / factor[i, i]
+        row = factor[i]
+        vector[i] = (vector[i] - product(row, vector, i)) / row[i]
         square += vector[i] * vector[i]
+        if square > limit:
+            break
     return square
 
 

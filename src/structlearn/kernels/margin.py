@@ -132,7 +132,7 @@ def _solve(precision, noise, out):
     M = out.size
     factor, linear = precision[:M], precision[M]
     factorise(factor)
-    forward(factor, linear)
+    forward(factor, linear, np.inf)
     for m in range(M):
         linear[m] += noise[m]
     backward(factor, linear)

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn.kernels.cholesky import forward, log_determinant, update
+from structlearn.kernels.cholesky import forward, log_determinant, product, update
 from structlearn.kernels.jit import lean, part
 
 HINGE, LOGIT = 0, 1
+_NOTHING = 50.0  # logs so far below another are lost in its rounding
 
 
 class Components(NamedTuple):
@@ -36,49 +37,50 @@ class Prior(NamedTuple):
 
 
 @part
-def log_potential(prior, weights, v, label):
-    """Log potential of a label in a component; 0 where it is missing."""
+def log_potential(prior, weights, v, label, bar):
+    """Log potential of a label in a component; 0 where it is missing, -inf if below the bar."""
     if label < 0:
         return 0.0
     L, M = weights.shape
-    top, own, total = -np.inf, 0.0, 0.0
+    own, hinge = product(weights[label], v, M), prior.kind == HINGE
+    slope, margin = (2.0 * prior.c, prior.cost) if hinge else (1.0, 0.0)
+    top, total = own, 1.0
     for y in range(L):
-        score = 0.0
-        for m in range(M):
-            score += weights[y, m] * v[m]
         if y == label:
-            own = score
-        elif prior.kind == HINGE:
-            score += prior.cost
+            continue
+        score = product(weights[y], v, M) + margin
         if score > top:
-            total = total * np.exp(top - score) + 1.0 if prior.kind == LOGIT else 0.0
+            if slope * (own - score) < bar:
+                return -np.inf
+            total = 0.0 if hinge else total * np.exp(top - score) + 1.0
             top = score
-        elif prior.kind == LOGIT:
+        elif not hinge:
             total += np.exp(score - top)
-    if prior.kind == HINGE:
-        return 2.0 * prior.c * (own - top)
-    return own - top - np.log(total)
+    value = slope * (own - top)
+    return value if hinge else value - np.log(total)
 
 
 @part
-def _distance(components, k, x, vector):
-    """Squared distance of a row from the centre of a component, by its scale matrix."""
+def _distance(components, k, x, limit, vector):
+    """Squared distance of a row from a component by its scale matrix, or one above the limit."""
     for a in range(x.size):
         vector[a] = x[a] - components.centres[k, a]
-    return forward(components.factors[k], vector)
+    return forward(components.factors[k], vector, limit)
 
 
 @part
-def predictive(prior, components, k, x, vector):
-    """Log density of one more row in a component: a Student t."""
+def predictive(prior, components, k, x, bar, vector):
+    """Log of the rows of a component times their density at one more; -inf if below the bar.
+
+    The density is a Student t, which falls with the distance: most components are so far away
+    that a few coordinates tell.
+    """
     n = components.counts[k]
-    strength = prior.strength + n
-    stretch = np.log1p(strength / (strength + 1.0) * _distance(components, k, x, vector))
-    return (
-        prior.constants[n]
-        - 0.5 * components.logs[k]
-        - 0.5 * (prior.degrees + n + 1.0) * stretch
-    )  # fmt: skip
+    near = prior.constants[n] - 0.5 * components.logs[k] + np.log(n)
+    half, ratio = 0.5 * (prior.degrees + n + 1.0), 1.0 - 1.0 / (prior.strength + n + 1.0)
+    limit = np.expm1((near - bar) / half) / ratio
+    distance = _distance(components, k, x, limit, vector)
+    return near - half * np.log1p(ratio * distance) if distance <= limit else -np.inf
 
 
 @part
@@ -86,9 +88,10 @@ def _without(prior, components, k, x, vector):
     """The same in its own component, as if the row was not there."""
     n = components.counts[k] - 1
     strength = prior.strength + n + 1.0
-    left = 1.0 - strength / (strength - 1.0) * _distance(components, k, x, vector)
-    shrink = np.log(max(left, 1e-300))
-    return prior.constants[n] - 0.5 * components.logs[k] + 0.5 * (prior.degrees + n) * shrink
+    distance = _distance(components, k, x, np.inf, vector)
+    shrink = np.log(max(1.0 - strength / (strength - 1.0) * distance, 1e-300))
+    near = prior.constants[n] - 0.5 * components.logs[k] + np.log(n)
+    return near + 0.5 * (prior.degrees + n) * shrink
 
 
 @part
@@ -199,14 +202,20 @@ def assign(prior, components, X, V, labels, fresh, assigned, uniforms, values, v
             K -= 1
             _drop(components, assigned, old, K)
             old = -1
+        values[K] = bar = fresh[t]
+        if old >= 0:
+            values[old] = _without(prior, components, old, x, vector)
+            values[old] += log_potential(prior, components.weights[old], V[t], labels[t], -np.inf)
+            bar = max(bar, values[old])
         for k in range(K):
-            if k == old:
-                n, value = components.counts[k] - 1, _without(prior, components, k, x, vector)
-            else:
-                n, value = components.counts[k], predictive(prior, components, k, x, vector)
-            potential = log_potential(prior, components.weights[k], V[t], labels[t])
-            values[k] = np.log(n) + value + potential
-        values[K] = fresh[t]
+            if k != old:
+                least = bar - _NOTHING
+                value = predictive(prior, components, k, x, least, vector)
+                if value > -np.inf:
+                    value += log_potential(
+                        prior, components.weights[k], V[t], labels[t], least - value
+                    )
+                values[k], bar = value, max(bar, value)
         new = pick(values, K + 1, uniforms[t])
         if new == old:
             continue
@@ -230,11 +239,10 @@ def votes(prior, components, X, V, fresh, values, vector, out):
     """
     K, L = components.weights.shape[:2]
     for t in range(X.shape[0]):
+        values[K] = bar = fresh[t]
         for k in range(K):
-            values[k] = np.log(components.counts[k]) + predictive(
-                prior, components, k, X[t], vector
-            )
-        values[K] = fresh[t]
+            values[k] = predictive(prior, components, k, X[t], bar - _NOTHING, vector)
+            bar = max(bar, values[k])
         pick(values, K + 1, 0.0)
         total = 0.0
         for k in range(K + 1):
@@ -242,7 +250,8 @@ def votes(prior, components, X, V, fresh, values, vector, out):
         for y in range(L):
             out[t, y] += values[K] / total / L
         for k in range(K):
-            _vote(components.weights[k], V[t], prior.kind, values[k] / total, out[t])
+            if values[k] > 0.0:
+                _vote(components.weights[k], V[t], prior.kind, values[k] / total, out[t])
 
 
 @part
@@ -251,9 +260,7 @@ def _vote(weights, v, kind, share, out):
     L, M = weights.shape
     best, top, total = 0, -np.inf, 0.0
     for y in range(L):
-        score = 0.0
-        for m in range(M):
-            score += weights[y, m] * v[m]
+        score = product(weights[y], v, M)
         if score > top:
             total = total * np.exp(top - score) + 1.0
             best, top = y, score
@@ -263,7 +270,5 @@ def _vote(weights, v, kind, share, out):
         out[best] += share
         return
     for y in range(L):
-        score = 0.0
-        for m in range(M):
-            score += weights[y, m] * v[m]
+        score = product(weights[y], v, M)
         out[y] += share * np.exp(score - top) / total
