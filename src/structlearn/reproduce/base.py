@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from structlearn.common import checks
 from structlearn.common.checks import Floats
 from structlearn.common.watch import Progress
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,16 @@ class Settings:
         """Return the number of trials: what was asked for, or what this version is set up for."""
         return self.trials or (quick if self.quick else full)
 
+    def each(self, items: Collection[Item], what: str) -> Iterator[Item]:
+        """All items in turn; tells the progress between them."""
+        for i, item in enumerate(items):
+            if self.progress is not None:
+                self.progress(i / len(items), f"{what} {i + 1} of {len(items)}")
+            yield item
+
     def repeat(self, n_trials: int, what: str = "trial") -> Iterator[tuple[int, list[int]]]:
         """Number and seed of every trial; tells the progress between them."""
-        for i in range(n_trials):
-            if self.progress is not None:
-                self.progress(i / n_trials, f"{what} {i + 1} of {n_trials}")
+        for i in self.each(range(n_trials), what):
             yield i, [self.seed, i]
 
 

@@ -133,8 +133,8 @@ def actions(settings: Settings) -> Record:
     odd = motions.subjects % 2 == 1
     X, Y = _reduced(motions, odd), motions.labels
     train, test = np.flatnonzero(odd), np.flatnonzero(~odd)
-    rows = []
-    for name, model in models(settings.seed, 5 if settings.quick else 40, C=0.1).items():
+    rows, compared = [], models(settings.seed, 5 if settings.quick else 40, C=0.1)
+    for name, model in settings.each(compared.items(), "model"):
         model.fit([X[i] for i in train], [Y[i] for i in train])
         found = model.predict([X[i] for i in test])
         rows.append(_row(name, [Y[i] for i in test], found))
