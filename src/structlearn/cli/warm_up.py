@@ -124,6 +124,7 @@ def _text() -> None:
     columns = parse_columns(text)
     add_column(text, columns, columns.ids[:, 1], columns.vocabularies[1].list())
     grown(empty_table(columns.vocabularies[0].text, 2), 0)
+    columns.vocabularies[0].find(columns.vocabularies[1])
     labels = [["x", "y"], ["y"]]
     tokens = [[["a"], {"b": 2.0}], [["b"]]]
     template = "U:%x[0,0]\nU:%x[0,0]/%x[1,0]\nB:%x[0,0]\nB"

@@ -62,7 +62,7 @@ class Strings:
     @classmethod
     def lines(cls, text: str, count: int) -> Strings | None:
         """Cut a text into its lines; returns nothing if these are not as many as promised."""
-        lines = np.frombuffer((text + "\n" if count else text).encode(), np.uint8)
+        lines = _encoded(text, count)
         if np.count_nonzero(lines == ord("\n")) != count:
             return None
         offsets = np.zeros(count + 2, np.int64)  # one more, for what follows the last
@@ -105,6 +105,13 @@ class Strings:
         threads.run(work, shares, n_jobs)
         return out
 
+    def find_lines(self, text: str, count: int) -> Index | None:
+        """Return the number of every line, or -1; nothing if they are not as many as promised."""
+        lines, out = _encoded(text, count), np.empty(count, np.int32)
+        offsets, hashes = np.zeros(count + 2, np.int64), np.empty(count, np.int64)
+        found: bool = kernels.find_lines(self._table, lines, offsets, hashes, out)
+        return out if found else None
+
     def prepared(self) -> Strings:
         """Return the same strings, ready for threads to search at once."""
         assert self._table is not None
@@ -115,6 +122,11 @@ class Strings:
         table = empty_table(self.text, len(self) + 1)
         kernels.number(table, self.offsets, np.zeros(2, np.int64), np.empty(len(self), np.int32))
         return table
+
+
+def _encoded(text: str, count: int) -> Bytes:
+    """Return the bytes of a text with a newline at its end, if there is to be any line."""
+    return np.frombuffer((text + "\n" if count else text).encode(), np.uint8)
 
 
 def empty_table(base: Bytes, capacity: int) -> Table:

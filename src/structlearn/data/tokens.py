@@ -69,7 +69,7 @@ class Vocabulary:
         with _blaming(sentences):
             tokens, read = _tokens(sentences)
             entries = read(tokens)
-        strings, numbers = entries.names.distinct()
+            strings, numbers = entries.strings().distinct()
         keep = np.bincount(numbers, minlength=len(strings)) >= min_count
         self._strings = strings.take(keep)
         renumbered = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
@@ -83,7 +83,7 @@ class Vocabulary:
 
             def work(first: int, last: int) -> None:
                 entries = read(tokens[first:last])
-                parts[first] = _rows(entries, strings.find(entries.names, n_jobs=1), len(strings))
+                parts[first] = _rows(entries, entries.found_in(strings), len(strings))
 
             blocks = threads.split(np.arange(len(tokens) + 1), 1 + len(tokens) // _BLOCK)
             threads.run(work, blocks, n_jobs)
@@ -104,11 +104,22 @@ class Vocabulary:
 
 
 class _Entries(NamedTuple):
-    """Names of all tokens' attributes, their values (empty if all are 1), and their borders."""
+    """Attributes of tokens: their borders, names, and values (empty if all are 1)."""
 
     offsets: Ints
-    names: Strings
+    tokens: Iterable[Iterable[str]]  #: names of every token
     values: Floats
+
+    def strings(self) -> Strings:
+        """Return the names of all."""
+        return Strings.of([*chain.from_iterable(self.tokens)])
+
+    def found_in(self, strings: Strings) -> Index:
+        """Return the numbers of all, or -1 where they are not among these strings."""
+        lines = "\n".join(map("\n".join, filter(None, self.tokens)))
+        found = strings.find_lines(lines, int(self.offsets[-1]))
+        # Names may have newlines inside.
+        return strings.find(self.strings(), n_jobs=1) if found is None else found
 
 
 @contextmanager
@@ -135,25 +146,19 @@ def _tokens(sentences: Sentences) -> tuple[Sequence[Any], Callable[[Sequence[Any
 
 
 def _list_entries(tokens: Sequence[Collection[str]]) -> _Entries:
-    offsets = offsets_of(map(len, tokens))
-    lines = "\n".join(map("\n".join, filter(None, tokens)))
-    names = Strings.lines(lines, int(offsets[-1]))
-    if names is None:  # some have newlines inside
-        names = Strings.of([*chain.from_iterable(tokens)])
-    return _Entries(offsets, names, np.empty(0))
+    return _Entries(offsets_of(map(len, tokens)), tokens, np.empty(0))
 
 
 def _dict_entries(tokens: Sequence[Mapping[str, Any]]) -> _Entries:
     names = [
-        name + "=" + value if isinstance(value, str) else name
+        [name + "=" + v if isinstance(v, str) else name for name, v in token.items()]
         for token in tokens
-        for name, value in token.items()
     ]
     values = [1.0 if isinstance(v, str) else v for token in tokens for v in token.values()]
     numbers = np.array(values, np.float64)
     if numbers.ndim != 1 or not np.isfinite(numbers).all():
         raise ValueError
-    return _Entries(offsets_of(map(len, tokens)), Strings.of(names), numbers)
+    return _Entries(offsets_of(map(len, tokens)), names, numbers)
 
 
 def _rows(entries: _Entries, columns: Index, n_columns: int) -> Rows:

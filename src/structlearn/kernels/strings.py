@@ -157,6 +157,23 @@ def find(table, text, offsets, first, last, hashes, out):
         out[i] -= 1
 
 
+@lean
+def find_lines(table, text, offsets, hashes, out):
+    """Cut a text into as many lines as `out` has room for, and number them as `find` does.
+
+    Returns whether it has so many; `offsets` has two places more. All in one call, because threads
+    that come back from a kernel wait for those that are busy with Python's own work.
+    """
+    lines = 0
+    for k in range(text.size):
+        lines += text[k] == _NEWLINE
+    if lines != out.size:
+        return False
+    borders(text, offsets)
+    find(table, text, offsets, 0, lines, hashes, out)
+    return True
+
+
 @part
 def _skipped(data, begin, end):
     same = end - begin == _SKIPPED.size
