@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.metrics import accuracy_score, f1_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -27,11 +29,27 @@ from structlearn.reproduce.base import Estimate, Record, Settings, Table
 
 _COMPONENTS = 30  # principal components of skeletons
 
+#: What the models of actions choose from. The second choice of Gaussians has covariances that are
+#: hardly learnt: those of few people need not be those of others.
+_GRIDS: dict[str, Any] = {
+    "SVM": {"model__linearsvc__C": [0.01, 0.1, 1.0]},
+    "GiSVM": [
+        {"model__variance": [0.1, 100.0]},
+        {"model__variance": [0.1], "model__degrees": [2000.0], "model__spread": [0.5, 1.0]},
+    ],
+    "iM2EDM": {"variance": [0.01, 0.1, 1.0]},
+    "M2iHMM-1": [
+        {"variance": [0.1, 100.0]},
+        {"variance": [0.1], "degrees": [2000.0], "spread": [0.5, 1.0]},
+    ],
+    "M2iHMM-2": {"variance": [0.1, 100.0]},
+}
+
 #: Accuracy in the paper on its own data, RGBD-HuDaAct.
 PAPER = {"SVM": 47.9, "GiSVM": 48.6, "iM2EDM": 51.2, "M2iHMM-1": 52.0, "M2iHMM-2": 54.0}
 
 
-class Alone:
+class Alone(BaseEstimator):  # type: ignore[misc]
     """A model of single rows that is given sequences."""
 
     def __init__(self, model: Any) -> None:
@@ -47,13 +65,17 @@ class Alone:
         found = self.model.predict(np.concatenate(X))
         return np.split(found, np.cumsum([len(x) for x in X])[:-1])
 
+    def score(self, X: list[Floats], Y: list[Ints]) -> float:
+        """Return the share of right rows."""
+        return float(self.model.score(np.concatenate(X), np.concatenate(Y)))
 
-def models(seed: int, sweeps: int, C: float = 1.0) -> dict[str, Any]:
+
+def models(seed: int, sweeps: int) -> dict[str, Any]:
     """Return the five models of table 3."""
     sampled: dict[str, Any] = {"random_state": seed, "n_jobs": 1}
     sampled |= {"burn_in": sweeps, "n_draws": max(sweeps // 2, 1)}
     return {
-        "SVM": Alone(make_pipeline(StandardScaler(), LinearSVC(C=C, max_iter=10_000))),
+        "SVM": Alone(make_pipeline(StandardScaler(), LinearSVC(max_iter=10_000))),
         "GiSVM": Alone(InfiniteSVM(spread=1.0, **sampled)),
         "iM2EDM": SwitchingSVM(max_iter=max(sweeps // 5, 1), random_state=seed),
         "M2iHMM-1": MaxMarginHMM(**sampled),
@@ -133,8 +155,11 @@ def actions(settings: Settings) -> Record:
     odd = motions.subjects % 2 == 1
     X, Y = _reduced(motions, odd), motions.labels
     train, test = np.flatnonzero(odd), np.flatnonzero(~odd)
-    rows, compared = [], models(settings.seed, 5 if settings.quick else 40, C=0.1)
-    for name, model in settings.each(compared.items(), "model"):
+    late = motions.subjects[train] >= 7  # whom choices are made on
+    inner = [(np.flatnonzero(~late), np.flatnonzero(late))]
+    rows, compared = [], models(settings.seed, 5 if settings.quick else 40)
+    for name, plain in settings.each(compared.items(), "model"):
+        model = plain if settings.quick else GridSearchCV(plain, _GRIDS[name], cv=inner)
         model.fit([X[i] for i in train], [Y[i] for i in train])
         found = model.predict([X[i] for i in test])
         rows.append(_row(name, [Y[i] for i in test], found))
@@ -145,7 +170,8 @@ def actions(settings: Settings) -> Record:
         (
             "The paper's data, RGBD-HuDaAct, cannot be had: its figures are of other recordings "
             "and other features.",
-            "The action of a sequence is the one that most of its frames are given.",
+            "The action of a sequence is the one that most of its frames are given. Choices are "
+            "made on subjects 7 and 9, after learning from 1, 3 and 5.",
         ),
     )
 
