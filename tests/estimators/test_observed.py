@@ -141,6 +141,7 @@ def test_features_beyond_floating_point(model):
             model.fit(X * by, Y)
     for by in (1e-98, 1e98):
         assert np.isfinite(model.fit(X * by, Y).score(X * by, Y))
+        assert model.n_features_in_ == X.shape[1]
     for far in (1e201, 1e308):
         with pytest.raises(ArgumentError, match=r"feature 0 is .* deviations from its mean"):
             model.predict(np.full((3, 2), far))

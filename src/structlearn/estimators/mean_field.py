@@ -250,7 +250,7 @@ class SwitchingSVM(MeanField):
         points = _whole(read_points(X, lengths))
         labels = read_labels(Y, points)
         check_labels(labels)
-        self.coder_ = labels.coder
+        self.coder_, self.n_features_in_ = labels.coder, points.values.shape[1]
         self.centre_, self.scale_ = scale_of(points.values)
         steps = scaled(points.values, self.centre_, self.scale_)
         self._run(steps, labels.numbers, points.offsets)
@@ -264,14 +264,14 @@ class SwitchingSVM(MeanField):
     def predict(self, X: Any, lengths: Any = None) -> list[Any]:
         """Return the labels of all steps of every sequence."""
         fitted = self._as_fitted()
-        points = _whole(read_points(X, lengths, len(self.centre_)))
+        points = _whole(read_points(X, lengths, self.n_features_in_))
         best = fitted._best(scaled(points.values, self.centre_, self.scale_), points.offsets)
         return np.split(np.asarray(self.classes_)[best], points.offsets[1:-1])
 
     def score(self, X: Any, Y: Any, lengths: Any = None) -> float:
         """Return the share of labels that are predicted, among those that are known."""
         found = np.concatenate(self.predict(X, lengths))
-        return share_right(read_labels(Y, read_points(X, lengths, len(self.centre_))), found)
+        return share_right(read_labels(Y, read_points(X, lengths, self.n_features_in_)), found)
 
     def _best(self, steps: Floats, offsets: Ints) -> Ints:
         """Return the number of the best label of every step."""
