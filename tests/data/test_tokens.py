@@ -135,6 +135,9 @@ def test_any_mapping_is_a_token():
         ({"b": 1.0, "a": -np.inf}, "a is -inf"),
         ({"a": 10**400}, "a is 1000"),
         ({"a": 1j}, "a is 1j"),
+        (None, "None must be a dictionary or a list"),
+        (["a", "b\udc80"], "'b.udc80' has half a character"),
+        ({"a": "\udc80"}, "'.udc80' has half a character"),
     ],
 )
 def test_wrong_tokens_are_named(token, words):

@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 
 from structlearn.reproduce import infinite, infinite_chain, infinite_motion
 from structlearn.reproduce.base import Settings
@@ -69,3 +71,9 @@ def test_speakers_are_kept_apart(data_folder):
     assert sum(len(split.y_test) for split in rows) == 195
     groups = list(infinite.parkinsons("speaker", 0))
     assert {len(split.X[0]) for split in groups} == {10}
+
+
+def test_what_models_of_actions_choose_from():
+    for name, model in infinite_motion.models(seed=0, sweeps=1).items():
+        for chosen in ParameterGrid(infinite_motion._GRIDS[name]):
+            assert clone(model).set_params(**chosen).get_params().items() >= chosen.items()

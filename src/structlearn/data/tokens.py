@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,7 +137,7 @@ def _tokens(sentences: Sentences) -> tuple[Sequence[Any], Callable[[Sequence[Any
     """Return all tokens, and what collects the attributes of tokens like these."""
     tokens = list(chain.from_iterable(sentences))
     types = set(map(type, tokens))
-    if any(issubclass(kind, str | bytes) for kind in types):
+    if any(issubclass(kind, str | bytes | NoneType) for kind in types):
         raise TypeError
     if types <= _LISTS:
         return tokens, _list_entries
@@ -190,10 +191,13 @@ def _trouble(token: Any) -> str:
     bad = [name for name in names if not isinstance(name, str)]
     if bad:
         return f"the attribute {bad[0]!r} must be a string"
-    values = token.items() if isinstance(token, Mapping) else ()
-    for name, value in values:
+    values = token if isinstance(token, Mapping) else {}
+    for name, value in values.items():
         if not (isinstance(value, str) or _finite(value)):
             return f"{name} is {value!r}, but must be a string, a finite number or a bool"
+    for text in (*names, *values.values()):
+        if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
+            return f"{text!r} has half a character (a lone surrogate), which cannot be stored"
     return ""
 
 

@@ -81,7 +81,7 @@ class MixtureClassifier(Scaled, Sampled):
         return votes(self.draws_, self.prior_, self._classifier(), scaled, features)
 
     def _prior(self, width: int) -> NormalWishart:
-        return wishart(width, self.spread, self.strength, self._degrees(width))
+        return wishart(width, self.spread, self.strength, self.degrees)
 
     def _check(self) -> None:
         super()._check()

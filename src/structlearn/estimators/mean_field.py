@@ -92,6 +92,7 @@ class MeanField(Settled):
     concentration: float = 1.0
     spread: float = 0.5
     strength: float = 0.1
+    degrees: float | None = None
     n_components: int = 20
     max_iter: int = 100
     tol: float = 1e-3
@@ -120,8 +121,7 @@ class MeanField(Settled):
 
     def _learn(self, X: Floats, offsets: Ints, belief: Belief) -> None:
         """Learn Gaussians and weights of components from the shares."""
-        D = X.shape[1]
-        prior = wishart(D, self.spread, self.strength, D + 2.0)
+        prior = wishart(X.shape[1], self.spread, self.strength, self.degrees)
         self.after_ = prior.posterior(soft_moments(X, belief.shares))
 
     def _infer(self, X: Floats, offsets: Ints, pull: Floats | float = 0.0) -> Belief:
@@ -170,6 +170,9 @@ class TruncatedSVM(MeanField, Scaled):
         Expected variance of the features within a component, 1 being that of all rows.
     strength
         Number of rows that the mean of all rows counts for in the mean of a component.
+    degrees
+        Degrees of freedom of the covariances of components, at least as many as features;
+        ``features + 2`` if None.
     n_components
         At which the mixture is truncated.
     max_iter, tol
@@ -225,7 +228,7 @@ class SwitchingSVM(MeanField):
     ----------
     likelihood
         Whether features say something about the component, by its Gaussian.
-    C, variance, concentration, spread, strength, n_components, max_iter, tol, random_state
+    C, variance, concentration, spread, strength, degrees, n_components, max_iter, tol, random_state
         As in `TruncatedSVM`.
 
     References

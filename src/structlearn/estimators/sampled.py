@@ -74,14 +74,6 @@ class Sampled(Settled):
             )
         threads(self.n_jobs)
 
-    def _degrees(self, least: int) -> float:
-        """Return the degrees of freedom of covariances, which must be `least` or more.
-
-        The diagonals of smaller ones may vanish in a draw.
-        """
-        given = least + 2.0 if self.degrees is None else self.degrees
-        return checks.number("degrees", given, low=float(least), open_high=True)
-
     # ---- sampling ------------------------------------------------------------------------
 
     def _prepare(self) -> None:

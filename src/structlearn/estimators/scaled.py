@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.estimators.observed import unmasked
@@ -67,10 +68,20 @@ def prior_scale(spread: float, degrees: float, least: int) -> float:
     return spread * max(degrees - least - 1.0, 1.0)
 
 
-def wishart(width: int, spread: float, strength: float, degrees: float) -> NormalWishart:
+def freedom(degrees: float | None, least: int) -> float:
+    """Return the degrees of freedom of covariances, which must be `least` or more.
+
+    The diagonals of smaller ones may vanish in a draw.
+    """
+    given = least + 2.0 if degrees is None else degrees
+    return checks.number("degrees", given, low=float(least), open_high=True)
+
+
+def wishart(width: int, spread: float, strength: float, degrees: float | None) -> NormalWishart:
     """Return what is known of the Gaussians of scaled features before any is seen."""
-    scale = prior_scale(spread, degrees, width) * np.eye(width)
-    return NormalWishart(np.zeros(width), float(strength), degrees, scale)
+    known = freedom(degrees, width)
+    scale = prior_scale(spread, known, width) * np.eye(width)
+    return NormalWishart(np.zeros(width), float(strength), known, scale)
 
 
 class Scaled(ClassifierMixin, Settled):  # type: ignore[misc]

@@ -15,7 +15,7 @@ from structlearn.data.ragged import cut
 from structlearn.estimators.observed import Points, whole_numbers
 from structlearn.estimators.run import threads
 from structlearn.estimators.sampled import Sampled, concentration
-from structlearn.estimators.scaled import prior_scale, scale_of, scaled, wishart
+from structlearn.estimators.scaled import freedom, prior_scale, scale_of, scaled, wishart
 from structlearn.estimators.settled import digest
 from structlearn.sample import align
 from structlearn.sample.chain import Info, Model, State, start
@@ -64,8 +64,8 @@ class StateChain(Sampled):
         """Return what is known of the Gaussians of states before any is seen."""
         D = self.n_features_in_
         if self.covariance == "full":
-            return wishart(D, self.spread, self.strength, self._degrees(D))
-        degrees = self._degrees(1)
+            return wishart(D, self.spread, self.strength, self.degrees)
+        degrees = freedom(self.degrees, 1)
         scale = np.full(D, prior_scale(self.spread, degrees, 1))
         return NormalGamma(np.zeros(D), float(self.strength), degrees, scale)
 

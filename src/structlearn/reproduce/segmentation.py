@@ -48,9 +48,9 @@ def run(settings: Settings) -> Record:
     ]
     notes = (
         f"All learners begin with the same small random weights, inputs centred, and take up to "
-        f"{_STEPS} steps of L-BFGS at each of the temperatures {_COOLING} in the place of 0, one "
-        f"after another: cooled at once, or by stochastic steps, learning with many hidden labels "
-        f"ends at objectives twice as high. Without hidden labels M and L are one learner.",
+        f"{_steps(settings.quick)} steps of L-BFGS at each of the temperatures {_COOLING} in the "
+        f"place of 0, one after another; H has none below 1. Most stages of M and L end at that "
+        f"number, not at an optimum. Without hidden labels M and L are one learner.",
         f"Messages are tree-reweighted, {_EFFORT.sweeps} sweeps per step, which begin where they "
         f"stood: with plain messages training finds weights for which they end far from the "
         f"labels. M and L predict the best labelling, H the most probable label of each pixel.",
@@ -74,8 +74,12 @@ def _trial(share: float, seed: list[int], quick: bool) -> list[float]:
     images, labels = noisy_images(truth, _IMAGES, _VARIANCE, share, np.random.default_rng(train))
     new, _ = noisy_images(truth, _IMAGES, _VARIANCE, 0.0, np.random.default_rng(test))
     images, new = images - images.mean(), new - images.mean()
-    steps = _STEPS // 10 if quick else _STEPS
+    steps = _steps(quick)
     return [_accuracy(learner, images, labels, new, truth, steps) for learner in TRIO]
+
+
+def _steps(quick: bool) -> int:
+    return _STEPS // 10 if quick else _STEPS
 
 
 def _accuracy(
