@@ -100,7 +100,8 @@ def _two_cores(report: Report, name: str) -> None:
     alone += "" if steady else "not judged, cores are slower together; "
     note = (
         f"{alone}{two['cpu'] / two['wall']:.2f} cores busy; wall {one['wall']:.3f} -> "
-        f"{two['wall']:.3f} s; CPU {one['cpu']:.3f} -> {two['cpu']:.3f} s, {two['serial']:.3f} s in one thread: {possible:.2f} x possible"
+        f"{two['wall']:.3f} s; CPU {one['cpu']:.3f} -> {two['cpu']:.3f} s, "
+        f"{two['serial']:.3f} s in one thread: {possible:.2f} x possible"
     )
     what = f"{name}, {SEQUENCES} sequences of {LENGTH:,}: two threads"
     report.add(what, one["wall"] / two["wall"], "x", 1.8 if quiet and steady else None, True, note)
