@@ -136,7 +136,7 @@ INFINITE = {
     "symbols": ["symbols: 2: a b", "states: ", "sampling: 2 draws of 1 chains; done"],
     "MaxMarginHMM": ["labels: 2: n y", "features: 1", "states: ", "sampling: 2 draws"],
     "InfiniteSVM": ["labels: 2: n y", "features: 1", "components: ", "sampling: 2 draws"],
-    "SwitchingSVM": ["labels: 2: n y", "components: ", "iterations: 2"],
+    "SwitchingSVM": ["labels: 2: n y", "features: 1", "components: ", "iterations: 2"],
 }
 
 
