@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from structlearn.common import checks
 from structlearn.common.checks import Bools, Ints
 from structlearn.common.errors import ArgumentError
-from structlearn.data.ragged import locate, offsets_of
+from structlearn.data.ragged import cut, locate, offsets_of
 
 HIDDEN = -1
 SCHEMES = ("BIO", "BIOES", "IOB1")
@@ -75,7 +75,7 @@ class LabelCoder:
 
     def inverse_transform(self, numbers: Any, offsets: Ints) -> list[NDArray[Any]]:
         """Return the labels of every sequence, from their numbers, which must not be hidden."""
-        return np.split(self.names[np.asarray(numbers)], offsets[1:-1])[: len(offsets) - 1]
+        return cut(self.names[np.asarray(numbers)], offsets)
 
     def _set(self, names: Iterable[Hashable]) -> None:
         listed = _sorted(names)

@@ -113,14 +113,17 @@ class _Entries(NamedTuple):
 
     def strings(self) -> Strings:
         """Return the names of all."""
-        return Strings.of([*chain.from_iterable(self.tokens)])
+        found = Strings.lines(*self._lines())
+        return Strings.of([*chain.from_iterable(self.tokens)]) if found is None else found
 
     def found_in(self, strings: Strings) -> Index:
         """Return the numbers of all, or -1 where they are not among these strings."""
-        lines = "\n".join(map("\n".join, filter(None, self.tokens)))
-        found = strings.find_lines(lines, int(self.offsets[-1]))
-        # Names may have newlines inside.
+        found = strings.find_lines(*self._lines())
         return strings.find(self.strings(), n_jobs=1) if found is None else found
+
+    def _lines(self) -> tuple[str, int]:
+        """Return a line for every name, unless some have newlines inside; and their number."""
+        return "\n".join(map("\n".join, filter(None, self.tokens))), int(self.offsets[-1])
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.common.random import generator
+from structlearn.data.ragged import cut
 from structlearn.estimators.multiclass import MulticlassClassifier
 from structlearn.estimators.observed import (
     Points,
@@ -25,7 +26,7 @@ from structlearn.estimators.observed import (
     share_right,
 )
 from structlearn.estimators.sampled import positive
-from structlearn.estimators.scaled import Scaled, scale_of, scaled, wishart, with_constant
+from structlearn.estimators.scaled import Scaled, freedom, scale_of, scaled, wishart, with_constant
 from structlearn.estimators.settled import Settled, attempted
 from structlearn.inference.chain_batch import Chains
 from structlearn.sample.hinge import Hinge, log_potential
@@ -100,6 +101,7 @@ class MeanField(Settled):
 
     def _run(self, X: Floats, labels: Ints, offsets: Ints) -> None:
         """Turn to shares, Gaussians, sticks and weights until the shares stay as they are."""
+        freedom(self.degrees, X.shape[1])  # refused before any work
         self.machine_ = Machine(float(self.C), float(self.variance))
         first, V = self._first(X), with_constant(X)
         belief, self.n_iter_, change = Belief(first, soft_pairs(first, offsets)), 0, np.inf
@@ -269,7 +271,7 @@ class SwitchingSVM(MeanField):
         fitted = self._as_fitted()
         points = _whole(read_points(X, lengths, self.n_features_in_))
         best = fitted._best(scaled(points.values, self.centre_, self.scale_), points.offsets)
-        return np.split(np.asarray(self.classes_)[best], points.offsets[1:-1])
+        return cut(np.asarray(self.classes_)[best], points.offsets)
 
     def score(self, X: Any, Y: Any, lengths: Any = None) -> float:
         """Return the share of labels that are predicted, among those that are known."""
