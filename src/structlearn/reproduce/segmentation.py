@@ -42,11 +42,12 @@ class Rival(NamedTuple):
     temperatures: tuple[float, float, float]
 
 
+_COOLING, _NONE = (1.0, 0.5, 0.1), (0.0, 0.0, 0.0)
 RIVALS = {
-    "M": Rival(M, (1.0, 0.5, 0.1)),
-    "L": Rival(L, (0.0, 0.0, 0.0)),
-    "L soft": Rival(L, (0.1, 0.1, 0.1)),
-    "H": Rival(H, (0.0, 0.0, 0.0)),
+    "M": Rival(M, _COOLING),
+    "L": Rival(L, _NONE),
+    "L cooled": Rival(L, _COOLING),
+    "H": Rival(H, _NONE),
 }
 
 
@@ -74,13 +75,13 @@ def run(settings: Settings) -> Record:
 
 def _notes(quick: bool) -> tuple[str, ...]:
     stages = ", ".join(f"{steps} of size {size:g}" for steps, size in _stages(quick))
-    soft = RIVALS["L soft"].temperatures[-1]
     return (
         f"All begin with the same small random weights, inputs centred, and take the same steps "
-        f"of AdaGrad ({stages}), the last quarter of each stage averaged. L maximises over hidden "
-        f"labels, at temperature 0, and learns from labels decoded from its messages; 'L soft' "
-        f"has {soft:g} in the place of 0; M sums over hidden labels, and its maximum over the "
-        f"others is cooled from stage to stage {RIVALS['M'].temperatures}.",
+        f"of AdaGrad ({stages}), the last quarter of each stage averaged. M sums over hidden "
+        f"labels; its maximum over the others has the temperatures {_COOLING} in the place of 0, "
+        f"one in each stage. L maximises over all labels, at 0, and learns from what is decoded "
+        f"from its messages; 'L cooled' has the temperatures of M, so that it nearly sums over "
+        f"hidden labels at first, and is M where none is hidden.",
         f"Messages are tree-reweighted, {_EFFORT.sweeps} sweeps per step, which begin where they "
         f"stood: with plain messages training finds weights for which they end far from the "
         f"labels. M and L predict the best labelling, H the most probable label of each pixel.",
