@@ -149,6 +149,19 @@ def test_features_are_called_what_they_are():
     np.testing.assert_array_equal(alone.weights_, ones.weights_)
 
 
+def test_what_can_be_read_only_once_is_refused():
+    tokens, labels = [[["a"], ["b"]], [["b"], ["a"]]], [[0, 1], [1, 0]]
+    labeler = SequenceLabeler().fit(tokens, labels)
+    for use in (labeler.predict, lambda X: SequenceLabeler().fit(X, labels)):
+        with pytest.raises(ArgumentError, match="X is a list_iterator; it must be a list of exam"):
+            use(iter(tokens))
+        with pytest.raises(ArgumentError, match="example 1 is a list_iterator; it must be a list"):
+            use([tokens[0], iter(tokens[1])])
+    with pytest.raises(ArgumentError, match="Y is a list_iterator; it must be a list of labels"):
+        labeler.fit(tokens, iter(labels))
+    assert labeler.score(tokens, labels) == 1.0
+
+
 # ---- parameters ------------------------------------------------------------------------------
 
 

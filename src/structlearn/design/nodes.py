@@ -125,7 +125,12 @@ class TokenNodes:
 
     def wrap(self, rows: Rows, parts: Any) -> tuple[Features, Ints]:
         """Features and borders of rows already looked up."""
-        starts = offsets(np.array([len(part) for part in parts], np.int64))
+        for i, part in enumerate(parts):
+            if not hasattr(part, "__len__"):
+                raise ArgumentError(
+                    f"example {i} is a {type(part).__name__}; it must be a list of tokens"
+                )
+        starts = offsets(np.array([*map(len, parts)], np.int64))
         return Sparse(with_constant(rows) if self.intercept else rows), starts
 
     def names(self) -> list[str]:

@@ -173,10 +173,11 @@ def numbered(Y: Any, classes: Any) -> Ints:
 
 def checked(Y: Any, shape: Shape) -> Any:
     """Return labels one example after the other, which must be as many as there are nodes."""
-    n = len(Y) if hasattr(Y, "__len__") else 0
-    if n != shape.n_examples:
+    if not hasattr(Y, "__len__"):
+        raise ArgumentError(f"Y is a {type(Y).__name__}; it must be a list of labels per example")
+    if len(Y) != shape.n_examples:
         raise ArgumentError(
-            f"X has {shape.n_examples} examples and Y has {n}; every example needs its labels"
+            f"X has {shape.n_examples} examples and Y has {len(Y)}; every example needs its labels"
         )
     flat = shape.forms is None
     given = [_count(y, i) for i, y in enumerate(Y)] if flat else [as_array(y).shape for y in Y]
