@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -47,3 +48,22 @@ def test_an_output_that_is_a_file_is_found_out_before_the_run(tmp_path, monkeypa
     assert main(["reproduce", "chain", "--output", str(tmp_path / "file")]) == 2
     assert "is a file; need a folder" in capsys.readouterr().err
     assert (tmp_path / "file").read_text() == "old"
+
+
+def test_folders_that_take_no_files_are_found_out_before_the_run(tmp_path, monkeypatch, capsys):
+    """So it is for models: nobody wants to train for an hour and lose what came out."""
+
+    def refused(**options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("structlearn.cli.arguments.TemporaryFile", refused)
+    assert main(["reproduce", "chain", "--output", str(tmp_path)]) == 2
+    assert f"--output: {tmp_path} cannot be written to: Permission" in capsys.readouterr().err
+    assert main(["train", "none", "--model", str(tmp_path / "model")]) == 2
+    assert f"--model: {tmp_path} cannot be written to: Permission" in capsys.readouterr().err
+
+
+def test_missing_matplotlib_is_found_out_before_the_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["reproduce", "chain", "--output", str(tmp_path)]) == 2
+    assert "--output: pictures need matplotlib, which is not installed" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.model_selection import cross_val_score
 
 from structlearn import (
@@ -160,6 +161,84 @@ def test_what_can_be_read_only_once_is_refused():
     with pytest.raises(ArgumentError, match="Y is a list_iterator; it must be a list of labels"):
         labeler.fit(tokens, iter(labels))
     assert labeler.score(tokens, labels) == 1.0
+
+
+TOKENS = [[["a"], ["b"]], [["b"], ["a"]]]
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "words"),
+    [
+        (
+            TOKENS,
+            [np.array([0, 2**64 - 1], np.uint64)] * 2,
+            "labels are beyond 922337203",
+        ),
+        (TOKENS, [[0, 2**70]] * 2, "labels are beyond"),
+        (TOKENS, [[0, 1e300]] * 2, "labels are beyond"),
+        (TOKENS, [{0, 1}, {1, 0}], "labels of example 0 are {0, 1}; a list"),
+        (TOKENS, [{0: 1, 1: 0}] * 2, "labels of example 0 are {0: 1, 1: 0}; a list"),
+        (TOKENS, [np.eye(2, dtype=int)] * 2, r"labels of example 0 have shape \(2, 2\)"),
+        ([None, None], [[0, 1]] * 2, "example 0 is None"),
+        (sparse.csr_matrix(np.eye(2)), [[0, 1]] * 2, "X is a csr_matrix; it must be a list"),
+        ([sparse.csr_matrix(1j * np.eye(2))], [[0, 1]], "example 0 has the type complex128"),
+        ([sparse.coo_array(np.ones(2))], [[0, 1]], r"first example have shape \(2,\)"),
+        ([np.eye(2) * 1e200], [[0, 1]], r"contains 1e\+200: feature 0 of node 0 of example 0"),
+    ],
+)
+def test_sequences_that_cannot_be_read_are_named(X, Y, words):
+    with pytest.raises(ArgumentError, match=words):
+        SequenceLabeler().fit(X, Y)
+
+
+def test_labels_of_masked_nodes_do_not_count():
+    nodes, edges = np.ones((3, 1)), [(0, 1), (1, 2)]
+    labeler = GraphLabeler().fit([(nodes, edges, None, [True, False, False])], [[7, 0, 1]])
+    assert labeler.classes_.tolist() == [0, 1]
+    with pytest.raises(ArgumentError, match="Y has no known label at all"):
+        labeler.fit([(nodes, edges, None, [True] * 3)], [[1, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.ma.array([0, 1], mask=[False, True]), "y masks some classes"),
+        (["u", 1], "some classes are text and others are not"),
+        (np.array(["u", 1], object), "some classes are text and others are not"),
+    ],
+)
+def test_classes_that_cannot_be_told_apart_are_named(y, words):
+    with pytest.raises(ArgumentError, match=words):
+        SequenceClassifier().fit([np.eye(2)] * 2, y)
+
+
+@pytest.mark.parametrize("classes", [3, "ab"])
+def test_classes_of_the_first_part_are_a_list(classes):
+    for labeler, Y in ((SequenceLabeler(), [[0, 1]]), (SequenceClassifier(), [0])):
+        with pytest.raises(ArgumentError, match=f"classes={classes!r} must be a list"):
+            labeler.partial_fit([np.eye(2)], Y, classes=classes)
+    with pytest.raises(ArgumentError, match="none of them None"):
+        SequenceClassifier().partial_fit([np.eye(2)], [0], classes=[None, 0])
+
+
+def test_rare_attributes_must_leave_some():
+    with pytest.raises(ArgumentError, match="min_count=100 leaves no attribute"):
+        SequenceLabeler(min_count=100).fit(TOKENS, [[0, 1], [1, 0]])
+
+
+def test_images_need_channels_and_choices_are_one():
+    with pytest.raises(ArgumentError, match="at least one channel"):
+        GridLabeler().fit([np.empty((2, 3, 0))], [np.zeros((2, 3), int)])
+    with pytest.raises(ArgumentError, match=r"neighbours=.* must be 4 or 8"):
+        GridLabeler(neighbours=np.array([4, 8])).fit([np.ones((2, 2))], [np.eye(2, dtype=int)])
+    labeler = SequenceLabeler().fit(TOKENS, [[0, 1], [1, 0]])
+    with pytest.raises(ArgumentError, match="joint='no' must be True or False"):
+        labeler.predict(TOKENS, joint="no")
+
+
+def test_the_perceptron_is_not_minimised():
+    with pytest.raises(ArgumentError, match="solver='lbfgs' minimises, but the perceptron"):
+        SequenceLabeler(loss="perceptron", solver="lbfgs").fit(TOKENS, [[0, 1], [1, 0]])
 
 
 # ---- parameters ------------------------------------------------------------------------------

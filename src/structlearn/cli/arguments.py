@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from structlearn.common.errors import ArgumentError
 
@@ -58,6 +59,17 @@ def check_output(option: str, path: Path | None, others: Mapping[str, Path | Non
         raise ArgumentError(f"{option} {path} is a folder; need a file")
     if not path.parent.is_dir():
         raise ArgumentError(f"{option} {path}: there is no folder {path.parent}")
+    if path.is_file() or not path.exists():  # devices and pipes need no temporary file beside them
+        check_folder(option, path.parent)
+
+
+def check_folder(option: str, folder: Path) -> None:
+    """Refuse a folder in which no file can be made, before any work is done."""
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ArgumentError(f"{option}: {folder} cannot be written to: {error.strerror}") from None
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from structlearn.cli.arguments import natural, whole
+from structlearn.cli.arguments import check_folder, natural, whole
 from structlearn.cli.progress import ProgressLine
 from structlearn.common.errors import ArgumentError, choose_one_of
 
@@ -61,10 +61,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _make(folder: Path) -> None:
-    """Make a folder, before any work is done."""
+    """Make a folder, and see whether pictures can be made, before any work is done."""
+    from structlearn.report.pictures import new_figure
+
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"--output {folder} is a file; need a folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(f"--output {folder} cannot be made: {error.strerror}") from None
+    check_folder("--output", folder)
+    try:
+        new_figure()
+    except ImportError as error:
+        raise ArgumentError(f"--output: {error}") from None
 
 
 def _write(record: Any, folder: Path) -> None:

@@ -164,14 +164,22 @@ def _flat(sequences: Iterable[Any]) -> NDArray[Any] | list[Any]:
     """Return all labels: as an array if they are whole numbers, else as a list."""
     given = [_row(y, i) for i, y in enumerate(sequences)]
     if given and all(isinstance(y, np.ndarray) and y.dtype.kind in "iu" for y in given):
-        return np.concatenate(given).astype(np.int64)
+        return _counted(np.concatenate(given))
     flat = list(chain.from_iterable(y.tolist() if isinstance(y, np.ndarray) else y for y in given))
     if any(issubclass(kind, float | np.floating) for kind in set(map(type, flat))):
         flat = [_whole(label) for label in flat]
     types = set(map(type, flat))
     if types and all(issubclass(t, int | np.integer) and t is not bool for t in types):
-        return np.array(flat, np.int64)
+        return _counted(flat)
     return flat
+
+
+def _counted(labels: Any) -> Ints:
+    """Return whole numbers as an array of 64 bits, which they must fit."""
+    given, most = np.asarray(labels), np.iinfo(np.int64).max
+    if given.size and (given.dtype.kind not in "iu" or given.max() > most):
+        raise ArgumentError(f"some labels are beyond {most}; use names for such labels")
+    return given.astype(np.int64)
 
 
 def _row(labels: Any, i: int) -> Any:
@@ -274,7 +282,7 @@ def _forbidden_pairs(
             raise ArgumentError(
                 f"{pair!r} is not a pair of labels (a, b), where b must not follow a"
             )
-        if all(name in index for name in pair):
+        if all(isinstance(name, Hashable) and name in index for name in pair):
             table[index[pair[0]], index[pair[1]]] = True
     none = np.zeros(len(names), np.bool_)
     return Forbidden(table, none, none.copy())

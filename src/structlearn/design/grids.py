@@ -84,6 +84,8 @@ def _image(given: Any, i: int) -> Any:
             f"image {i} has shape {image.shape} and type {image.dtype}; numbers of shape (rows, "
             f"columns, channels), or (rows, columns) with one channel, are needed"
         )
+    if image.shape[2:] == (0,):
+        raise ArgumentError(f"image {i} has shape {image.shape}; at least one channel is needed")
     return image if image.ndim == 3 else image[:, :, None]
 
 

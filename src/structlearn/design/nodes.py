@@ -15,6 +15,10 @@ from structlearn.data.tokens import Vocabulary
 from structlearn.graph.wiring import offsets
 from structlearn.model.features import Features, Sparse
 
+TOO_RARE = "min_count={} leaves no attribute, since none occurs so often; lower it"
+
+_MOST = 1e100  # larger features overflow where slopes are squared
+
 
 class Nodes(Protocol):
     """Reads the features of the nodes of many examples, as it learnt from the first."""
@@ -70,14 +74,15 @@ class ArrayNodes:
         return array
 
     def _finite(self, array: Floats, starts: Ints) -> Floats:
-        if np.isfinite(array).all():
+        fine = np.abs(array) < _MOST  # not so NaN
+        if fine.all():
             return array
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        row, column = (int(i) for i in np.argwhere(~fine)[0])
         example = int(np.searchsorted(starts, row, side="right")) - 1
         raise ArgumentError(
             f"X contains {array[row, column]}: feature {column} of {self.of} "
-            f"{row - starts[example]} of example {example}; NaN and infinity are not allowed: drop "
-            f"or replace them"
+            f"{row - starts[example]} of example {example}; NaN, infinity and what is beyond "
+            f"{_MOST:g} are not allowed: drop, replace or scale them"
         )
 
 
@@ -93,11 +98,13 @@ class SparseNodes:
         from scipy.sparse import vstack
 
         for i, part in enumerate(parts):
-            if not hasattr(part, "tocsr") or part.shape[1] != self.width:
+            if not hasattr(part, "tocsr") or part.shape[1:] != (self.width,):
                 raise ArgumentError(
                     f"example {i} is {_described(part)}; it must be a SciPy sparse matrix of shape "
                     f"(nodes, {self.width}) as in training"
                 )
+            if part.dtype.kind not in "fiub":
+                raise ArgumentError(f"example {i} has the type {part.dtype}; need real numbers")
         starts = offsets(np.array([part.shape[0] for part in parts], np.int64))
         rows = from_csr(vstack(parts, format="csr"))
         return Sparse(with_constant(rows) if self.intercept else rows), starts
@@ -148,6 +155,9 @@ def learn_nodes(
     """
     first = next((part for part in parts if _length(part)), None)
     if first is None:
+        none = [i for i, part in enumerate(parts) if part is None]
+        if none:
+            raise ArgumentError(f"example {none[0]} is None; give the features of its {of}s")
         raise ArgumentError("all examples are empty; at least one needs features")
     nodes: Nodes
     if hasattr(first, "tocsr"):
@@ -162,6 +172,8 @@ def learn_nodes(
     else:
         vocabulary = Vocabulary()
         rows = vocabulary.fit_transform(parts, min_count)
+        if min_count > 1 and not len(vocabulary):
+            raise ArgumentError(TOO_RARE.format(min_count))
         tokens = TokenNodes(vocabulary, intercept)
         return tokens, *tokens.wrap(rows, parts)
     return nodes, *nodes.read(parts)
@@ -169,10 +181,10 @@ def learn_nodes(
 
 def _width(array: Any, intercept: bool, of: str) -> int:
     """Return the number of features, which must not be 0 unless there is an intercept."""
-    if array.shape[1] == 0 and not intercept:
+    if len(array.shape) != 2 or (array.shape[1] == 0 and not intercept):
         raise ArgumentError(
-            f"the {of} features of the first example have shape {array.shape}; at least one "
-            f"feature is needed"
+            f"the {of} features of the first example have shape {array.shape}; it must be "
+            f"({of}s, features), with at least one feature"
         )
     return int(array.shape[1])
 

@@ -13,14 +13,14 @@ from structlearn.data.attributes import Attributes, Expanded, fit_transform
 from structlearn.data.columns import Columns
 from structlearn.data.rows import take
 from structlearn.data.template import Template
-from structlearn.design.nodes import ArrayNodes, Nodes, SparseNodes, learn_nodes
+from structlearn.design.nodes import TOO_RARE, ArrayNodes, Nodes, SparseNodes, learn_nodes
 from structlearn.design.shape import Links, Shape
 from structlearn.model.features import Features, Sparse, take_rows
 
 
 def listed(X: Any) -> Any:
     """Return the examples of X, of which there must be some."""
-    if isinstance(X, str | bytes | dict) or not hasattr(X, "__len__"):
+    if isinstance(X, str | bytes | dict) or not hasattr(X, "__len__") or hasattr(X, "tocsr"):
         raise ArgumentError(f"X is a {type(X).__name__}; it must be a list of examples")
     if len(X) == 0:
         raise ArgumentError("X is empty; at least one example is needed")
@@ -118,6 +118,8 @@ class ColumnReader:
     ) -> tuple[ColumnReader, Shape]:
         """Return the reader with the attributes of the input, and what it reads."""
         attributes, expanded = fit_transform(X, template, min_count, n_jobs)
+        if min_count > 1 and attributes.unigram.tables and not expanded.unigram.n_columns:
+            raise ArgumentError(TOO_RARE.format(min_count))
         return cls(attributes, n_jobs), _expanded(expanded, X.offsets)
 
     @property

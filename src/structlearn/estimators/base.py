@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -142,6 +142,10 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
                 f"driver={self.driver!r} needs all examples at once; for partial_fit use "
                 f"driver='subgradient', or call fit"
             )
+        if classes is not None and (
+            isinstance(classes, str) or not isinstance(classes, Collection)
+        ):
+            raise ArgumentError(f"classes={classes!r} must be a list of all labels that may come")
         first = not hasattr(self, "weights_")
         plan, batch = self._learn(X, Y, classes) if first else self._more(X, Y, classes)
         examples = self._weighted(plan, batch.examples, sample_weight)

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from structlearn.common import checks
 from structlearn.common.checks import Floats, Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.design.choices import Design
@@ -51,13 +52,16 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
 
     def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
         check_targets(Y, shape)
-        return ClassCoder(np.unique(Y if classes is None else classes))
+        return ClassCoder(_distinct(Y if classes is None else classes))
 
     def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
         check_targets(Y, shape)
         return coder.transform(Y)
 
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
+        if np.ma.is_masked(y):
+            raise ArgumentError("y masks some classes; every example needs one: leave those out")
+        _same_kind(y)
         return X, column_or_1d(y)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -100,6 +104,7 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
             Maximise over hidden variables too, instead of summing them out at the temperature
             `eps_h` of the loss.
         """
+        joint = checks.truth("joint", joint)
         batch, tables = self._read(X)
         return self.classes_[self._best(batch, tables, joint)[batch.layers.outputs]]
 
@@ -113,6 +118,25 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
         Where no class has a probability of at least 1/2, the hinge need not be consistent.
         """
         return self._dominance(X, y)
+
+
+def _distinct(classes: Any) -> Any:
+    """Return all classes, sorted."""
+    _same_kind(classes)
+    if np.ndim(classes) != 1 or any(name is None for name in classes):
+        raise ArgumentError(f"classes={classes!r} must be a list of classes, none of them None")
+    return np.unique(classes)
+
+
+def _same_kind(classes: Any) -> None:
+    """Refuse text among numbers, which NumPy would make text too."""
+    if not isinstance(classes, list | tuple | np.ndarray) or np.ndim(classes) != 1:
+        return
+    kinds = {isinstance(name, str) for name in classes if name is not None}
+    if len(kinds) > 1:
+        raise ArgumentError(
+            "some classes are text and others are not, so that they have no order; make all text"
+        )
 
 
 def check_targets(Y: Any, shape: Shape) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from structlearn.common import checks
 from structlearn.common.checks import Ints
 from structlearn.common.errors import ArgumentError
 from structlearn.data.labels import LabelCoder
+from structlearn.data.ragged import cut, offsets_of
 from structlearn.design.choices import HIDDEN, Choices, Design
 from structlearn.design.nodes import as_array
 from structlearn.design.plan import Batch, Coder
@@ -106,6 +108,7 @@ class Labeler(StructuredEstimator):
         list of arrays
             One label per node, -1 for nodes that are always hidden.
         """
+        joint = checks.truth("joint", joint)
         batch, tables = self._read(X)
         return self._named(self._best(batch, tables, joint), batch)
 
@@ -187,13 +190,27 @@ def checked(Y: Any, shape: Shape) -> Any:
                 f"example {i} has labels of shape {mine}, but {form} is needed: one label for "
                 f"every node, -1 or None where it is not known"
             )
+    if shape.hidden is not None:
+        hidden = cut(shape.hidden, offsets_of(shape.sizes))
+        return [_unless(y, h) for y, h in zip(Y, hidden, strict=True)]
     return Y if flat else [np.asanyarray(y).ravel() for y in Y]
 
 
+def _unless(labels: Any, hidden: Any) -> list[Any]:
+    """Return the labels of one example, None at nodes that are always hidden."""
+    listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    return [None if h else label for label, h in zip(listed, hidden, strict=True)]
+
+
 def _count(labels: Any, i: int) -> int:
-    if isinstance(labels, str) or not hasattr(labels, "__len__"):
+    if isinstance(labels, str | bytes | Set | Mapping) or not hasattr(labels, "__len__"):
         raise ArgumentError(
             f"the labels of example {i} are {labels!r}; a list with one label for every node is "
             f"needed"
+        )
+    if getattr(labels, "ndim", 1) != 1:
+        raise ArgumentError(
+            f"the labels of example {i} have shape {labels.shape}; one label for every node is "
+            f"needed, in one dimension"
         )
     return len(labels)

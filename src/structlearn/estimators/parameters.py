@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from structlearn.common import checks
 from structlearn.common.errors import ArgumentError
 from structlearn.data.template import Template, parse_template
@@ -63,7 +65,7 @@ def _template(name: str, given: Any) -> None:
 
 
 def _neighbours(name: str, given: Any) -> None:
-    if isinstance(given, float) or given not in (4, 8):
+    if not isinstance(given, int | np.integer) or given not in (4, 8):
         raise ArgumentError(f"{name}={given!r} must be 4 or 8")
 
 

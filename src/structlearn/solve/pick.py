@@ -113,9 +113,18 @@ def _auto(solver: str | Solver) -> bool:
 def _named(solver: str | Solver, objective: Objective, driver: str) -> Solver:
     if not isinstance(solver, str):
         return solver
+    if _idle(objective) and solver not in ONLINE:
+        raise ArgumentError(
+            f"solver={solver!r} minimises, but the perceptron's loss is least at weights of 0, so "
+            f"that only steps mean something: use 'auto', {', '.join(map(repr, ONLINE))}"
+        )
     if solver in ONLINE and driver == "subgradient":
         return _stochastic(solver, objective)
     return _with_zeros(SOLVERS[solver](), objective)
+
+
+def _idle(objective: Objective) -> bool:
+    return isinstance(objective, StructuredObjective) and objective.loss.idle
 
 
 def _stochastic(name: str, objective: Objective) -> Solver:
@@ -143,7 +152,7 @@ def _suited(objective: Objective, driver: str) -> Solver:
     """
     if driver == "paired":
         return SOLVERS["adagrad"]()
-    if isinstance(objective, StructuredObjective) and objective.loss.idle:
+    if _idle(objective):
         return _perceptron(objective)
     if getattr(objective, "messengers", ()):
         return SOLVERS["adagrad"]()
