@@ -195,3 +195,10 @@ def test_the_package_is_the_command():
     command = [sys.executable, "-m", "structlearn", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("structlearn ")
+
+
+def test_unknown_options_point_to_the_help_of_their_command(capsys):
+    assert main(["train", "file", "--model", "m", "--bogus"]) == 2
+    assert capsys.readouterr().err == (
+        "structlearn: error: unrecognized arguments: --bogus (see 'structlearn train --help')\n"
+    )

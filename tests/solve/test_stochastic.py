@@ -195,7 +195,7 @@ def test_pegasos_stays_in_the_ball_that_holds_the_optimum():
 
 def test_pegasos_needs_squares():
     toy = Logistic(l1_ratio=1.0)
-    with pytest.raises(ArgumentError, match="rule='adagrad'"):
+    with pytest.raises(ArgumentError, match="square of every weight; AdaGrad does not"):
         run(Stochastic("pegasos"), toy, start(toy))
 
 

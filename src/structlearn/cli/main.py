@@ -24,6 +24,7 @@ COMMANDS = (train, tag, evaluate, inspect, infer, psl, demo, reproduce, warm_up)
 _SAVING = {
     "infer": "; a smaller --max-table helps",
     "psl": "; --estimate says which rules are large",
+    "tag": "; a smaller --k helps",
     "train": "; --features sparse and a larger --min-count help",
 }
 BAD_INPUT, INTERRUPTED, CLOSED = 2, 130, 141  # the last two as a shell counts SIGINT and SIGPIPE
@@ -33,7 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` asks for and return its exit code."""
     args = argparse.Namespace(command="")
     try:
-        make_parser().parse_args(argv, args)
+        _, more = make_parser().parse_known_args(argv, args)
+        if more:  # argparse would blame the whole program, not the command
+            help_ = f"(see 'structlearn {args.command} --help')"
+            return _fail(f"error: unrecognized arguments: {' '.join(more)} {help_}")
         with _short_warnings():
             code = int(args.run(args))
         sys.stdout.flush()

@@ -72,7 +72,7 @@ class Online(Stepping):
     def refuses(self, objective: Objective) -> str:
         """Refuse what is not a sequence, and Pegasos where the penalty is not the squares."""
         if self.rule == "pegasos" and not objective.penalty.smooth:
-            return "Pegasos needs squares alone as penalty: use rule='adagrad'"
+            return "Pegasos needs squares alone as penalty; AdaGrad does not"
         return sequences.refuses(objective)
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:

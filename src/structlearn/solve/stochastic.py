@@ -62,7 +62,7 @@ class Stochastic(Stepping):
     def refuses(self, objective: Objective) -> str:
         """Refuse Pegasos where the penalty has no squares."""
         if self.rule == "pegasos" and _strength(objective) == 0.0:
-            return "Pegasos needs a penalty on the square of every weight: use rule='adagrad'"
+            return "Pegasos needs a penalty on the square of every weight; AdaGrad does not"
         return ""
 
     # ---- start ---------------------------------------------------------------------------
