@@ -52,7 +52,7 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
 
     def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
         check_targets(Y, shape)
-        return ClassCoder(_distinct(Y if classes is None else classes))
+        return ClassCoder(np.unique(Y if classes is None else _listed(classes)))
 
     def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
         check_targets(Y, shape)
@@ -120,20 +120,20 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
         return self._dominance(X, y)
 
 
-def _distinct(classes: Any) -> Any:
-    """Return all classes, sorted."""
-    _same_kind(classes)
+def _listed(classes: Any) -> Any:
+    """Return the classes that may come, which must be some."""
     if np.ndim(classes) != 1 or any(name is None for name in classes):
         raise ArgumentError(f"classes={classes!r} must be a list of classes, none of them None")
-    return np.unique(classes)
+    _same_kind(classes)
+    return classes
 
 
 def _same_kind(classes: Any) -> None:
     """Refuse text among numbers, which NumPy would make text too."""
-    if not isinstance(classes, list | tuple | np.ndarray) or np.ndim(classes) != 1:
-        return
-    kinds = {isinstance(name, str) for name in classes if name is not None}
-    if len(kinds) > 1:
+    given = classes if isinstance(classes, list | tuple) else np.asarray(classes)
+    if isinstance(given, np.ndarray) and (given.ndim != 1 or given.dtype.kind != "O"):
+        return  # NumPy's own types have one kind each
+    if len({isinstance(name, str) for name in given if name is not None}) > 1:
         raise ArgumentError(
             "some classes are text and others are not, so that they have no order; make all text"
         )

@@ -190,10 +190,11 @@ def checked(Y: Any, shape: Shape) -> Any:
                 f"example {i} has labels of shape {mine}, but {form} is needed: one label for "
                 f"every node, -1 or None where it is not known"
             )
-    if shape.hidden is not None:
-        hidden = cut(shape.hidden, offsets_of(shape.sizes))
-        return [_unless(y, h) for y, h in zip(Y, hidden, strict=True)]
-    return Y if flat else [np.asanyarray(y).ravel() for y in Y]
+    rows = Y if flat else [np.asanyarray(y).ravel() for y in Y]
+    if shape.hidden is None:
+        return rows
+    hidden = cut(shape.hidden, offsets_of(shape.sizes))
+    return [_unless(y, h) for y, h in zip(rows, hidden, strict=True)]
 
 
 def _unless(labels: Any, hidden: Any) -> list[Any]:

@@ -74,16 +74,16 @@ def run(settings: Settings) -> Record:
 def _notes(quick: bool) -> tuple[str, ...]:
     part = _part(quick)
     return (
-        f"All begin with the same small random weights, inputs centred, and end after as many "
-        f"sweeps of messages; the paper uses CCCP. L maximises over all labels and learns from "
-        f"what is decoded from its messages, by {_SHORT // part} steps of AdaGrad of each of the "
+        f"All begin with the same small random weights, inputs centred; the paper uses CCCP. L "
+        f"maximises over all labels and learns from what is decoded from its messages, by "
+        f"{_SHORT // part} steps of AdaGrad of each of the "
         f"sizes {_SIZES}, the last quarter of each averaged. The others are smooth: up to "
         f"{_STEPS // part} steps of L-BFGS at each of the temperatures {_COOLING}, which no "
         f"temperature of the loss falls below. So the maximum of M is softened and ends at "
         f"{_COOLING[-1]:g}, while it sums over hidden labels at 1; 'L cooled' softens its maximum "
         f"over hidden labels too, begins as M does, and is M where none is hidden.",
-        f"Messages are tree-reweighted, {_SWEEPS} sweeps of each world per step of L-BFGS, "
-        f"{_FEWER} per step of AdaGrad, which begin where those of the step before ended: with "
+        f"Messages are tree-reweighted, up to {_SWEEPS} sweeps of each world per value for L-BFGS, "
+        f"{_FEWER} for AdaGrad, which begin where those of the step before ended: with "
         f"plain messages objectives become negative. M and L predict the best labelling; H, unlike "
         f"in the paper, the most probable label of each pixel, as its best labelling often has a "
         f"quadrant wrong.",
