@@ -9,10 +9,10 @@ endif
 
 .PHONY: demo test lint bench docs clean
 
-$(VENV)/.core: pyproject.toml
+$(VENV)/.core: pyproject.toml papers/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e ".[plot,networkx]"
+	$(BIN)/python -m pip install --quiet -e ".[plot,networkx]" -e papers
 	touch $@
 
 $(VENV)/.%: $(VENV)/.core

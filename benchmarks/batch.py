@@ -12,12 +12,12 @@ import numpy as np
 import models
 import structlearn as sl
 from report import Report
-from structlearn.graph.wiring import join
-from structlearn.inference.base import Options, Problem
-from structlearn.inference.chain_batch import Chains
-from structlearn.inference.junction import Tree, order_for
-from structlearn.inference.messenger import Messenger
-from structlearn.spread import threads
+from structlearn._src.common import threads
+from structlearn._src.graph.wiring import join
+from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.inference.junction import Tree, order_for
+from structlearn._src.inference.messenger import Messenger
 from timing import Timing, best, undisturbed
 
 COUNT = 10_000

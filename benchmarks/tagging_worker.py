@@ -20,7 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from structlearn.common.cache import kernel_hash
+from structlearn._src.common.cache import kernel_hash
 
 HERE = pathlib.Path(__file__).parent
 os.environ.setdefault("NUMBA_CACHE_DIR", str(HERE.parent / ".numba_cache" / kernel_hash()))
@@ -29,10 +29,10 @@ import pycrfsuite  # noqa: E402
 from scipy.sparse import csr_array  # noqa: E402
 
 from structlearn import SequenceLabeler  # noqa: E402
-from structlearn.cli.main import main as command  # noqa: E402
-from structlearn.cli.taggers import Tagger, gold_labels, without_last  # noqa: E402
-from structlearn.data.columns import Columns, read_columns  # noqa: E402
-from structlearn.metrics.chunks import chunk_scores  # noqa: E402
+from structlearn._src.cli.main import main as command  # noqa: E402
+from structlearn._src.cli.taggers import Tagger, gold_labels, without_last  # noqa: E402
+from structlearn._src.metrics.chunks import chunk_scores  # noqa: E402
+from structlearn._src.text.columns import Columns, read_columns  # noqa: E402
 from templates import expand, read  # noqa: E402
 from timing import undisturbed  # noqa: E402
 

@@ -19,7 +19,7 @@ from matplotlib.colors import to_rgb
 from sklearn.exceptions import ConvergenceWarning
 
 from structlearn import GridDisplay, GridLabeler, grid, infer
-from structlearn.report.pictures import PALETTE
+from structlearn._src.display.pictures import PALETTE
 
 # %%
 # Images whose truth is known: three labels drawn from a field in which equal neighbours get a bonus

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
-from structlearn.graph.hinges import AT_MOST, EQUAL, HINGE, Hinges
+from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
 
 
 def random_field(rng, n=6, m=14, groups=4, hard=False, linear=0.3):

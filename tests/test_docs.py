@@ -11,11 +11,11 @@ import re
 import pytest
 
 import structlearn
-from structlearn.inference import pick
-from structlearn.inference.base import QUERIES
-from structlearn.objective.loss import NAMED
-from structlearn.solve.pick import DRIVERS, SOLVERS
-from structlearn.solve.steps import RULES
+from structlearn._src.inference import pick
+from structlearn._src.inference.base import QUERIES
+from structlearn._src.learn.loss import NAMED
+from structlearn._src.solve.pick import DRIVERS, SOLVERS
+from structlearn._src.solve.steps import RULES
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [
@@ -85,7 +85,7 @@ def test_every_choice_is_described(name, words):
 
 
 def test_every_experiment_is_described():
-    catalogue = importlib.import_module("structlearn.reproduce.catalogue")
+    catalogue = importlib.import_module("papers.catalogue")
     assert quoted("docs/guide/papers.md") >= set(catalogue.EXPERIMENTS)
 
 
@@ -109,7 +109,7 @@ def test_examples_in_docstrings(name):
 
 
 def test_the_front_door_has_a_docstring_example():
-    assert "structlearn.inference.front" in MODULES
+    assert "structlearn._src.inference.front" in MODULES
     tests = doctest.DocTestFinder().find(structlearn.infer)
     assert any(test.examples for test in tests)
 

@@ -11,72 +11,72 @@ from typing import TYPE_CHECKING, Any
 from structlearn._version import __version__
 
 if TYPE_CHECKING:
-    from structlearn.common.errors import StructlearnError
-    from structlearn.data.columns import read_columns
-    from structlearn.data.template import parse_template
-    from structlearn.estimators.check import check_structured_estimator
-    from structlearn.estimators.classifier import SequenceClassifier
-    from structlearn.estimators.graph import GraphLabeler
-    from structlearn.estimators.grid import GridLabeler
-    from structlearn.estimators.hinge_field import HingeField
-    from structlearn.estimators.infinite_hmm import InfiniteHMM
-    from structlearn.estimators.infinite_svm import InfiniteSVM
-    from structlearn.estimators.max_margin_hmm import MaxMarginHMM
-    from structlearn.estimators.multiclass import MulticlassClassifier
-    from structlearn.estimators.persist import load, save
-    from structlearn.estimators.rules import RuleModel
-    from structlearn.estimators.sequence import SequenceLabeler
-    from structlearn.graph.build import FactorGraph
-    from structlearn.graph.exchange import from_networkx, to_networkx
-    from structlearn.graph.shapes import chain, grid, hidden_chain, hidden_grid, pairwise, tree
-    from structlearn.graph.uai import read_uai, write_uai
-    from structlearn.inference.base import Answer
-    from structlearn.inference.front import infer, infer_many
-    from structlearn.objective.dominance import alpha_bound
-    from structlearn.report.beliefs import ChainDisplay, GridDisplay
-    from structlearn.report.curves import ConvergenceDisplay, DominanceDisplay, HistoryDisplay
-    from structlearn.report.weights import TransitionDisplay
-    from structlearn.solve.checkpoint import Checkpoint
+    from structlearn._src.common.errors import StructlearnError
+    from structlearn._src.display.beliefs import ChainDisplay, GridDisplay
+    from structlearn._src.display.curves import ConvergenceDisplay, DominanceDisplay, HistoryDisplay
+    from structlearn._src.display.weights import TransitionDisplay
+    from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
+    from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
+    from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
+    from structlearn._src.estimators.check import check_structured_estimator
+    from structlearn._src.estimators.fields.hinge_field import HingeField
+    from structlearn._src.estimators.fields.rule_model import RuleModel
+    from structlearn._src.estimators.storage import load, save
+    from structlearn._src.estimators.structured.classifier import SequenceClassifier
+    from structlearn._src.estimators.structured.graph import GraphLabeler
+    from structlearn._src.estimators.structured.grid import GridLabeler
+    from structlearn._src.estimators.structured.multiclass import MulticlassClassifier
+    from structlearn._src.estimators.structured.sequence import SequenceLabeler
+    from structlearn._src.files.uai import read_uai, write_uai
+    from structlearn._src.graph.build import FactorGraph
+    from structlearn._src.graph.exchange import from_networkx, to_networkx
+    from structlearn._src.graph.shapes import chain, grid, hidden_chain, hidden_grid, pairwise, tree
+    from structlearn._src.inference.base import Answer
+    from structlearn._src.inference.front import infer, infer_many
+    from structlearn._src.learn.dominance import alpha_bound
+    from structlearn._src.solve.checkpoint import Checkpoint
+    from structlearn._src.text.columns import read_columns
+    from structlearn._src.text.template import parse_template
 
 _HOME = {
-    "Answer": "structlearn.inference.base",
-    "ChainDisplay": "structlearn.report.beliefs",
-    "Checkpoint": "structlearn.solve.checkpoint",
-    "ConvergenceDisplay": "structlearn.report.curves",
-    "DominanceDisplay": "structlearn.report.curves",
-    "FactorGraph": "structlearn.graph.build",
-    "GraphLabeler": "structlearn.estimators.graph",
-    "GridDisplay": "structlearn.report.beliefs",
-    "GridLabeler": "structlearn.estimators.grid",
-    "HingeField": "structlearn.estimators.hinge_field",
-    "HistoryDisplay": "structlearn.report.curves",
-    "InfiniteHMM": "structlearn.estimators.infinite_hmm",
-    "InfiniteSVM": "structlearn.estimators.infinite_svm",
-    "MaxMarginHMM": "structlearn.estimators.max_margin_hmm",
-    "MulticlassClassifier": "structlearn.estimators.multiclass",
-    "RuleModel": "structlearn.estimators.rules",
-    "SequenceClassifier": "structlearn.estimators.classifier",
-    "SequenceLabeler": "structlearn.estimators.sequence",
-    "StructlearnError": "structlearn.common.errors",
-    "TransitionDisplay": "structlearn.report.weights",
-    "alpha_bound": "structlearn.objective.dominance",
-    "chain": "structlearn.graph.shapes",
-    "check_structured_estimator": "structlearn.estimators.check",
-    "from_networkx": "structlearn.graph.exchange",
-    "grid": "structlearn.graph.shapes",
-    "hidden_chain": "structlearn.graph.shapes",
-    "hidden_grid": "structlearn.graph.shapes",
-    "infer": "structlearn.inference.front",
-    "infer_many": "structlearn.inference.front",
-    "load": "structlearn.estimators.persist",
-    "pairwise": "structlearn.graph.shapes",
-    "parse_template": "structlearn.data.template",
-    "read_columns": "structlearn.data.columns",
-    "read_uai": "structlearn.graph.uai",
-    "save": "structlearn.estimators.persist",
-    "to_networkx": "structlearn.graph.exchange",
-    "tree": "structlearn.graph.shapes",
-    "write_uai": "structlearn.graph.uai",
+    "Answer": "structlearn._src.inference.base",
+    "ChainDisplay": "structlearn._src.display.beliefs",
+    "Checkpoint": "structlearn._src.solve.checkpoint",
+    "ConvergenceDisplay": "structlearn._src.display.curves",
+    "DominanceDisplay": "structlearn._src.display.curves",
+    "FactorGraph": "structlearn._src.graph.build",
+    "GraphLabeler": "structlearn._src.estimators.structured.graph",
+    "GridDisplay": "structlearn._src.display.beliefs",
+    "GridLabeler": "structlearn._src.estimators.structured.grid",
+    "HingeField": "structlearn._src.estimators.fields.hinge_field",
+    "HistoryDisplay": "structlearn._src.display.curves",
+    "InfiniteHMM": "structlearn._src.estimators.bayesian.infinite_hmm",
+    "InfiniteSVM": "structlearn._src.estimators.bayesian.infinite_svm",
+    "MaxMarginHMM": "structlearn._src.estimators.bayesian.max_margin_hmm",
+    "MulticlassClassifier": "structlearn._src.estimators.structured.multiclass",
+    "RuleModel": "structlearn._src.estimators.fields.rule_model",
+    "SequenceClassifier": "structlearn._src.estimators.structured.classifier",
+    "SequenceLabeler": "structlearn._src.estimators.structured.sequence",
+    "StructlearnError": "structlearn._src.common.errors",
+    "TransitionDisplay": "structlearn._src.display.weights",
+    "alpha_bound": "structlearn._src.learn.dominance",
+    "chain": "structlearn._src.graph.shapes",
+    "check_structured_estimator": "structlearn._src.estimators.check",
+    "from_networkx": "structlearn._src.graph.exchange",
+    "grid": "structlearn._src.graph.shapes",
+    "hidden_chain": "structlearn._src.graph.shapes",
+    "hidden_grid": "structlearn._src.graph.shapes",
+    "infer": "structlearn._src.inference.front",
+    "infer_many": "structlearn._src.inference.front",
+    "load": "structlearn._src.estimators.storage",
+    "pairwise": "structlearn._src.graph.shapes",
+    "parse_template": "structlearn._src.text.template",
+    "read_columns": "structlearn._src.text.columns",
+    "read_uai": "structlearn._src.files.uai",
+    "save": "structlearn._src.estimators.storage",
+    "to_networkx": "structlearn._src.graph.exchange",
+    "tree": "structlearn._src.graph.shapes",
+    "write_uai": "structlearn._src.files.uai",
 }
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from structlearn.cli.main import main
+from structlearn._src.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

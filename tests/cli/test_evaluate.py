@@ -8,7 +8,7 @@ import types
 import pytest
 from corpus import TEMPLATE, sentences, text_of, write
 
-from structlearn.cli.main import main
+from structlearn._src.cli.main import main
 
 #: Gold and predicted labels of three sentences, counted by hand: gold chunks NP 0-1, VP 2, NP 4
 #: and NP 0, VP 1 and NP 0-1; predicted NP 0-1, VP 2, NP 3-4 and NP 0, NP 1 and NP 0, NP 1.

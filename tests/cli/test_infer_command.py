@@ -14,10 +14,10 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, grid, infer, write_uai
-from structlearn.cli.main import main
-from structlearn.cli.progress import ProgressLine
-from structlearn.graph.uai import read_uai, write_evidence
-from structlearn.graph.uai_answer import read_answer
+from structlearn._src.cli.main import main
+from structlearn._src.cli.progress import ProgressLine
+from structlearn._src.files.uai import read_uai, write_evidence
+from structlearn._src.files.uai_answer import read_answer
 
 
 @pytest.fixture
@@ -290,7 +290,7 @@ def test_unwritable_output_is_named(tmp_path, monkeypatch, ask):
     def refuse(path, data):
         raise PermissionError(13, "Permission denied", f"{path}.part")
 
-    monkeypatch.setattr("structlearn.data.files.write_bytes", refuse)
+    monkeypatch.setattr("structlearn._src.common.paths.write_bytes", refuse)
     path = tmp_path / "locked"
     code, _, err = ask(wide_graph(), "PR", "--output", path)
     assert code == 2
@@ -363,7 +363,7 @@ def test_interrupted_before_there_is_anything(ask, monkeypatch):
 
 
 def test_a_reader_who_leaves(tmp_path):
-    argv = [sys.executable, "-m", "structlearn.cli.main", "infer"]
+    argv = [sys.executable, "-m", "structlearn._src.cli.main", "infer"]
     argv += [str(model(tmp_path, wide_graph())), "--query", "MAR"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from corpus import LABELS, TEMPLATE, Naive, sentences, write
 
+from papers.comparators.mean_field import SwitchingSVM
 from structlearn import load, save
-from structlearn.cli import inspect
-from structlearn.cli.main import main
-from structlearn.estimators.infinite_hmm import InfiniteHMM
-from structlearn.estimators.infinite_svm import InfiniteSVM
-from structlearn.estimators.max_margin_hmm import MaxMarginHMM
-from structlearn.estimators.mean_field import SwitchingSVM
-from structlearn.estimators.sequence import SequenceLabeler
+from structlearn._src.cli import inspect
+from structlearn._src.cli.main import main
+from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
+from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
+from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
+from structlearn._src.estimators.structured.sequence import SequenceLabeler
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from structlearn.cli import psl
-from structlearn.cli.main import main
-from structlearn.estimators.hinge_learn import LEARNERS
-from structlearn.inference import admm
-from structlearn.metrics.ranking import METRICS
-from structlearn.objective.hinge_examples import SURROGATES
-from structlearn.rules.program import SPLITS, read_program
-from structlearn.solve.steps import RULES as RULES_OF_STEPS
+from structlearn._src.cli import psl
+from structlearn._src.cli.main import main
+from structlearn._src.estimators.fields.learning import LEARNERS
+from structlearn._src.field import admm
+from structlearn._src.field.examples import SURROGATES
+from structlearn._src.metrics.ranking import METRICS
+from structlearn._src.rules.program import SPLITS, read_program
+from structlearn._src.solve.steps import RULES as RULES_OF_STEPS
 
 RULES = ["20: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2", "5: !Likes(A, X) ^2"]
 BOB, CYD = 18 / 29, 0.8 * 18 / 29  # where the slopes of both add up to 0
@@ -187,7 +187,7 @@ def test_an_interrupt_of_learning_keeps_the_weights(run, folder, monkeypatch):
 
 def test_what_takes_long_to_load_is_not_loaded(folder):
     code = (
-        "import sys; from structlearn.cli.main import main\n"
+        "import sys; from structlearn._src.cli.main import main\n"
         f"main(['psl', {str(folder / 'model.json')!r}, '--quiet'])\n"
         "print({'sklearn', 'pandas', 'polars', 'matplotlib'} & {*sys.modules})"
     )

@@ -12,10 +12,10 @@ import pytest
 from corpus import TEMPLATE, Naive, sentences, text_of, write
 
 from structlearn import load, save
-from structlearn.cli import taggers
-from structlearn.cli.main import main
-from structlearn.data.columns import parse_columns
-from structlearn.estimators.sequence import SequenceLabeler
+from structlearn._src.cli import taggers
+from structlearn._src.cli.main import main
+from structlearn._src.estimators.structured.sequence import SequenceLabeler
+from structlearn._src.text.columns import parse_columns
 
 NEW = sentences(7, n=9)
 

@@ -15,13 +15,13 @@ import pytest
 from corpus import LABELS, TEMPLATE, Naive, sentences, text_of, write
 
 from structlearn import load
-from structlearn.cli import train
-from structlearn.cli.main import main
-from structlearn.data.labels import SCHEMES
-from structlearn.design.choices import HIDDEN, SPACES
-from structlearn.objective import cost, loss
-from structlearn.solve import pick
-from structlearn.solve.history import History
+from structlearn._src.cli import train
+from structlearn._src.cli.main import main
+from structlearn._src.learn import cost, loss
+from structlearn._src.model.pairwise import HIDDEN, SPACES
+from structlearn._src.solve import pick
+from structlearn._src.solve.history import History
+from structlearn._src.text.labels import SCHEMES
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_the_verdict_tells_the_value_of_the_weights_it_saves():
 
 def test_an_interrupt_before_there_is_a_model(learn, place, monkeypatch):
     (place / "model").write_bytes(b"old")
-    loop = importlib.import_module("structlearn.solve.loop")
+    loop = importlib.import_module("structlearn._src.solve.loop")
 
     def interrupt(self):
         raise KeyboardInterrupt
@@ -215,7 +215,7 @@ def test_an_interrupt_before_there_is_a_model(learn, place, monkeypatch):
 
 _KILLED = """
 import os, signal, sys
-from structlearn.solve import loop
+from structlearn._src.solve import loop
 save, saves = loop.save, []
 def counted(*given):
     save(*given)
@@ -223,7 +223,7 @@ def counted(*given):
     if len(saves) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 loop.save = counted
-from structlearn.cli.main import main
+from structlearn._src.cli.main import main
 raise SystemExit(main(sys.argv[1:]))
 """
 

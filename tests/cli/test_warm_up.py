@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from structlearn.cli import warm_up
-from structlearn.cli.main import main
+from structlearn._src.cli import warm_up
+from structlearn._src.cli.main import main
 
 _CODE = """
-from structlearn.cli.main import main
-from structlearn.cli.warm_up import kernels
+from structlearn._src.cli.main import main
+from structlearn._src.cli.warm_up import kernels
 code = main(["warm-up"])
 left = [name for name, kernel in kernels().items() if not kernel.nopython_signatures]
 raise SystemExit(f"{code} {left}" if code or left else 0)

@@ -18,10 +18,10 @@ chain = sl.hidden_chain(*(rng.normal(size=(3, 2)) for _ in range(2)), np.eye(2),
 
 COUNT = """
 import importlib, pkgutil
-import structlearn.kernels as package
+import structlearn._src.kernels as package
 def dispatchers():
-    for info in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"structlearn.kernels.{info.name}")
+    for info in pkgutil.walk_packages(package.__path__, "structlearn._src.kernels."):
+        module = importlib.import_module(info.name)
         for name, value in vars(module).items():
             if hasattr(value, "signatures") and value.py_func.__module__ == module.__name__:
                 yield f"{info.name}.{name}", value
@@ -78,7 +78,7 @@ def test_no_kernel_is_compiled_for_many_types():
             "    for query in ('partition', 'marginals', 'map', 'samples'):\n"
             "        try:\n"
             "            sl.infer(grid, query, method=method, n_samples=4)\n"
-            "        except sl.common.errors.QueryError:\n"
+            "        except sl._src.common.errors.QueryError:\n"
             "            pass\n"
             "sl.infer(chain, 'marginal_map', method='portfolio')\n"
             "sl.infer(grid, evidence={0: 1}, method='bp')\n"
@@ -94,7 +94,8 @@ def test_without_a_writable_cache_folder_it_warns_once_and_works(tmp_path):
     import warnings
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        from structlearn.kernels import jit, wire
+        from structlearn._src.kernels import jit
+        from structlearn._src.kernels.graph import wiring as wire
         kept = jit.njit
         def refuse(cache=False, **flags):
             if cache:

@@ -12,8 +12,8 @@ from structlearn import (
     SequenceLabeler,
     check_structured_estimator,
 )
-from structlearn.common.errors import ArgumentError
-from structlearn.estimators.check import CHECKS, make_case
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.check import CHECKS, make_case
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

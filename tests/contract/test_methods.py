@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import naive
-from structlearn.inference.base import QUERIES, Options, Problem
-from structlearn.inference.pick import AUTO, METHODS
+from structlearn._src.inference.base import QUERIES, Options, Problem
+from structlearn._src.inference.pick import AUTO, METHODS
 
 EXACT = ("chain", "tree", "junction_tree", "enumeration")
 

@@ -7,7 +7,7 @@ import pytest
 
 import naive
 from structlearn import FactorGraph
-from structlearn.common.errors import (
+from structlearn._src.common.errors import (
     ArgumentError,
     EvidenceError,
     GraphError,

@@ -10,8 +10,8 @@ import pytest
 
 import naive
 from structlearn import FactorGraph
-from structlearn.common.errors import ArgumentError, GraphError, PotentialError
-from structlearn.graph.exchange import from_networkx, to_networkx
+from structlearn._src.common.errors import ArgumentError, GraphError, PotentialError
+from structlearn._src.graph.exchange import from_networkx, to_networkx
 
 
 def assert_identical(one, other):

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structlearn.graph.batch import Bars, Graphs, Sequences, assemble, select, spans
-from structlearn.graph.wiring import HIDDEN, OUTPUT
+from structlearn._src.common.arrays import block_indices
+from structlearn._src.graph.batch import Bars, Graphs, Sequences, assemble, select
+from structlearn._src.graph.wiring import HIDDEN, OUTPUT
 
 STEADY = settings(max_examples=40, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -93,7 +94,7 @@ def test_some_graphs_are_those_graphs(seed, barred):
     assert taken.n_examples == len(which)
     for g in range(len(graphs.groups)):
         # Rows of features follow their graphs.
-        rows = spans(graphs.rows(g), which)
+        rows = block_indices(graphs.rows(g), which)
         np.testing.assert_array_equal(
             np.diff(graphs.rows(g))[which], np.diff(taken.rows(g)), err_msg=str(rows)
         )
@@ -105,9 +106,11 @@ def test_some_graphs_are_those_graphs(seed, barred):
 
 def test_spans():
     borders = np.array([0, 2, 2, 5, 6])
-    np.testing.assert_array_equal(spans(borders, np.array([2, 0, 1, 2])), [2, 3, 4, 0, 1, 2, 3, 4])
-    assert len(spans(borders, np.array([1]))) == 0
-    assert len(spans(borders, np.empty(0, np.int64))) == 0
+    np.testing.assert_array_equal(
+        block_indices(borders, np.array([2, 0, 1, 2])), [2, 3, 4, 0, 1, 2, 3, 4]
+    )
+    assert len(block_indices(borders, np.array([1]))) == 0
+    assert len(block_indices(borders, np.empty(0, np.int64))) == 0
 
 
 @pytest.mark.parametrize("barred", [False, True])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from structlearn import chain, grid, hidden_chain, hidden_grid, infer, pairwise, tree
-from structlearn.common.errors import GraphError, PotentialError
-from structlearn.graph.shapes import chain_edges, grid_edges
+from structlearn._src.common.errors import GraphError, PotentialError
+from structlearn._src.graph.shapes import chain_edges, grid_edges
 
 
 def edges_of(graph):

@@ -9,9 +9,10 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, chain, grid
-from structlearn.common.errors import GraphError
-from structlearn.graph.condition import condition, places
-from structlearn.graph.wiring import Wiring, compile_wiring, join, offsets
+from structlearn._src.common.arrays import offsets_of
+from structlearn._src.common.errors import GraphError
+from structlearn._src.graph.condition import condition, places
+from structlearn._src.graph.wiring import Wiring, compile_wiring, join
 
 
 def some_graphs(seed=0, count=12, **kinds):
@@ -84,8 +85,8 @@ def test_a_graph_compiles_again_after_a_change():
 
 
 def test_offsets():
-    assert offsets(np.array([2, 0, 3])).tolist() == [0, 2, 2, 5]
-    assert offsets(np.array([], np.int64)).tolist() == [0]
+    assert offsets_of(np.array([2, 0, 3])).tolist() == [0, 2, 2, 5]
+    assert offsets_of(np.array([], np.int64)).tolist() == [0]
 
 
 # ---- many graphs -------------------------------------------------------------------------

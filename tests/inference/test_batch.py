@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from structlearn import chain, grid, hidden_chain, infer, infer_many
-from structlearn.graph.wiring import join
-from structlearn.inference import order, share
-from structlearn.inference.base import Problem
-from structlearn.inference.messenger import Messenger
+from structlearn._src.graph.wiring import join
+from structlearn._src.inference import order, share
+from structlearn._src.inference.base import Problem
+from structlearn._src.inference.messenger import Messenger
 
 
 def mixed(rng, count):

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 import naive
-from structlearn.graph.condition import condition
-from structlearn.inference.blocks import BlockAscent
-from structlearn.inference.order import cutset, find_order
+from structlearn._src.graph.condition import condition
+from structlearn._src.inference.blocks import BlockAscent
+from structlearn._src.inference.order import cutset, find_order
 
 
 def _grid(rng, side, states=2):
@@ -46,7 +46,7 @@ def test_block_ascent_never_lowers_the_score_and_finds_optima_that_flips_miss():
     for _ in range(20):
         graph = _grid(rng, 4)
         best, _ = naive.value_and_distribution(graph, 0.0, 0.0)
-        from structlearn.inference.icm import improve
+        from structlearn._src.inference.icm import improve
 
         labels = improve(graph.wiring, graph.potentials, rng.integers(graph.cards))
         start = graph.score(labels)

@@ -9,12 +9,13 @@ import pytest
 
 import naive
 from structlearn import FactorGraph
-from structlearn.common.errors import QueryError
-from structlearn.graph.wiring import join, offsets
-from structlearn.inference import chain_batch
-from structlearn.inference.base import Options, Problem
-from structlearn.inference.chain import Chain
-from structlearn.inference.chain_batch import Chains
+from structlearn._src.common.arrays import offsets_of
+from structlearn._src.common.errors import QueryError
+from structlearn._src.graph.wiring import join
+from structlearn._src.inference import chain_batch
+from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.chain import Chain
+from structlearn._src.inference.chain_batch import Chains
 
 CHAIN = Chain()
 
@@ -73,7 +74,7 @@ def log_partition(nodes, edges, borders):
 
 
 def ragged(rng, n_chains, longest, K):
-    borders = offsets(rng.integers(1, longest + 1, n_chains))
+    borders = offsets_of(rng.integers(1, longest + 1, n_chains))
     return rng.normal(size=(borders[-1], K)), borders
 
 

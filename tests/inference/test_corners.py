@@ -7,7 +7,7 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, StructlearnError, chain, grid, infer, pairwise
-from structlearn.common.errors import PotentialError
+from structlearn._src.common.errors import PotentialError
 
 
 @pytest.mark.parametrize("method", ["junction_tree", "enumeration", "auto"])

@@ -11,7 +11,7 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, chain, grid, infer, infer_many
-from structlearn.common.errors import (
+from structlearn._src.common.errors import (
     ArgumentError,
     EvidenceError,
     GraphError,
@@ -19,9 +19,9 @@ from structlearn.common.errors import (
     QueryError,
     StructlearnError,
 )
-from structlearn.inference import front, messenger
-from structlearn.inference.base import QUERIES, Options
-from structlearn.inference.pick import AUTO, METHODS
+from structlearn._src.inference import front, messenger
+from structlearn._src.inference.base import QUERIES, Options
+from structlearn._src.inference.pick import AUTO, METHODS
 
 
 @pytest.fixture

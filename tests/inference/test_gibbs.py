@@ -5,12 +5,12 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, grid
-from structlearn.common.watch import Watch
-from structlearn.graph.wiring import join
-from structlearn.inference import gibbs, share
-from structlearn.inference.base import Options, Problem
-from structlearn.inference.gibbs import Gibbs
-from structlearn.kernels import local
+from structlearn._src.common.watch import Watch
+from structlearn._src.graph.wiring import join
+from structlearn._src.inference import gibbs, share
+from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.gibbs import Gibbs
+from structlearn._src.kernels.graph import local
 
 NOTHING = np.empty(0)
 

@@ -8,12 +8,12 @@ from numba import config
 
 import naive
 from structlearn import FactorGraph, grid
-from structlearn.common.watch import Watch
-from structlearn.graph.wiring import join
-from structlearn.inference import share
-from structlearn.inference.base import Options, Problem
-from structlearn.inference.icm import ICM, climb, improve, random_labels, unary_labels
-from structlearn.kernels import local
+from structlearn._src.common.watch import Watch
+from structlearn._src.graph.wiring import join
+from structlearn._src.inference import share
+from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.icm import ICM, climb, improve, random_labels, unary_labels
+from structlearn._src.kernels.graph import local
 
 KINDS = ("loopy", "tree", "chain")
 SEEDS = st.integers(0, 2**32 - 1)

@@ -11,11 +11,11 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, chain, grid, hidden_grid, infer, infer_many, tree
-from structlearn.common.errors import QueryError, TooWideError
-from structlearn.graph.wiring import HIDDEN
-from structlearn.inference.base import Options, Problem
-from structlearn.inference.junction import JunctionTree, Tree, order_for
-from structlearn.inference.order import find_order
+from structlearn._src.common.errors import QueryError, TooWideError
+from structlearn._src.graph.wiring import HIDDEN
+from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.junction import JunctionTree, Tree, order_for
+from structlearn._src.inference.order import find_order
 
 
 def exact(graph, query="marginals", **options):

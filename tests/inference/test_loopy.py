@@ -9,11 +9,11 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, grid, infer, infer_many, pairwise
-from structlearn.common.errors import QueryError
-from structlearn.graph.wiring import join
-from structlearn.inference import messenger as messenger_module
-from structlearn.inference.base import Problem
-from structlearn.inference.messenger import SCHEDULES, Messenger
+from structlearn._src.common.errors import QueryError
+from structlearn._src.graph.wiring import join
+from structlearn._src.inference import messenger as messenger_module
+from structlearn._src.inference.base import Problem
+from structlearn._src.inference.messenger import SCHEDULES, Messenger
 
 PAIRS = ((1.0, 1.0), (0.5, 0.5), (0.3, 0.7), (0.7, 0.3), (0.0, 1.0), (0.0, 0.0))
 SMOOTH = ((1.0, 1.0), (0.5, 0.5), (0.3, 0.7), (0.7, 0.3))

@@ -7,10 +7,10 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, grid, infer, infer_many
-from structlearn.common.errors import QueryError
-from structlearn.graph.wiring import join
-from structlearn.inference.base import Options, Problem
-from structlearn.inference.clamped import Clamped, ascend
+from structlearn._src.common.errors import QueryError
+from structlearn._src.graph.wiring import join
+from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.clamped import Clamped, ascend
 
 
 def portfolio(graph, query="map", **options):

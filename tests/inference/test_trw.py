@@ -7,11 +7,11 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, grid, infer, infer_many
-from structlearn.common.errors import QueryError
-from structlearn.graph.wiring import join
-from structlearn.inference.base import Problem
-from structlearn.inference.messenger import Messenger
-from structlearn.inference.trw import covering_forests, reparametrise, upper_bound
+from structlearn._src.common.errors import QueryError
+from structlearn._src.graph.wiring import join
+from structlearn._src.inference.base import Problem
+from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.trw import covering_forests, reparametrise, upper_bound
 
 
 def trw(graph, query="partition", eps=1.0, **options):

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from structlearn.common.errors import ArgumentError
-from structlearn.metrics.accuracy import sequence_accuracy, token_accuracy
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.metrics.accuracy import sequence_accuracy, token_accuracy
 
 
 @pytest.mark.parametrize("seed", range(20))

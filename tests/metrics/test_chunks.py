@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import naive
-from structlearn.common.errors import ArgumentError
-from structlearn.metrics.chunks import chunk_scores, find_chunks, has_chunks
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.metrics.chunks import chunk_scores, find_chunks, has_chunks
 
 TYPED = ["B-X", "I-X", "O", "B-Y", "I-Y", "I-Y-Z"]
 BARE = ["I", "O", "B"]

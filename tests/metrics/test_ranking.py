@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as oracle
 
-from structlearn.common.errors import ArgumentError
-from structlearn.metrics import ranking
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.metrics import ranking
 
 # Few levels, so that there are ties.
 CASES = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6)), min_size=2, max_size=40).filter(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structlearn.common.errors import ArgumentError
-from structlearn.data.rows import Rows, from_dense
-from structlearn.model.features import Sparse, by_position, take_rows
-from structlearn.model.model import Model
-from structlearn.model.term import Linear, Pairs, Table, potts, symmetric
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.model.features import Sparse, by_position, take_rows
+from structlearn._src.model.model import Model
+from structlearn._src.model.term import Linear, Pairs, Table, potts, symmetric
+from structlearn._src.text.rows import Rows, from_dense
 
 STEADY = settings(max_examples=40, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -231,7 +231,7 @@ def test_blocks_lie_one_after_the_other():
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr("structlearn.model.term._GRAIN", 16)
+    monkeypatch.setattr("structlearn._src.model.term._GRAIN", 16)
     rng = np.random.default_rng(0)
     x = Sparse(from_dense(features(rng, 200, 30, binary=False)))
     pairs = Pairs.seen(x, rng.integers(0, 3, 200), 3)

@@ -7,9 +7,9 @@ import pytest
 
 import naive
 from structlearn import infer, infer_many
-from structlearn.common.errors import ImpossibleEvidenceError
-from structlearn.inference.base import Options, Problem
-from structlearn.inference.pick import METHODS
+from structlearn._src.common.errors import ImpossibleEvidenceError
+from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.pick import METHODS
 
 KINDS = ("tree", "forest", "loopy", "chain")
 ALL = ("enumeration", "chain", "tree", "junction_tree", "auto")

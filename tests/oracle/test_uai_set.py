@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from structlearn import infer, read_uai
-from structlearn.graph.uai import read_evidence, read_variables
-from structlearn.graph.uai_answer import read_answer
+from structlearn._src.files.uai import read_evidence, read_variables
+from structlearn._src.files.uai_answer import read_answer
 
 pytestmark = pytest.mark.data
 

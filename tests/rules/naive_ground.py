@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
-from structlearn.rules.syntax import (
+from structlearn._src.rules.syntax import (
     Atom,
     Both,
     Clause,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from structlearn.common.errors import RuleError
-from structlearn.rules.check import atoms_of, check
-from structlearn.rules.parse import parse, parse_rule
-from structlearn.rules.syntax import Atom, Clause, Literal, Predicate, Rule, Variable
-from structlearn.rules.write import write
+from structlearn._src.common.errors import RuleError
+from structlearn._src.rules.check import atoms_of, check
+from structlearn._src.rules.parse import parse, parse_rule
+from structlearn._src.rules.syntax import Atom, Clause, Literal, Predicate, Rule, Variable
+from structlearn._src.rules.write import write
 
 PREDICATES = [
     Predicate("P", 1),

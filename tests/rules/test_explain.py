@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from structlearn.common.errors import ArgumentError, AtomError
-from structlearn.rules.explain import explain, read_atom
-from structlearn.rules.ground import ground
-from structlearn.rules.parse import parse
-from structlearn.rules.tables import Tables
+from structlearn._src.common.errors import ArgumentError, AtomError
+from structlearn._src.rules.explain import explain, read_atom
+from structlearn._src.rules.ground import ground
+from structlearn._src.rules.parse import parse
+from structlearn._src.rules.tables import Tables
 
 RULES = """
 2: P(A) & Q(A) -> S(A, B) ^2

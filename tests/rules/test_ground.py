@@ -12,13 +12,13 @@ import naive_ground
 import numpy as np
 import pytest
 
-from structlearn.common.errors import AtomError, GreedyCoefficientWarning, RuleError
-from structlearn.graph.hinges import AT_MOST, EQUAL, HINGE
-from structlearn.rules.check import check
-from structlearn.rules.ground import broken, estimate, ground
-from structlearn.rules.parse import parse
-from structlearn.rules.program import read_program
-from structlearn.rules.syntax import (
+from structlearn._src.common.errors import AtomError, GreedyCoefficientWarning, RuleError
+from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE
+from structlearn._src.rules.check import check
+from structlearn._src.rules.ground import broken, estimate, ground
+from structlearn._src.rules.parse import parse
+from structlearn._src.rules.program import read_program
+from structlearn._src.rules.syntax import (
     Atom,
     Both,
     Clause,
@@ -37,7 +37,7 @@ from structlearn.rules.syntax import (
     SumVariable,
     Variable,
 )
-from structlearn.rules.tables import Tables
+from structlearn._src.rules.tables import Tables
 
 ARITIES = {"P": 1, "R": 2, "Q": 1, "S": 2, "T": 2}
 CLOSED = ("P", "R")

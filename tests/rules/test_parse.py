@@ -11,11 +11,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from structlearn.common.errors import GreedyCoefficientWarning, RuleError
-from structlearn.rules.check import check
-from structlearn.rules.linear import evaluate
-from structlearn.rules.parse import parse, parse_rule
-from structlearn.rules.syntax import (
+from structlearn._src.common.errors import GreedyCoefficientWarning, RuleError
+from structlearn._src.rules.check import check
+from structlearn._src.rules.linear import evaluate
+from structlearn._src.rules.parse import parse, parse_rule
+from structlearn._src.rules.syntax import (
     Atom,
     Both,
     Clause,
@@ -414,7 +414,7 @@ def test_constants_and_counts_can_differ_too(text):
 
 def test_lark_is_loaded_with_the_first_rule():
     code = (
-        "import sys, structlearn, structlearn.rules.program as program\n"
+        "import sys, structlearn, structlearn._src.rules.program as program\n"
         "assert 'lark' not in sys.modules and 'yaml' not in sys.modules\n"
         "program.parse('1: P(A) -> Q(A)')\n"
         "assert 'lark' in sys.modules"

@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 
-from structlearn.rules.ground import ground
-from structlearn.rules.parse import parse_rule
-from structlearn.rules.plan import plan_clause, plan_linear
-from structlearn.rules.sums import plan_sums
-from structlearn.rules.tables import Tables
+from structlearn._src.rules.ground import ground
+from structlearn._src.rules.parse import parse_rule
+from structlearn._src.rules.plan import plan_clause, plan_linear
+from structlearn._src.rules.sums import plan_sums
+from structlearn._src.rules.tables import Tables
 
 TRIAD = "1: Knows(A, B) & Knows(B, C) & Trusts(A, B) & Trusts(B, C) & Knows(A, C) -> Trusts(A, C)"
 

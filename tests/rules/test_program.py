@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from structlearn.common.errors import DataNotFoundError, FormatError, RuleError
-from structlearn.rules.parse import parse
-from structlearn.rules.program import Evaluation, read_program
-from structlearn.rules.syntax import Predicate
-from structlearn.rules.write import write_program
+from structlearn._src.common.errors import DataNotFoundError, FormatError, RuleError
+from structlearn._src.rules.parse import parse
+from structlearn._src.rules.program import Evaluation, read_program
+from structlearn._src.rules.syntax import Predicate
+from structlearn._src.rules.write import write_program
 
 RULES = ["1: Knows(A, B) & likes(A, X) -> Likes(B, X) ^2", "Likes(A, +X) <= 1 ."]
 MODEL = """{

@@ -8,8 +8,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from structlearn.common.errors import ArgumentError, AtomError, DataNotFoundError, FormatError
-from structlearn.rules.tables import Tables
+from structlearn._src.common.errors import ArgumentError, AtomError, DataNotFoundError, FormatError
+from structlearn._src.rules.tables import Tables
 
 ROWS = [("ann", "tea", 0.25), ("bob", "tea", 1.0), ("7", "ice, cold", 0.5), ("-1", "01", 0.0)]
 

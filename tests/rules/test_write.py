@@ -6,9 +6,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from structlearn.rules.linear import Unfit, operate
-from structlearn.rules.parse import parse, parse_rule
-from structlearn.rules.syntax import (
+from structlearn._src.rules.linear import Unfit, operate
+from structlearn._src.rules.parse import parse, parse_rule
+from structlearn._src.rules.syntax import (
     Atom,
     Both,
     Clause,
@@ -25,7 +25,7 @@ from structlearn.rules.syntax import (
     SumVariable,
     Variable,
 )
-from structlearn.rules.write import write, write_number, write_program
+from structlearn._src.rules.write import write, write_number, write_program
 
 names = st.sampled_from(["A", "B", "X1", "x_y", "E", "e5", "not"])
 plain = st.one_of(st.builds(Variable, names), st.builds(Constant, st.text(max_size=5)))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from franchise import joint_paths
 
-from structlearn.kernels import beam
+from structlearn._src.kernels.chain import beam
 
 
 def _problem(seed, T=4, K=3, apart=1.0):

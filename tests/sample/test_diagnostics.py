@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from structlearn.sample import align
-from structlearn.sample.diagnostics import effective_size, r_hat
+from structlearn._src.sample import align
+from structlearn._src.sample.diagnostics import effective_size, r_hat
 
 
 def _autoregressive(rho, shape, rng):

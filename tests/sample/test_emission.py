@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from structlearn.kernels import density
-from structlearn.sample.emission import Categorical, Gaussian, covariances
-from structlearn.sample.hinge import Hinge
-from structlearn.sample.labelled import Labelled
-from structlearn.sample.normal_gamma import NormalGamma
-from structlearn.sample.normal_wishart import Moments, NormalWishart
+from structlearn._src.kernels.draw import density
+from structlearn._src.sample.emission import Categorical, Gaussian, covariances
+from structlearn._src.sample.hinge import Hinge
+from structlearn._src.sample.labelled import Labelled
+from structlearn._src.sample.normal_gamma import NormalGamma
+from structlearn._src.sample.normal_wishart import Moments, NormalWishart
 
 
 def _gaussian(rng, n, D, full):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from structlearn.kernels import margin
-from structlearn.sample.hinge import Hinge, draw_weights, log_potential, prior_weights
+from structlearn._src.kernels.draw import margin
+from structlearn._src.sample.hinge import Hinge, draw_weights, log_potential, prior_weights
 
 
 def naive_potential(hinge, scores, label):

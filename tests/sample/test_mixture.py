@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from structlearn.kernels import mixture as kernels
-from structlearn.sample import mixture
-from structlearn.sample.classifier import Logit, MaxMargin
-from structlearn.sample.mixture import Rows, Sampler, moments, start, votes
-from structlearn.sample.normal_wishart import NormalWishart
-from structlearn.sample.process import Gamma
+from structlearn._src.kernels.draw import mixture as kernels
+from structlearn._src.sample import mixture
+from structlearn._src.sample.classifier import Logit, MaxMargin
+from structlearn._src.sample.hdp import Gamma
+from structlearn._src.sample.mixture import Rows, Sampler, moments, start, votes
+from structlearn._src.sample.normal_wishart import NormalWishart
 
 
 def vague(width, strength=0.4):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import invwishart, multivariate_t
 
-from structlearn.sample.normal_wishart import Moments, NormalWishart
+from structlearn._src.sample.normal_wishart import Moments, NormalWishart
 
 
 def _prior(rng, D):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from structlearn.common.watch import Watch
-from structlearn.sample.runner import Chain, Schedule, run, streams, traced
+from structlearn._src.common.watch import Watch
+from structlearn._src.sample.runner import Chain, Schedule, run, streams, traced
 
 
 class Told(NamedTuple):

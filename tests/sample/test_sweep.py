@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from franchise import path_probabilities
 
-from structlearn.common.errors import ArgumentError
-from structlearn.sample import chain, move, process
-from structlearn.sample.chain import Model, learn, start
-from structlearn.sample.emission import Categorical, Gaussian
-from structlearn.sample.hinge import Hinge
-from structlearn.sample.labelled import Labelled
-from structlearn.sample.normal_wishart import NormalWishart
-from structlearn.sample.process import Gamma
-from structlearn.sample.sweep import sweep
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.sample import chain
+from structlearn._src.sample import hdp as process
+from structlearn._src.sample import split_merge as move
+from structlearn._src.sample.chain import Model, learn, start
+from structlearn._src.sample.emission import Categorical, Gaussian
+from structlearn._src.sample.hdp import Gamma
+from structlearn._src.sample.hinge import Hinge
+from structlearn._src.sample.labelled import Labelled
+from structlearn._src.sample.normal_wishart import NormalWishart
+from structlearn._src.sample.sweep import sweep
 
 OFFSETS = np.array([0, 2, 5])
 KNOWN = NormalWishart(np.zeros(1), 0.5, 8.0, np.array([[6.0]]))

@@ -6,16 +6,16 @@ import itertools
 
 import numpy as np
 
-from structlearn.data.rows import from_dense
-from structlearn.graph.batch import Bars, Sequences
-from structlearn.model.features import Sparse
-from structlearn.model.model import Model
-from structlearn.model.term import Linear, Pairs, Table
-from structlearn.objective.cost import Cost, make_cost
-from structlearn.objective.examples import Examples
-from structlearn.objective.loss import make_loss
-from structlearn.objective.objective import StructuredObjective
-from structlearn.objective.penalty import ElasticNet
+from structlearn._src.graph.batch import Bars, Sequences
+from structlearn._src.learn.cost import Cost, make_cost
+from structlearn._src.learn.loss import make_loss
+from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.model.examples import Examples
+from structlearn._src.model.features import Sparse
+from structlearn._src.model.model import Model
+from structlearn._src.model.term import Linear, Pairs, Table
+from structlearn._src.text.rows import from_dense
 
 #: What `chains` can be asked for; every compiled solver must cope with all of it.
 KINDS = {

@@ -9,14 +9,14 @@ import pytest
 from chains import KINDS, chains
 from toys import Quadratic
 
-from structlearn.common.errors import ArgumentError
-from structlearn.solve.annealed import Annealed
-from structlearn.solve.cccp import Cccp
-from structlearn.solve.frank_wolfe import FrankWolfe
-from structlearn.solve.lbfgs import Lbfgs
-from structlearn.solve.loop import run
-from structlearn.solve.owlqn import Owlqn
-from structlearn.solve.pick import choose
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.solve.annealed import Annealed
+from structlearn._src.solve.cccp import Cccp
+from structlearn._src.solve.frank_wolfe import FrankWolfe
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import run
+from structlearn._src.solve.owlqn import Owlqn
+from structlearn._src.solve.pick import choose
 
 
 @pytest.mark.parametrize("kind", ["dense", "bars", "matrix"])

@@ -13,21 +13,21 @@ import numpy as np
 import pytest
 from toys import Hidden, Kinks, Logistic, Slow
 
-from structlearn.common.errors import ArgumentError, FormatError
-from structlearn.data import store
-from structlearn.data.rows import Rows
-from structlearn.graph.batch import Bars, Sequences
-from structlearn.model.features import Sparse
-from structlearn.objective.examples import Examples
-from structlearn.solve import checkpoint as module
-from structlearn.solve.cccp import Cccp
-from structlearn.solve.checkpoint import Checkpoint
-from structlearn.solve.descent import Descent
-from structlearn.solve.lbfgs import Lbfgs
-from structlearn.solve.loop import run
-from structlearn.solve.owlqn import Owlqn
-from structlearn.solve.paired import Paired
-from structlearn.solve.stochastic import Stochastic
+from structlearn._src.common.errors import ArgumentError, FormatError
+from structlearn._src.files import store
+from structlearn._src.graph.batch import Bars, Sequences
+from structlearn._src.model.examples import Examples
+from structlearn._src.model.features import Sparse
+from structlearn._src.solve import checkpoint as module
+from structlearn._src.solve.cccp import Cccp
+from structlearn._src.solve.checkpoint import Checkpoint
+from structlearn._src.solve.descent import Descent
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import run
+from structlearn._src.solve.owlqn import Owlqn
+from structlearn._src.solve.paired import Paired
+from structlearn._src.solve.stochastic import Stochastic
+from structlearn._src.text.rows import Rows
 
 CASES = {
     "lbfgs": (Lbfgs(memory=4), Logistic(0, spread=30.0)),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from toys import Logistic, Quadratic, kuhn_tucker
 
-from structlearn.common.errors import ArgumentError
-from structlearn.solve.descent import Descent
-from structlearn.solve.loop import run
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.solve.descent import Descent
+from structlearn._src.solve.loop import run
 
 
 def start(toy):

@@ -7,14 +7,14 @@ import pytest
 from scipy.optimize import approx_fprime
 from toys import Hidden, Logistic, Slow
 
-from structlearn.common.errors import ArgumentError
-from structlearn.common.watch import Watch
-from structlearn.solve.cccp import Cccp
-from structlearn.solve.descent import Descent
-from structlearn.solve.lbfgs import Lbfgs
-from structlearn.solve.loop import run
-from structlearn.solve.paired import Paired
-from structlearn.solve.stochastic import Stochastic
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.watch import Watch
+from structlearn._src.solve.cccp import Cccp
+from structlearn._src.solve.descent import Descent
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import run
+from structlearn._src.solve.paired import Paired
+from structlearn._src.solve.stochastic import Stochastic
 
 
 def begin(toy, seed=0):

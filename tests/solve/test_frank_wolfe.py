@@ -9,13 +9,13 @@ import pytest
 from chains import KINDS, chains
 from sklearn.svm import LinearSVC
 
-from structlearn.common.errors import ArgumentError
-from structlearn.objective.sequence_world import counts
-from structlearn.solve import frank_wolfe as module
-from structlearn.solve import sequences
-from structlearn.solve.checkpoint import Checkpoint
-from structlearn.solve.frank_wolfe import FrankWolfe, dual_value
-from structlearn.solve.loop import run
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.learn.chain_world import counts
+from structlearn._src.solve import compiled_chains as sequences
+from structlearn._src.solve import frank_wolfe as module
+from structlearn._src.solve.checkpoint import Checkpoint
+from structlearn._src.solve.frank_wolfe import FrankWolfe, dual_value
+from structlearn._src.solve.loop import run
 
 
 def solve(objective, solver=None, seed=0, **options):

@@ -16,12 +16,12 @@ from toys import (
     smallest_kinks,
 )
 
-from structlearn.common.errors import ArgumentError
-from structlearn.solve import curvature
-from structlearn.solve.lbfgs import Lbfgs
-from structlearn.solve.loop import run
-from structlearn.solve.owlqn import Owlqn
-from structlearn.solve.search import Point, wolfe
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.solve import curvature
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import run
+from structlearn._src.solve.owlqn import Owlqn
+from structlearn._src.solve.search import Point, wolfe
 
 
 def start(toy):

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from toys import Kinks, Logistic, Quadratic
 
-from structlearn.common.errors import ArgumentError
-from structlearn.common.watch import Watch
-from structlearn.solve.base import Report
-from structlearn.solve.history import History
-from structlearn.solve.lbfgs import Lbfgs
-from structlearn.solve.loop import arrived, run
-from structlearn.solve.stochastic import Stochastic
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.watch import Watch
+from structlearn._src.solve.base import Report
+from structlearn._src.solve.history import History
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import arrived, run
+from structlearn._src.solve.stochastic import Stochastic
 
 
 @dataclass

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from chains import KINDS, chains
 
-from structlearn.common.errors import ArgumentError
-from structlearn.model.model import Model
-from structlearn.model.term import Linear, symmetric
-from structlearn.solve.base import answer, stream
-from structlearn.solve.checkpoint import Checkpoint
-from structlearn.solve.frank_wolfe import FrankWolfe
-from structlearn.solve.lbfgs import Lbfgs
-from structlearn.solve.loop import run
-from structlearn.solve.online import Online
-from structlearn.solve.stochastic import Stochastic
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.model.model import Model
+from structlearn._src.model.term import Linear, symmetric
+from structlearn._src.solve.base import answer, stream
+from structlearn._src.solve.checkpoint import Checkpoint
+from structlearn._src.solve.frank_wolfe import FrankWolfe
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import run
+from structlearn._src.solve.online import Online
+from structlearn._src.solve.stochastic import Stochastic
 
 LOSSES = ("log", "hinge", "hybrid", "eps", "perceptron")
 
@@ -127,7 +127,7 @@ def ones(part):
 
 def absolute(part):
     """The inputs with features that cannot cancel."""
-    from structlearn.model.features import Sparse
+    from structlearn._src.model.features import Sparse
 
     (x,), *rest = part.examples.inputs
     if isinstance(x, Sparse):

@@ -7,20 +7,20 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from hinge_fields import random_field
-from structlearn.common.errors import ArgumentError
-from structlearn.inference.admm import Consensus
-from structlearn.objective.hinge_examples import label
-from structlearn.objective.hinge_objective import HingeObjective
-from structlearn.objective.hinge_world import HingeEffort
-from structlearn.objective.penalty import NonNegative
-from structlearn.solve.base import messages_of
-from structlearn.solve.cccp import Cccp
-from structlearn.solve.checkpoint import Checkpoint
-from structlearn.solve.lbfgs import Lbfgs
-from structlearn.solve.loop import run
-from structlearn.solve.owlqn import Owlqn
-from structlearn.solve.paired import Paired
-from structlearn.solve.stochastic import Stochastic
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.field.admm import Consensus
+from structlearn._src.field.examples import label
+from structlearn._src.learn.field_objective import HingeObjective
+from structlearn._src.learn.field_world import HingeEffort
+from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.solve.base import messages_of
+from structlearn._src.solve.cccp import Cccp
+from structlearn._src.solve.checkpoint import Checkpoint
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import run
+from structlearn._src.solve.owlqn import Owlqn
+from structlearn._src.solve.paired import Paired
+from structlearn._src.solve.stochastic import Stochastic
 
 EXACT = HingeEffort(tol=1e-10, max_iter=200_000)
 STEPS = Stochastic(rule="fixed", step_size=0.5, average=1.0)

@@ -10,14 +10,14 @@ from chains import KINDS, chains
 from numba import config
 from scipy.special import softmax
 
-from structlearn.common.errors import ArgumentError
-from structlearn.kernels.sdca import ascend
-from structlearn.solve import sdca as module
-from structlearn.solve.checkpoint import Checkpoint
-from structlearn.solve.lbfgs import Lbfgs
-from structlearn.solve.loop import run
-from structlearn.solve.pick import choose
-from structlearn.solve.sdca import Sdca
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.kernels.chain.sdca import ascend
+from structlearn._src.solve import sdca as module
+from structlearn._src.solve.checkpoint import Checkpoint
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import run
+from structlearn._src.solve.pick import choose
+from structlearn._src.solve.sdca import Sdca
 
 LOSSES = {
     "log": {"loss": "log"},

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from toys import Kinks, Logistic, Quadratic, kuhn_tucker, smallest_kinks
 
-from structlearn.common.errors import ArgumentError
-from structlearn.solve.base import lasso, ridge
-from structlearn.solve.lbfgs import Lbfgs
-from structlearn.solve.loop import run
-from structlearn.solve.owlqn import Owlqn
-from structlearn.solve.steps import RULES, share
-from structlearn.solve.stochastic import Stochastic, _estimate
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.solve.base import lasso, ridge
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import run
+from structlearn._src.solve.owlqn import Owlqn
+from structlearn._src.solve.steps import RULES, share
+from structlearn._src.solve.stochastic import Stochastic, _estimate
 
 
 def start(toy):

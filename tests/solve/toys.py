@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from structlearn.objective.penalty import ElasticNet
+from structlearn._src.learn.penalty import ElasticNet
 
 
 class Toy:

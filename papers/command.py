@@ -1,0 +1,89 @@
+"""``structlearn reproduce``: the experiments of the papers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from structlearn._src.cli.arguments import check_folder, natural, whole
+from structlearn._src.cli.progress import ProgressLine
+from structlearn._src.common.errors import ArgumentError, choose_one_of
+
+_DESCRIPTION = """\
+Run an experiment of the papers that the library is built on and print its tables, with what
+differs from the paper. Without a name, list the experiments. Those on real data look for it in the
+folder that STRUCTLEARN_DATA names.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "reproduce",
+        help="run an experiment of the papers",
+        description=_DESCRIPTION,
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("name", metavar="NAME", nargs="?", help="which experiment; without it, list them")
+    option("--trials", metavar="N", type=whole, help="repetitions with other data")
+    option("--quick", action="store_true", help="a small version that takes seconds; no result")
+    option("--seed", metavar="N", type=natural, default=0, help="of everything random (0)")
+    option("--output", metavar="DIR", type=Path, help="folder for numbers (JSON) and pictures")
+    option("--quiet", action="store_true", help="no progress on standard error")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List experiments, or run one and print what it found."""
+    from papers.base import Settings
+    from papers.catalogue import EXPERIMENTS
+
+    if args.name is None:
+        width = max(map(len, EXPERIMENTS)) + 2
+        for name, experiment in EXPERIMENTS.items():
+            print(f"{name:{width}}{(experiment.__doc__ or '').splitlines()[0]}")
+        return 0
+    if args.name not in EXPERIMENTS:
+        raise ArgumentError(choose_one_of("experiment", args.name, tuple(EXPERIMENTS)))
+    if args.output is not None:
+        _make(args.output)
+    progress = ProgressLine(not args.quiet)
+    settings = Settings(args.trials, args.quick, args.seed, progress)
+    record = EXPERIMENTS[args.name](settings)
+    progress.clear()
+    print("\n".join(record.lines()))
+    if args.output is not None:
+        _write(record, args.output)
+    return 0
+
+
+def _make(folder: Path) -> None:
+    """Make a folder, and see whether pictures can be made, before any work is done."""
+    from structlearn._src.display.pictures import new_figure
+
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError(f"--output {folder} is a file; need a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(f"--output {folder} cannot be made: {error.strerror}") from None
+    check_folder("--output", folder)
+    try:
+        new_figure()
+    except ImportError as error:
+        raise ArgumentError(f"--output: {error}") from None
+
+
+def _write(record: Any, folder: Path) -> None:
+    """Write numbers and pictures into a folder."""
+    from structlearn._src.common.paths import write_bytes
+
+    text = json.dumps(record.plain(), indent=1)
+    write_bytes(folder / f"{record.name}.json", text.encode() + b"\n")
+    for name, draw in record.pictures.items():
+        path = folder / f"{record.name}-{name}.png"
+        draw().savefig(path, dpi=120)
+        print(f"picture: {path}")

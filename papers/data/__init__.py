@@ -1,0 +1,1 @@
+"""Recordings and generators that only the experiments need."""

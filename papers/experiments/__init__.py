@@ -1,0 +1,1 @@
+"""One module for each experiment, with a function `run(settings)`."""

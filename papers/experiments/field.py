@@ -1,0 +1,153 @@
+"""Data and training for the experiments on simulated fields with hidden cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from papers.data.synthetic import CALIBRATED, HiddenField, Spread, chessboard, grid_edges
+from papers.experiments.trio import L, Learner, M, objective, predict
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.graph.batch import Graphs, assemble
+from structlearn._src.graph.wiring import HIDDEN, OUTPUT
+from structlearn._src.learn.graph_world import Effort
+from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.model.examples import Examples
+from structlearn._src.model.features import Sparse, by_position
+from structlearn._src.model.model import Model
+from structlearn._src.model.term import Linear
+from structlearn._src.solve.base import Solver
+from structlearn._src.solve.cccp import Cccp
+from structlearn._src.solve.loop import Fit, run
+from structlearn._src.solve.stochastic import Stochastic
+from structlearn._src.text.rows import Rows
+
+_START = 0.1  # standard deviation of the first weights: at 0 hidden states would stay alike
+_STEP = 0.02
+_EXACT = Effort(method="exact", n_jobs=1)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Shape and size of the simulated data, and how to infer on it."""
+
+    rows: int
+    columns: int
+    states: int = 4
+    n_train: int = 20
+    n_test: int = 100
+    effort: Effort = _EXACT
+
+
+CHAIN = Setup(20, 1)
+GRID = Setup(6, 6, effort=Effort(method="bp", sweeps=30, tol=1e-3, n_jobs=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One draw of a field, with examples to learn from and to test on."""
+
+    setup: Setup
+    field: HiddenField
+    model: Model
+    train: Examples
+    test: Examples
+    truth: Ints
+    start: Floats
+
+    @classmethod
+    def draw(cls, setup: Setup, seed: list[int], spread: Spread = CALIBRATED) -> Trial:
+        """Draw everything; with another spread the same seed gives the same random numbers."""
+        weights, data, start = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(3))
+        field = HiddenField.draw(
+            setup.rows, setup.columns, states=setup.states, spread=spread, random_state=weights
+        )
+        inputs, cells = field.sample(setup.n_train + setup.n_test, random_state=data)
+        cut, model = setup.n_train, make_model(field)
+        return cls(
+            setup,
+            field,
+            model,
+            make_examples(field, inputs[:cut], cells[:cut]),
+            make_examples(field, inputs[cut:], cells[cut:]),
+            cells[cut:],
+            start.normal(0.0, _START, model.n_weights),
+        )
+
+    def objective(self, learner: Learner) -> StructuredObjective:
+        """Return what the learner minimises."""
+        return objective(learner, self.model, self.train, self.setup.states, self.setup.effort)
+
+    def fit(self, learner: Learner, how: str) -> Fit:
+        """Train from small random weights, by one of `WAYS`."""
+        solver, steps = WAYS[how](learner)
+        return run(solver, self.objective(learner), self.start, max_iter=steps, tol=None)
+
+    def accuracy(self, learner: Learner, weights: Floats) -> float:
+        """Percentage of the outputs of the test examples that are right."""
+        found = predict(learner, self.model, weights, self.test, self.setup.effort.method)
+        right = found.reshape(self.truth.shape) == self.truth
+        return 100.0 * float(right[:, ~self.field.hidden].mean())
+
+    def true_accuracy(self) -> float:
+        """Accuracy of the weights that the data were drawn with."""
+        field = self.field
+        nodes = np.concatenate([field.sight, field.cells[:, None]], axis=1)
+        return self.accuracy(M, np.concatenate([nodes.ravel(), field.pairs.ravel()]))
+
+
+def _averaged(learner: Learner) -> tuple[Solver, int]:
+    steps = 200
+    return Stochastic(rule="fixed", step_size=_STEP, average=0.5, horizon=steps), steps
+
+
+def _papers(learner: Learner) -> tuple[Solver, int]:
+    if learner is L:
+        return Stochastic(rule="fixed", step_size=0.001), 250
+    return Stochastic(rule="fixed", step_size=_STEP), 50
+
+
+def _cccp(learner: Learner) -> tuple[Solver, int]:
+    step, inner = (0.001, 100) if learner is L else (_STEP, 20)
+    return Cccp(Stochastic(rule="fixed", step_size=step), inner_iter=inner, inner_tol=0.0), 10
+
+
+#: Ways to train: for a learner the solver and the number of its iterations.
+WAYS = {"SGD, the paper's steps": _papers, "SGD, averaged": _averaged, "CCCP": _cccp}
+AVERAGED = "SGD, averaged"
+
+
+def make_model(field: HiddenField) -> Model:
+    """Weights of its own for every cell and every edge."""
+    n, states = field.cells.shape
+    nodes = Linear(n * (states + 1), states)
+    return Model(((nodes,), (Linear(len(field.edges), states * states),)))
+
+
+def make_examples(field: HiddenField, inputs: Ints, cells: Ints) -> Examples:
+    """Examples whose hidden cells have no label."""
+    n_examples, n = inputs.shape
+    states = field.cells.shape[1]
+    graphs = make_graphs(field.shape, states, n_examples)
+    # Every cell sees its input as an indicator, and a constant.
+    seen = np.stack([inputs.ravel(), np.full(inputs.size, states)], axis=1).astype(np.int32)
+    starts = np.arange(inputs.size + 1) * 2
+    nodes = Sparse(Rows(starts, seen.ravel(), np.empty(0), states + 1))
+    n_edges = len(field.edges)
+    by_cell = by_position(nodes, np.tile(np.arange(n), n_examples), n)
+    by_edge = by_position(None, np.tile(np.arange(n_edges), n_examples), n_edges)
+    labels = np.where(field.hidden, -1, cells).ravel()
+    return Examples(graphs, ((by_cell,), (by_edge,)), labels, np.ones(n_examples))
+
+
+@lru_cache(maxsize=8)
+def make_graphs(shape: tuple[int, int], states: int, n_examples: int) -> Graphs:
+    """The same grid for every example; made once, so that elimination is planned once."""
+    hidden, edges = chessboard(*shape), grid_edges(*shape)
+    n = len(hidden)
+    first = n * np.arange(n_examples + 1)
+    scopes = np.arange(n * n_examples)[:, None], (first[:-1, None, None] + edges).reshape(-1, 2)
+    roles = np.tile(np.where(hidden, HIDDEN, OUTPUT), n_examples)
+    return assemble(np.full(n * n_examples, states), roles, first, scopes)

@@ -1,0 +1,48 @@
+"""The three learners that the experiments with hidden variables compare."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.inference import decode
+from structlearn._src.inference.base import Options
+from structlearn._src.learn.cost import make_cost
+from structlearn._src.learn.graph_world import Effort
+from structlearn._src.learn.loss import make_loss
+from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.model.examples import Examples
+from structlearn._src.model.model import Model
+
+
+class Learner(NamedTuple):
+    """A loss, and whether to predict by the best labels of everything or of the outputs alone."""
+
+    letter: str
+    title: str
+    loss: str
+    joint: bool
+
+
+M = Learner("M", "marginal structured SVM", "marginal", joint=False)
+L = Learner("L", "latent structured SVM", "latent-hinge", joint=True)
+H = Learner("H", "hidden CRF", "log", joint=False)
+TRIO = (M, L, H)
+
+
+def objective(
+    learner: Learner, model: Model, examples: Examples, states: int, effort: Effort
+) -> StructuredObjective:
+    """Return what the learner minimises; errors are counted, and C is 1."""
+    cost = make_cost("hamming", states)
+    return StructuredObjective(model, examples, make_loss(learner.loss), cost, effort=effort)
+
+
+def predict(
+    learner: Learner, model: Model, weights: Floats, examples: Examples, method: str
+) -> Ints:
+    """Return the labels of all variables, as the learner predicts them."""
+    tables, options = model.push(weights, examples.inputs, 1), Options(n_jobs=1)
+    if learner.joint:
+        return decode.joint(examples.structure, tables, options, method)
+    return decode.best(examples.structure, tables, 1.0, options, method)

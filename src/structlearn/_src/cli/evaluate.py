@@ -1,0 +1,57 @@
+"""``structlearn evaluate``: how good labels are."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from structlearn._src.cli.taggers import Tagger, Text, check_columns, judge, read_text, without_last
+from structlearn._src.common.errors import FormatError
+
+_DESCRIPTION = """\
+Print the accuracy of labels and, where labels are those of chunks (B-NP, I-NP, O), precision,
+recall and F1 as conlleval prints them. With a model, the last column of the file holds the true
+labels and the model predicts; without, the last column is the prediction and the one before holds
+the true labels.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "evaluate",
+        help="accuracy and chunk F1 of a model, or of a tagged file",
+        description=_DESCRIPTION,
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("file", metavar="FILE", nargs="?", type=Path,
+           help="a column file; by default, or for -, standard input")  # fmt: skip
+    option("--model", metavar="M", type=Path, help="what 'structlearn train' wrote")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, predict if there is a model, and print the report."""
+    tagger = Tagger.load(args.model) if args.model else None
+    text = read_text(args.file)
+    sys.stdout.write(_compare(text) if tagger is None else _predict(tagger, text))
+    return 0
+
+
+def _predict(tagger: Tagger, text: Text) -> str:
+    check_columns(text, tagger.template, labelled=True)
+    return judge(text.columns, tagger.predict(text.columns), tagger.names)
+
+
+def _compare(text: Text) -> str:
+    columns = text.columns
+    if columns.width < 2:
+        raise FormatError(
+            f"{text.name}: there is only one column, but the last two must hold true and predicted "
+            f"labels; give a file that 'structlearn tag' wrote, or a --model"
+        )
+    predicted = columns.ids[:, -1].astype("int64")
+    return judge(without_last(columns), predicted, columns.vocabularies[-1].list())

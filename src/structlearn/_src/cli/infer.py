@@ -1,0 +1,228 @@
+"""``structlearn infer``: answer a UAI model in the format of the UAI competitions."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from structlearn._src.cli.arguments import check_output, natural, positive, whole, write_output
+from structlearn._src.cli.progress import ProgressLine
+from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
+
+if TYPE_CHECKING:
+    from structlearn._src.graph.build import FactorGraph
+    from structlearn._src.inference.base import Answer
+
+QUERIES = {"PR": "partition", "MAR": "marginals", "MAP": "map", "MMAP": "marginal_map"}
+#: Spelled out here because asking the library would import all of it just to print the help.
+METHODS = (
+    "auto",
+    "chain",
+    "tree",
+    "junction_tree",
+    "enumeration",
+    "bp",
+    "trw",
+    "icm",
+    "gibbs",
+    "portfolio",
+)
+_EPILOG = """\
+queries:
+  PR    log10 of the partition function
+  MAR   the marginal of every variable
+  MAP   the most probable assignment to all variables together
+  MMAP  the most probable assignment to the variables of --map-variables, all others summed out
+
+The answer goes to standard output; how it was found, whether it is exact, and what bounds are
+known go to standard error, in one line. All files may be gzipped.
+
+exit codes: 0 an answer was given, 2 bad usage or input, 130 interrupted (the best answer so far
+is still given if there is one).
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "infer",
+        help="answer a UAI model: PR, MAR, MAP or MMAP",
+        description="Answer a UAI model in the format of the UAI competitions.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("model", metavar="MODEL.uai", type=Path, help="a MARKOV or BAYES file")
+    option("--evidence", metavar="F", type=Path, help="observed variables; by default none")
+    option("--query", metavar="Q", required=True, choices=tuple(QUERIES), type=str.upper,
+           help="PR, MAR, MAP or MMAP; see below")  # fmt: skip
+    option("--map-variables", metavar="F", type=Path,
+           help="for MMAP: how many variables to maximise over, and which")  # fmt: skip
+    option("--method", metavar="M", choices=METHODS, default="auto",
+           help=f"one of {', '.join(METHODS)}; auto (the default) is exact where that is "
+           "possible")  # fmt: skip
+    option("--time-limit", metavar="S", type=positive,
+           help="seconds after which approximate methods give the best they have")  # fmt: skip
+    option("--max-table", metavar="N", type=whole, default=2**25,
+           help="most entries of one table in exact inference (default %(default)s)")  # fmt: skip
+    option("--random-state", metavar="N", type=natural, default=0,
+           help="seed (default %(default)s)")  # fmt: skip
+    option("--jobs", metavar="N", type=whole, help="threads (default: all cores)")
+    option("--output", metavar="F", type=Path,
+           help="write the answer to this file instead of standard output")  # fmt: skip
+    option("--progress", action="store_true",
+           help="report progress even if standard error is not a terminal")  # fmt: skip
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, infer, write the answer and the verdict."""
+    started = time.perf_counter()
+    _check(args)
+    progress = ProgressLine(args.progress)
+    try:
+        progress(0.0, "reading")
+        graph, evidence, chosen = _read(args)
+        progress(0.0, "choosing a method")
+        answer = _ask(args, graph, evidence, progress)
+    finally:
+        progress.clear()
+    _write(_text(answer, chosen), args.output)
+    seconds = time.perf_counter() - started
+    parts = [*_verdict(answer), f"{seconds:.2f} s", *_unused_evidence(args)]
+    print(f"structlearn: {args.query} {'; '.join(parts)}", file=sys.stderr)
+    return 130 if "interrupted" in answer.status else 0
+
+
+# ---- in ----------------------------------------------------------------------------------
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what cannot end well before any work is done."""
+    if (args.query == "MMAP") != (args.map_variables is not None):
+        raise ArgumentError(
+            "--query MMAP needs --map-variables FILE: how many variables, then their numbers"
+            if args.query == "MMAP"
+            else f"--map-variables is for --query MMAP, not for {args.query}"
+        )
+    inputs = {"MODEL.uai": args.model, "--evidence": args.evidence}
+    check_output("--output", args.output, inputs | {"--map-variables": args.map_variables})
+
+
+def _read(args: argparse.Namespace) -> tuple[FactorGraph, dict[Hashable, int], list[int]]:
+    from structlearn._src.files.uai import read_evidence, read_uai, read_variables
+
+    graph = read_uai(args.model)
+    observed = read_evidence(args.evidence) if args.evidence else {}
+    evidence = dict[Hashable, int](observed.items())
+    try:
+        graph.labels(evidence)
+    except StructlearnError as error:
+        raise FormatError(f"{args.evidence}: {error}") from None
+    chosen = read_variables(args.map_variables) if args.map_variables else []
+    if args.query == "MMAP":
+        _hide_others(graph, chosen, args.map_variables)
+    return graph, evidence, chosen
+
+
+def _hide_others(graph: FactorGraph, chosen: list[int], path: Path) -> None:
+    beyond = [v for v in chosen if v >= graph.n_variables]
+    if beyond:
+        raise FormatError(
+            f"{path}: there is no variable {beyond[0]}; the model has {graph.n_variables} "
+            f"variables, counted from 0"
+        )
+    hidden = set(range(graph.n_variables)).difference(chosen)
+    graph.set_roles(dict.fromkeys(hidden, "hidden"))
+
+
+def _ask(
+    args: argparse.Namespace,
+    graph: FactorGraph,
+    evidence: dict[Hashable, int],
+    progress: ProgressLine,
+) -> Answer:
+    from structlearn._src.inference.front import infer
+
+    return infer(
+        graph,
+        QUERIES[args.query],
+        evidence=evidence,
+        method=args.method,
+        time_limit=args.time_limit,
+        max_table=args.max_table,
+        random_state=args.random_state,
+        n_jobs=args.jobs,
+        progress=progress if progress.shown else None,
+    )
+
+
+# ---- out ---------------------------------------------------------------------------------
+
+
+def _text(answer: Answer, chosen: list[int]) -> str:
+    from structlearn._src.files import uai_answer
+
+    if answer.query == "partition":
+        return uai_answer.format_partition(answer.value)
+    if answer.query == "marginals":
+        assert answer.marginals is not None
+        return uai_answer.format_marginals(answer.marginals)
+    assert answer.assignment is not None
+    if answer.query == "map":
+        return uai_answer.format_map(answer.assignment)
+    return uai_answer.format_marginal_map({v: answer.assignment[v] for v in chosen})
+
+
+def _write(text: str, path: Path | None) -> None:
+    if path is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        write_output("--output", path, text.encode())
+
+
+def _verdict(answer: Answer) -> list[str]:
+    """Method, exact or not, and what is known about the value."""
+    kind = "exact" if answer.exact else "approximate"
+    status = [] if answer.status.startswith("exact") else [answer.status]
+    return [f"{kind}: {answer.method}", *status, _value(answer)]
+
+
+def _value(answer: Answer) -> str:
+    def ten(value: float) -> str:
+        return f"{value / math.log(10):.9g}"
+
+    assigned = answer.query in ("map", "marginal_map")
+    name = "log10 value" if assigned else "log10 Z"
+    if answer.exact:
+        return f"{name} {ten(answer.value)}"
+    if assigned and answer.value == -math.inf:
+        return "no assignment without a zero potential was found"
+    known = answer.lower == answer.value  # an assignment's own value, or a bound
+    word = "about " if not known else "" if assigned else "at least "
+    parts = [f"{name} {word}{ten(answer.value)}"]
+    if not known and answer.lower > -math.inf:
+        parts.append(f"at least {ten(answer.lower)}")
+    if answer.upper < math.inf:
+        parts.append(f"{'the best ' if assigned else ''}at most {ten(answer.upper)}")
+    return ", ".join(parts)
+
+
+def _unused_evidence(args: argparse.Namespace) -> list[str]:
+    """Say so if there is evidence where the competitions put it and nobody asked for it."""
+    from structlearn._src.files.uai import read_evidence
+
+    beside = Path(f"{args.model}.evid")
+    try:
+        if args.evidence is None and read_evidence(beside):
+            return [f"{beside.name} beside the model was not used (--evidence)"]
+    except (OSError, StructlearnError):
+        pass
+    return []

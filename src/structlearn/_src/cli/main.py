@@ -1,0 +1,123 @@
+"""The ``structlearn`` command: reads the arguments, runs one command, words its errors.
+
+Everything heavy is imported by the command that needs it, so that help comes at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from typing import Any, NoReturn
+
+from structlearn._src.cli import evaluate, infer, inspect, psl, tag, train, warm_up
+from structlearn._src.common.errors import RuleError, StructlearnError
+from structlearn._version import __version__
+
+#: A command is a module with ``add(subparsers)`` and ``run(args) -> int``, in order of the help.
+COMMANDS = (train, tag, evaluate, inspect, infer, psl, warm_up)
+#: Where installed packages, such as the papers' experiments, list commands of the same form.
+GROUP = "structlearn.commands"
+
+#: What helps a command that has run out of memory.
+_SAVING = {
+    "infer": "; a smaller --max-table helps",
+    "psl": "; --estimate says which rules are large",
+    "tag": "; a smaller --k helps",
+    "train": "; --features sparse and a larger --min-count help",
+}
+BAD_INPUT, INTERRUPTED, CLOSED = 2, 130, 141  # the last two as a shell counts SIGINT and SIGPIPE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that `argv` asks for and return its exit code."""
+    args = argparse.Namespace(command="")
+    try:
+        _, more = make_parser().parse_known_args(argv, args)
+        if more:  # argparse would blame the whole program, not the command
+            help_ = f"(see 'structlearn {args.command} --help')"
+            return _fail(f"error: unrecognized arguments: {' '.join(more)} {help_}")
+        with _short_warnings():
+            code = int(args.run(args))
+        sys.stdout.flush()
+    except SystemExit as stop:  # argparse has printed its help or its error
+        return int(stop.code or 0)
+    except KeyboardInterrupt:
+        return _fail("interrupted before there was an answer", INTERRUPTED)
+    except BrokenPipeError:
+        return _closed()
+    except RuleError as error:  # its lines and the caret belong below each other
+        print(f"structlearn: error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except StructlearnError as error:
+        return _fail(f"error: {error}")
+    except OSError as error:
+        return _fail(f"error: {_about_file(error)}")
+    except MemoryError:
+        return _fail(f"error: there is not enough memory for this{_SAVING.get(args.command, '')}")
+    return code
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser with all commands."""
+    parser = _Parser(
+        prog="structlearn",
+        description="Structured prediction when part of the answer is hidden.",
+        epilog="'structlearn COMMAND --help' says more about each command.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"structlearn {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
+    for command in (*COMMANDS, *_others()):
+        command.add(subparsers)
+    return parser
+
+
+def _others() -> Iterator[Any]:
+    """Commands of other packages."""
+    for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
+        yield entry.load()
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line like all others of this program."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and end."""
+        self.exit(_fail(f"error: {message} (see '{self.prog} --help')"))
+
+
+def _fail(message: str, code: int = BAD_INPUT) -> int:
+    print("structlearn:", " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+def _about_file(error: OSError) -> str:
+    if error.filename is None or not error.strerror:
+        return str(error)
+    return f"{os.fsdecode(error.filename)}: {error.strerror.lower()}"
+
+
+def _closed() -> int:
+    """Whoever read our output has gone: end without a word, also when Python flushes at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return CLOSED
+
+
+@contextlib.contextmanager
+def _short_warnings() -> Iterator[None]:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        _fail(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""How far the work is, on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+_TERMINAL, _LOG = 0.1, 1.0  # seconds between two reports
+_WIDTH = 78
+
+
+class ProgressLine:
+    """One line that a terminal overwrites; elsewhere a line every second, or as often as said.
+
+    An instance is a `structlearn._src.common.watch.Progress`.
+    """
+
+    def __init__(self, wanted: bool, every: float = _LOG) -> None:
+        self.terminal = sys.stderr.isatty()
+        self.shown = wanted or self.terminal
+        self._pause = _TERMINAL if self.terminal else every
+        self._next = 0.0
+        self._dirty = False
+
+    def __call__(self, fraction: float | None, words: str) -> None:
+        """Report, unless the last report was a moment ago; the fraction done may be unknown."""
+        now = time.monotonic()
+        if not self.shown or now < self._next:
+            return
+        self._next = now + self._pause
+        line = (words if fraction is None else f"{fraction:4.0%} {words}")[:_WIDTH]
+        end = "" if self.terminal else "\n"
+        start = "\r" if self.terminal else ""
+        print(f"{start}{line.ljust(_WIDTH) if self.terminal else line}", end=end, file=sys.stderr)
+        sys.stderr.flush()
+        self._dirty = self.terminal
+
+    def clear(self) -> None:
+        """Leave an empty line on a terminal."""
+        if self._dirty:
+            print(f"\r{' ' * _WIDTH}\r", end="", file=sys.stderr, flush=True)
+        self._dirty = False

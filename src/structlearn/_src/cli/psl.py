@@ -1,0 +1,315 @@
+"""``structlearn psl``: infer, learn and explain programs of PSL's rule language."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from structlearn._src.cli.arguments import natural, positive, real, whole, write_output
+from structlearn._src.cli.progress import ProgressLine
+from structlearn._src.common.errors import ArgumentError, UncertifiedWarning
+
+if TYPE_CHECKING:
+    from structlearn._src.estimators.fields.rule_model import RuleModel
+    from structlearn._src.rules.program import ProgramFile
+    from structlearn._src.solve.loop import Event
+
+#: Spelled out here because asking the library would import all of it just to print the help.
+LEARNERS = ("paired", "em", "subgradient")
+SURROGATES = ("entropy", "loss", "none")
+RULES = ("root", "adagrad", "decaying", "fixed", "pegasos")
+METRICS = ("auroc", "aupr", "aupr_negative", "mse", "accuracy", "f1")
+SPLITS = ("infer", "learn", "validation", "all")
+
+_DESCRIPTION = """\
+Run a program of weighted rules, in the files of PSL: a JSON model of PSL 2.4, or rules in a .psl
+file with their data in .data files. Without a choice of what to do, infer.
+"""
+_EPILOG = """\
+With --infer the best values go to --output, one file NAME.txt for each predicate with targets:
+the arguments and the value, apart by tabs. Without --output they go to standard output, the
+predicate first, unless --learn, --evaluate or --explain write there. The verdict on standard error
+has the energy, with weights as written and, for comparison, divided by the largest as PSL does.
+
+With --learn the weights come from the data of the split learn, and the program with the new
+weights goes to --output as NAME-learned.psl and NAME-learned.json; without, to standard output.
+Targets without a truth are latent. With --learn and --infer, inference follows with the new
+weights. Ctrl-C ends either early and keeps the best so far.
+
+examples:
+  structlearn psl model.json --output inferred --evaluate auroc Trusts
+  structlearn psl model.psl --learn --learner paired --infer --output out
+  structlearn psl model.json --explain "Trusts('ann', 'bob')"
+
+exit codes: 0 all is well, 2 bad usage or input, 130 interrupted (the best so far is still given
+if there is one).
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "psl",
+        help="infer, learn and explain weighted rules (PSL)",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("model", metavar="MODEL", type=Path, help="a .json model, or rules in a .psl file")
+    option("data", metavar="DATA", nargs="?", type=Path,
+           help="the .data file of a .psl file, for all splits; by default those beside it: "
+           "NAME.data, NAME-learn.data, NAME-infer.data or NAME-eval.data")  # fmt: skip
+    _add_tasks(parser.add_argument_group("what to do"))
+    _add_learning(parser.add_argument_group("learning"))
+    _add_running(parser.add_argument_group("running"))
+    parser.set_defaults(run=run)
+
+
+def _add_tasks(group: Any) -> None:
+    option = group.add_argument
+    option("--infer", action="store_true", help="find the best values of the targets")
+    option("--learn", action="store_true", help="learn the weights")
+    option("--estimate", action="store_true",
+           help="count the groundings of every rule, without inference")  # fmt: skip
+    option("--explain", metavar="ATOM", action="append", default=[],
+           help="infer, and list what pulls a target up and down; may be given again")  # fmt: skip
+    option("--evaluate", metavar=("METRIC", "PREDICATE"), nargs=2, action="append", default=[],
+           help="infer, and compare with the truth; METRIC is one of "
+           f"{', '.join(METRICS)}; may be given again")  # fmt: skip
+    option("--output", metavar="DIR", type=Path, help="folder for what is found; made if needed")
+    option("--split", metavar="S", choices=SPLITS,
+           help="which data: infer (the default; for --learn it is learn), learn, validation or "
+           "all")  # fmt: skip
+    option("--greedy", action="store_true",
+           help="let coefficients bind as in PSL's own parser")  # fmt: skip
+
+
+def _add_learning(group: Any) -> None:
+    option = group.add_argument
+    option("--learner", metavar="L", choices=LEARNERS, default="paired",
+           help=f"one of {', '.join(LEARNERS)} (default %(default)s)")  # fmt: skip
+    option("--iterations", metavar="N", type=whole,
+           help="most weight steps (default: the library's)")  # fmt: skip
+    option("--steps", metavar="N", type=whole, default=1,
+           help="steps of ADMM for each weight step of paired (default %(default)s)")  # fmt: skip
+    option("--warm-up", metavar="N", type=natural, default=10,
+           help="evaluations before its first weight step (default %(default)s)")  # fmt: skip
+    option("--rule", metavar="R", choices=RULES, default="root",
+           help=f"how weight steps get shorter: {', '.join(RULES)} (default "
+           "%(default)s)")  # fmt: skip
+    option("--step-size", metavar="S", type=positive, default=1.0,
+           help="length of the first weight step (default %(default)s)")  # fmt: skip
+    option("--surrogate", metavar="H", choices=SURROGATES, default="entropy",
+           help=f"one of {', '.join(SURROGATES)} (default %(default)s)")  # fmt: skip
+    option("--C", metavar="C", type=positive, default=1.0,
+           help="weight of the losses against the penalty (default %(default)s)")  # fmt: skip
+
+
+def _add_running(group: Any) -> None:
+    option = group.add_argument
+    option("--tol", metavar="T", type=real, default=1e-6,
+           help="relative gap at which inference stops (default %(default)s)")  # fmt: skip
+    option("--max-iter", metavar="N", type=whole, default=5000,
+           help="most steps of ADMM (default %(default)s)")  # fmt: skip
+    option("--time-limit", metavar="S", type=positive,
+           help="seconds after which inference or learning gives the best it has")  # fmt: skip
+    option("--threads", metavar="N", type=whole, help="threads (default: all cores)")
+    option("--memory", metavar="M",
+           help="limit for the tables of atoms, such as 2GB; they spill to disk above")  # fmt: skip
+    option("--progress", action="store_true",
+           help="report progress even if standard error is not a terminal")  # fmt: skip
+    option("--quiet", action="store_true", help="say nothing but errors and what was asked for")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, do what was asked, write."""
+    _check(args)
+    task = _Task(args)
+    try:
+        if args.estimate:
+            return task.estimate()
+        if args.learn:
+            task.learn()
+        if args.infer or args.explain or args.evaluate or not args.learn:
+            task.infer()
+    finally:
+        task.progress.clear()
+    return 130 if task.interrupted else 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what cannot end well before any work is done."""
+    for metric, _ in args.evaluate:
+        if metric not in METRICS:
+            raise ArgumentError(
+                f"--evaluate {metric} is not known; choose one of {', '.join(METRICS)}"
+            )
+    if args.output is not None and args.output.exists() and not args.output.is_dir():
+        raise ArgumentError(f"--output {args.output} is a file; need a folder")
+    others = [args.infer, args.learn, args.explain, args.evaluate]
+    if args.estimate and any(others):
+        raise ArgumentError("--estimate stands alone: leave out the other things to do")
+
+
+class _Task:
+    """One run of the command: the model, and what is told about it."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        from structlearn._src.estimators.fields.rule_model import RuleModel
+        from structlearn._src.rules.program import read_program
+
+        self.args, self.interrupted = args, False
+        self.progress = ProgressLine(args.progress)
+        self.program: ProgramFile = read_program(args.model, args.data, greedy=args.greedy)
+        self.model: RuleModel = RuleModel(
+            self.program.rules,
+            tol=args.tol,
+            max_iter=args.max_iter,
+            n_jobs=args.threads,
+            memory=args.memory,
+            time_limit=args.time_limit,
+            progress=self.progress if self.progress.shown else None,
+        )
+        self._folder(args.output)
+
+    def _folder(self, output: Path | None) -> None:
+        if output is not None:
+            output.mkdir(parents=True, exist_ok=True)
+
+    def _read(self, split: str) -> None:
+        self.progress(None, "reading atoms")
+        self.model.read(self.program, split)
+        self.progress(None, "grounding")
+
+    def _say(self, started: float, *parts: str) -> None:
+        self.progress.clear()
+        if not self.args.quiet:
+            seconds = f"{time.perf_counter() - started:.2f} s"
+            print("structlearn:", "; ".join([*parts, seconds]), file=sys.stderr)
+
+    # ---- what to do ------------------------------------------------------------------------
+
+    def estimate(self) -> int:
+        """Print how many groundings every rule has."""
+        self._read(self.args.split or "infer")
+        sizes = self.model.estimate()
+        self.progress.clear()
+        for size in sizes:
+            print(f"{size.groundings:>12}  {size.rule}")
+        print(f"{sum(size.groundings for size in sizes):>12}  in all")
+        return 0
+
+    def learn(self) -> None:
+        """Learn weights, and write the program with them."""
+        started, args = time.perf_counter(), self.args
+        self._read(args.split or "learn")
+        options = {} if args.iterations is None else {"max_iter": args.iterations}
+        self.model.fit(
+            learner=args.learner,
+            surrogate=args.surrogate,
+            C=args.C,
+            steps=args.steps,
+            warm_up=args.warm_up,
+            rule=args.rule,
+            step_size=args.step_size,
+            callbacks=(_Iterations(self.progress),),
+            **options,
+        )
+        self.interrupted |= "interrupted" in self.model.status_
+        value = "" if math.isnan(self.model.value_) else f"objective {self.model.value_:.6g} after "
+        value += f"{self.model.n_iter_} iterations"
+        weights = sum(rule.weight is not None for rule in self.program.rules)
+        self._say(started, f"learnt {weights} weights", value, self.model.status_)
+        self._write_program()
+
+    def infer(self) -> None:
+        """Find the best values; write, compare or explain them."""
+        from structlearn._src.rules.explain import read_atom
+
+        started, args = time.perf_counter(), self.args
+        self._read(args.split or "infer")
+        for _, predicate in args.evaluate:
+            self.model.tables.relation(predicate)
+        atoms = {atom: self.model.tables.find(*read_atom(atom)) for atom in args.explain}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UncertifiedWarning)  # the verdict says it
+            result = self.model.result_
+        self.interrupted |= "interrupted" in result.status
+        self._say(started, *_verdict(self.model))
+        self._write_atoms()
+        for metric, predicate in args.evaluate:
+            score = self.model.score(metric=metric, predicate=predicate)
+            print(f"{metric}\t{predicate}\t{score:.6f}")
+        for atom, number in atoms.items():
+            _print_pulls(self.model, atom, number)
+
+    # ---- out -------------------------------------------------------------------------------
+
+    def _write_program(self) -> None:
+        from structlearn._src.rules.rule_file import learned_json
+
+        text = "".join(f"{rule}\n" for rule in self.model.rules_)
+        folder, stem = self.args.output, self.args.model.stem
+        if folder is None:
+            sys.stdout.write(text)
+            return
+        config = learned_json(self.program, self.model.rules_, folder)
+        write_output("--output", folder / f"{stem}-learned.psl", text.encode())
+        write_output("--output", folder / f"{stem}-learned.json", config.encode())
+
+    def _write_atoms(self) -> None:
+        args = self.args
+        if args.output is None and (args.evaluate or args.explain or args.learn):
+            return
+        relations = [each.name for each in self.model.tables.relations.values() if each.n_free]
+        texts = {name: _lines(self.model.predict(name, frame="dict")) for name in relations}
+        for name, lines in texts.items():
+            if args.output is None:
+                sys.stdout.writelines(f"{name}\t{line}" for line in lines)
+            else:
+                path = args.output / f"{name.upper()}.txt"
+                write_output("--output", path, "".join(lines).encode())
+
+
+class _Iterations:
+    """Tells of every iteration."""
+
+    def __init__(self, progress: ProgressLine) -> None:
+        self._progress = progress
+
+    def __call__(self, event: Event) -> None:
+        self._progress(None, f"iteration {event.iteration}: objective {event.value:.6g}")
+
+
+def _lines(columns: Any) -> list[str]:
+    *arguments, values = (column.tolist() for column in columns.values())
+    return [
+        "\t".join([*map(str, row), f"{value:.9g}"]) + "\n"
+        for *row, value in zip(*arguments, values, strict=True)
+    ]
+
+
+def _verdict(model: RuleModel) -> list[str]:
+    result, hinges = model.result_, model.grounding_.hinges
+    largest = max((w for w in model.weights_.tolist() if w < float("inf")), default=0.0) or 1.0
+    return [
+        f"{hinges.n_forms} groundings over {hinges.n_variables} targets",
+        f"energy {result.energy:.9g} ({result.energy / largest:.9g} in PSL's scale)",
+        f"gap {result.gap:.2g}",
+        f"violation {result.violation:.2g}",
+        result.status,
+    ]
+
+
+def _print_pulls(model: RuleModel, atom: str, number: int) -> None:
+    name, value = model.tables.names([number])[0], model.result_.y[number]
+    print(f"{name} = {value:.6g}")
+    for pull in model.explain(atom):
+        print(f"  {pull}")

@@ -1,0 +1,116 @@
+"""``structlearn tag``: label the tokens of a column file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from structlearn._src.cli.arguments import check_output, whole, write_output
+from structlearn._src.cli.taggers import Tagger, Text, check_columns, read_text
+
+if TYPE_CHECKING:
+    from structlearn._src.common.arrays import Floats, Ints
+
+_DESCRIPTION = """\
+Label the tokens of a column file. Every line is written as it was, with the label in one more
+column. The file may have its own column of labels at the end or lack it: only the columns that
+the model's template names are read.
+"""
+_EPILOG = """\
+With --k the labellings of every sentence follow each other, best first, each under a line
+'# rank score', as CRF++ writes them; the score is the sum of the weights that a labelling uses.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "tag",
+        help="label the tokens of a column file",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        allow_abbrev=False,
+    )
+    option = parser.add_argument
+    option("file", metavar="FILE", nargs="?", type=Path,
+           help="one token a line, a blank line after a sentence; may be gzipped; by default, "
+           "or for -, standard input")  # fmt: skip
+    option("--model", metavar="M", type=Path, required=True, help="what 'structlearn train' wrote")
+    option("--output", metavar="F", type=Path,
+           help="write to this file instead of standard output, gzipped if it ends in "
+           ".gz")  # fmt: skip
+    option("--marginals", action="store_true",
+           help="add one more column: the probability of the label")  # fmt: skip
+    option("--k", metavar="N", type=whole, help="write the N best labellings of every sentence")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, label, write, and say how fast it went."""
+    check_output("--output", args.output, {"FILE": args.file, "--model": args.model})
+    tagger = Tagger.load(args.model)
+    started = time.perf_counter()
+    text = read_text(args.file)
+    check_columns(text, tagger.template, labelled=False)
+    marginals = tagger.marginals(text.columns) if args.marginals else None
+    if args.k is None:
+        out = _tagged(tagger, text, tagger.predict(text.columns), marginals)
+    else:
+        out = _k_best(tagger, text, args.k, marginals)
+    seconds = time.perf_counter() - started
+    if args.output is None:
+        sys.stdout.buffer.write(out)
+    else:
+        write_output("--output", args.output, out)
+    print(f"structlearn: {_verdict(text, seconds)}", file=sys.stderr)
+    return 0
+
+
+def _verdict(text: Text, seconds: float) -> str:
+    n_tokens, n_sentences = len(text.columns.ends), len(text.columns.offsets) - 1
+    return (
+        f"{n_tokens} tokens in {n_sentences} sentences; {seconds:.3f} s, "
+        f"{n_tokens / seconds:.0f} tokens per second"
+    )
+
+
+def _tagged(tagger: Tagger, text: Text, labels: Ints, marginals: Floats | None) -> bytes:
+    """Return the file with labels, and their probabilities if they are known."""
+    import numpy as np
+
+    from structlearn._src.text.columns import add_column, parse_columns
+
+    out = add_column(text.data, text.columns, labels, tagger.names)
+    if marginals is None:
+        return out
+    places = np.arange(len(labels))
+    cells = [f"{p:.6f}" for p in marginals[places, labels].tolist()]
+    return add_column(out, parse_columns(out), places, cells)
+
+
+def _k_best(tagger: Tagger, text: Text, k: int, marginals: Floats | None) -> bytes:
+    """Return the sentences, each as often as it has labellings, up to `k`."""
+    best = tagger.k_best(text.columns, k)
+    spans = list(pairwise(text.columns.offsets.tolist()))
+    ranks = []
+    for rank in range(max(map(len, best))):
+        chosen = [found[min(rank, len(found) - 1)][1] for found in best]
+        ranks.append(_lines(_tagged(tagger, text, tagger.numbers(chosen), marginals)))
+    blocks = [
+        [b"# %d %.6f" % (rank, score), *ranks[rank][start:stop], b"\n"]
+        for (start, stop), found in zip(spans, best, strict=True)
+        for rank, (score, _) in enumerate(found)
+    ]
+    return b"".join(b"\n".join(block) for block in blocks)
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """Return the lines of a column file that hold a token."""
+    from structlearn._src.text.columns import parse_columns
+
+    ends = parse_columns(data).ends.tolist()
+    return [data[data.rfind(b"\n", 0, end) + 1 : end] for end in ends]

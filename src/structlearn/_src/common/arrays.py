@@ -1,0 +1,46 @@
+"""Array types, and blocks of different lengths that lie one after another in a flat array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def offsets_of(sizes: Iterable[int]) -> Ints:
+    """Return where each of many consecutive blocks begins, and where the last one ends."""
+    counts = sizes if isinstance(sizes, np.ndarray) else np.fromiter(sizes, np.int64)
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def block_indices(offsets: Ints, which: Ints) -> Ints:
+    """Return the indices of several blocks, one block after the other.
+
+    Examples
+    --------
+    >>> block_indices(np.array([0, 2, 3, 6]), np.array([2, 0]))
+    array([3, 4, 5, 0, 1])
+    """
+    sizes = np.diff(offsets)[which]
+    starts = offsets_of(sizes)
+    return np.arange(starts[-1]) + np.repeat(offsets[:-1][which] - starts[:-1], sizes)
+
+
+def cut(values: Any, offsets: Ints) -> list[Any]:
+    """Return the blocks of a flat array, as views."""
+    return [values[a:b] for a, b in pairwise(offsets.tolist())]
+
+
+def locate(offsets: Ints, place: int) -> tuple[int, int]:
+    """Return which block a place of the flat array is in, and where in it."""
+    block = int(np.searchsorted(offsets, place, side="right")) - 1
+    return block, place - int(offsets[block])

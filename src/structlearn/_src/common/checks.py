@@ -1,0 +1,94 @@
+"""Argument checks shared by all public functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError, GraphError, PotentialError, choose_one_of
+
+
+def one_of(argument: str, given: str, allowed: tuple[str, ...]) -> str:
+    """Return `given` if it is in the closed list `allowed`."""
+    if not isinstance(given, str) or given not in allowed:
+        raise ArgumentError(choose_one_of(argument, given, allowed))
+    return given
+
+
+def number(
+    argument: str,
+    given: Any,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """Return `given` as a float inside the range from `low` to `high`."""
+    span = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+    if isinstance(given, bool) or not isinstance(given, (int, float, np.integer, np.floating)):
+        raise ArgumentError(f"{argument}={given!r} is not a number; one in {span} is needed")
+    if isinstance(given, int) and abs(given) > 2**1000:
+        raise ArgumentError(f"{argument} is too large a number")
+    too_low = given <= low if open_low else given < low
+    too_high = given >= high if open_high else given > high
+    if np.isnan(given) or too_low or too_high:
+        raise ArgumentError(f"{argument}={given!r} must lie in {span}")
+    return float(given)
+
+
+def whole(argument: str, given: Any, *, low: int = 0) -> int:
+    """Return `given` as an int of at least `low`."""
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < low:
+        raise ArgumentError(f"{argument}={given!r} must be a whole number of at least {low}")
+    return int(given)
+
+
+def truth(argument: str, given: Any) -> bool:
+    """Return `given` as a bool, if it is one."""
+    if not isinstance(given, bool | np.bool_):
+        raise ArgumentError(f"{argument}={given!r} must be True or False")
+    return bool(given)
+
+
+def potentials(values: Any, what: str) -> Floats:
+    """Return `values` as float64; minus infinity is a hard constraint, NaN and +inf are errors."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        array = np.array("")
+    if array.dtype.kind not in "fiub":  # text, objects, complex numbers, ragged lists
+        raise PotentialError(f"{what} is not an array of numbers")
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    worst = array.max(initial=-np.inf)  # NaN wins every comparison in max, +inf every other
+    if np.isnan(worst):
+        where = tuple(int(i) for i in np.argwhere(np.isnan(array))[0])
+        raise PotentialError(
+            f"{what} is NaN at {where}; log potentials must be numbers, or -inf for "
+            f"combinations that must not happen"
+        )
+    if worst == np.inf:
+        where = tuple(int(i) for i in np.argwhere(array == np.inf)[0])
+        raise PotentialError(
+            f"{what} is +inf at {where}; to force a combination give all others -inf instead"
+        )
+    return array
+
+
+def indices(argument: str, given: Any, width: int | None = None) -> Ints:
+    """Return `given` as an integer array: (n,), or (n, width) rows; width 0 stands for any."""
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError):
+        array = np.array("")
+    if array.size == 0:
+        return np.zeros((0,) if width is None else (0, width), np.int64)
+    shape = {None: "(n,)", 0: "(factors, arity)"}.get(width, f"(n, {width})")
+    fits = array.ndim == 1
+    if width is not None:
+        fits = array.ndim == 2 and width in (0, array.shape[1])
+    if array.dtype.kind not in "iu" or not fits:
+        raise GraphError(f"{argument} must be an integer array of shape {shape}")
+    return np.ascontiguousarray(array, dtype=np.int64)

@@ -1,0 +1,91 @@
+"""Threads over ranges of independent work: the one place where parallelism lives.
+
+Kernels release the interpreter's lock, so plain threads scale and clash with nothing (joblib,
+Dask and forks stay safe). To make results independent of the number of threads, choose the
+ranges from the work alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Ints
+from structlearn._src.common.errors import ArgumentError
+
+VARIABLE = "STRUCTLEARN_N_JOBS"
+
+
+def workers(n_jobs: int | None = None) -> int:
+    """Return the number of threads to use.
+
+    None means what the environment variable STRUCTLEARN_N_JOBS says, and without it all cores
+    that this process may run on.
+    """
+    if n_jobs is not None:
+        return checks.whole("n_jobs", n_jobs, low=1)
+    given = os.environ.get(VARIABLE, "")
+    if not given:
+        return _cores()
+    if not given.isdecimal() or int(given) < 1:
+        raise ArgumentError(
+            f"the environment variable {VARIABLE}={given!r} must be a whole number of at least 1; "
+            f"unset it to use all cores"
+        )
+    return int(given)
+
+
+def split(offsets: Ints, parts: int) -> list[tuple[int, int]]:
+    """Cut items into at most `parts` contiguous ranges of about equal weight.
+
+    Item ``i`` weighs ``offsets[i + 1] - offsets[i]``; every range has at least one item.
+
+    Examples
+    --------
+    >>> split(np.array([0, 1, 2, 3, 9, 10]), 2)
+    [(0, 3), (3, 5)]
+    """
+    n = len(offsets) - 1
+    if parts <= 1 or n <= 1:
+        return [(0, n)] if n else []
+    targets = offsets[0] + (offsets[-1] - offsets[0]) * (np.arange(1, parts) / parts)
+    above = np.searchsorted(offsets, targets).clip(1, n)
+    nearer_below = targets - offsets[above - 1] < offsets[above] - targets
+    borders = np.unique(np.concatenate([[0], above - nearer_below, [n]]))
+    return list(pairwise(borders.tolist()))
+
+
+def run(
+    function: Callable[[int, int], None],
+    ranges: Sequence[tuple[int, int]],
+    n_jobs: int | None = None,
+) -> None:
+    """Call ``function(first, last)`` for every range, in threads if there are several.
+
+    The first exception, in the order of the ranges, is raised here; ranges not yet begun are
+    then dropped.
+    """
+    threads = min(workers(n_jobs), len(ranges))
+    if threads <= 1:
+        for first, last in ranges:
+            function(first, last)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(function, first, last) for first, last in ranges]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

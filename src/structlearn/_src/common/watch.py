@@ -1,0 +1,58 @@
+"""Progress, time limits and interrupts for long work, in one place."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+#: Called with the fraction done (0 to 1) and a few words on the state of the work.
+Progress = Callable[[float, str], None]
+
+#: How `Watch.repeat` ended early, in words.
+EARLY = {"time": "time limit reached", "interrupted": "interrupted"}
+
+
+class Watch:
+    """Knows when to stop, and whom to tell how far the work is."""
+
+    def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
+        self._end = None if time_limit is None else time.monotonic() + time_limit
+        self._progress = progress
+        self._interrupted = False  # remembered, so that work around the interrupted part ends too
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time limit has passed, or the keyboard has interrupted."""
+        return self._interrupted or (self._end is not None and time.monotonic() >= self._end)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the time limit; infinite without one."""
+        return math.inf if self._end is None else max(self._end - time.monotonic(), 0.0)
+
+    def tell(self, fraction: float, words: str) -> None:
+        """Report progress to whoever listens."""
+        if self._progress is not None:
+            self._progress(fraction, words)
+
+    def repeat(self, step: Callable[[], bool], limit: int, words: Callable[[], str]) -> str:
+        """Call `step` until it returns True; say why it ended.
+
+        Returns "done", "limit" (after `limit` steps), "time" or "interrupted". An interrupt
+        from the keyboard ends the work here, so that the caller can return what it has.
+        """
+        try:
+            for i in range(limit):
+                done = step()
+                if self._interrupted:
+                    return "interrupted"
+                if done:
+                    return "done"
+                self.tell((i + 1) / limit, words())
+                if self.expired:
+                    return "time"
+        except KeyboardInterrupt:
+            self._interrupted = True
+            return "interrupted"
+        return "limit"

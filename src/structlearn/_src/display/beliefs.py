@@ -1,0 +1,337 @@
+"""Labels and marginals, on grids and along chains."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError, QueryError
+from structlearn._src.display.pictures import new_figure, numbers_of, state_colours, state_titles
+from structlearn._src.inference.answer import Assignment, Marginals
+from structlearn._src.inference.base import Answer
+from structlearn._src.text.columns import Columns
+
+_SURE = "cividis"
+_STRIP = 0.14  # height of one strip below the marginals of a chain, whose height is 1
+
+
+class GridDisplay:
+    """Labels or probabilities on a grid.
+
+    Parameters
+    ----------
+    values : array (rows, columns)
+        States, -1 where there is none; or probabilities, if `kind` is "probability".
+    kind : "labels" or "probability"
+    n_states : int, optional
+        By default as many as there are names, or one more than the largest state.
+    state_names : list, optional
+    colours : str or list, optional
+        See `state_colours`.
+    """
+
+    def __init__(
+        self,
+        values: Any,
+        *,
+        kind: str = "labels",
+        n_states: int | None = None,
+        state_names: Sequence[Any] | None = None,
+        colours: str | Sequence[Any] | None = None,
+    ) -> None:
+        self.values = np.asarray(values)
+        if self.values.ndim != 2:
+            raise ArgumentError(f"values has shape {self.values.shape}; need (rows, columns)")
+        self.kind = checks.one_of("kind", kind, ("labels", "probability"))
+        found = int(self.values.max(initial=0)) + 1 if kind == "labels" else 0
+        self.n_states = max(found, _count(state_names)) if n_states is None else n_states
+        self.state_names, self.colours = state_titles(state_names, self.n_states), colours
+
+    @classmethod
+    def from_answer(
+        cls,
+        answer: Answer,
+        shape: tuple[int, int],
+        *,
+        show: str | int = "labels",
+        variables: Sequence[Hashable] | None = None,
+        state_names: Sequence[Any] | None = None,
+        colours: str | Sequence[Any] | None = None,
+    ) -> GridDisplay:
+        """Show an answer about a grid.
+
+        Parameters
+        ----------
+        answer : Answer
+            To "map", "marginal_map" or "marginals".
+        shape : (rows, columns)
+        show : str or int
+            ``"labels"``: the assignment, or of marginals the best state of each; ``"certainty"``:
+            the probability of that state; a number: the probability of that state.
+        variables : list of names, optional
+            Row by row; by default the first ones of the answer.
+        """
+        rows, columns = shape
+        if show == "labels" and answer.assignment is not None:
+            labels = _labels(answer, variables, rows * columns).reshape(shape)
+            return cls(labels, state_names=state_names, colours=colours)
+        beliefs = _beliefs(answer, variables, rows * columns)
+        n_states = beliefs.shape[1]
+        if show == "labels":
+            values, kind = beliefs.argmax(axis=1), "labels"
+        else:
+            values, kind = _probabilities(beliefs, show), "probability"
+        return cls(
+            values.reshape(shape),
+            kind=kind,
+            n_states=n_states,
+            state_names=state_names,
+            colours=colours,
+        )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        image: Any,
+        *,
+        show: str | int = "labels",
+        colours: str | Sequence[Any] | None = None,
+    ) -> GridDisplay:
+        """Show what a fitted estimator of grids says about one image.
+
+        Parameters
+        ----------
+        show : str or int
+            ``"labels"``: the prediction; ``"certainty"``: the largest probability of every pixel;
+            a number: the probability of that class.
+        """
+        names = estimator.classes_
+        if show == "labels":
+            labels = numbers_of(estimator.predict([image])[0], names)
+            return cls(labels, state_names=names, colours=colours)
+        (beliefs,) = estimator.predict_marginals([image])
+        values = _probabilities(beliefs, show)
+        return cls(values, kind="probability", state_names=names, colours=colours)
+
+    def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> GridDisplay:
+        """Draw, with a bar of colours beside it if `legend`."""
+        self.ax_ = new_figure().subplots() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        image = self._labels() if self.kind == "labels" else self._probabilities()
+        self.ax_.set(xticks=[], yticks=[], title=title or "")
+        if legend:
+            bar = self.figure_.colorbar(image, ax=self.ax_, shrink=0.85)
+            if self.kind == "labels":
+                bar.set_ticks(range(self.n_states), labels=self.state_names)
+                bar.ax.tick_params(length=0)
+            else:
+                bar.set_label("probability")
+        return self
+
+    def _labels(self) -> Any:
+        from matplotlib.colors import ListedColormap
+
+        known = np.ma.masked_less(self.values, 0)  # type: ignore[no-untyped-call]
+        table = ListedColormap(state_colours(self.n_states, self.colours))
+        limits = {"vmin": -0.5, "vmax": self.n_states - 0.5}
+        return self.ax_.imshow(known, cmap=table, interpolation="nearest", **limits)
+
+    def _probabilities(self) -> Any:
+        return self.ax_.imshow(self.values, cmap=_SURE, vmin=0, vmax=1, interpolation="nearest")
+
+
+class ChainDisplay:
+    """Marginals along a sequence as stacked areas, and below them paths as strips of colour.
+
+    Parameters
+    ----------
+    marginals : array (positions, states), or None for strips only
+    paths : mapping from a name to the states along the sequence
+    state_names : list, optional
+    colours : str or list, optional
+        See `state_colours`.
+    """
+
+    def __init__(
+        self,
+        marginals: Any = None,
+        *,
+        paths: Mapping[str, Any] | None = None,
+        state_names: Sequence[Any] | None = None,
+        colours: str | Sequence[Any] | None = None,
+    ) -> None:
+        self.marginals = None if marginals is None else np.asarray(marginals, float)
+        self.paths = {name: np.asarray(path, np.int64) for name, path in (paths or {}).items()}
+        lengths = {len(path) for path in self.paths.values()}
+        if self.marginals is not None:
+            lengths.add(len(self.marginals))
+        if len(lengths) != 1:
+            raise ArgumentError(f"marginals and paths have lengths {sorted(lengths)}; need one")
+        self.length = lengths.pop()
+        self.n_states = max(
+            [_count(state_names), *(int(p.max(initial=0)) + 1 for p in self.paths.values())]
+            + ([] if self.marginals is None else [self.marginals.shape[1]])
+        )
+        self.state_names, self.colours = state_titles(state_names, self.n_states), colours
+
+    @classmethod
+    def from_answer(
+        cls,
+        answer: Answer,
+        *,
+        variables: Sequence[Hashable] | None = None,
+        paths: Mapping[str, Any] | None = None,
+        state_names: Sequence[Any] | None = None,
+        colours: str | Sequence[Any] | None = None,
+    ) -> ChainDisplay:
+        """Show an answer about a chain.
+
+        Parameters
+        ----------
+        answer : Answer
+            To "marginals", "map" or "marginal_map".
+        variables : list of names, optional
+            In order along the sequence; by default all that the answer speaks of.
+        paths : mapping from a name to an Answer or an array of states
+            Shown as strips below; an answer without marginals becomes the first strip.
+        """
+        given: dict[str, Any] = {}
+        beliefs = None
+        if answer.marginals is not None:
+            beliefs = _beliefs(answer, variables)
+        else:
+            given[answer.query.replace("_", " ")] = answer
+        states = {
+            name: _labels(path, variables) if isinstance(path, Answer) else path
+            for name, path in {**given, **(paths or {})}.items()
+        }
+        return cls(beliefs, paths=states, state_names=state_names, colours=colours)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        sequence: Any,
+        *,
+        paths: Mapping[str, Any] | None = None,
+        colours: str | Sequence[Any] | None = None,
+    ) -> ChainDisplay:
+        """Show what a fitted estimator of sequences says about one of them.
+
+        Parameters
+        ----------
+        sequence
+            One sequence as the estimator takes it; of columns of text, the first sentence.
+        paths : mapping from a name to the labels along the sequence
+            Shown as strips below the prediction, for example the true labels; None and -1 stay
+            blank.
+        """
+        X = sequence if isinstance(sequence, Columns) else [sequence]
+        names, beliefs = estimator.classes_, estimator.predict_marginals(X)[0]
+        given = {"predicted": estimator.predict(X)[0], **(paths or {})}
+        states = {name: numbers_of(path, names) for name, path in given.items()}
+        return cls(beliefs, paths=states, state_names=names, colours=colours)
+
+    def plot(
+        self, ax: Any = None, *, title: str | None = None, legend: bool = True
+    ) -> ChainDisplay:
+        """Draw, with the names of the states on the right if `legend`."""
+        height = 3.2 if self.marginals is not None else max(1.2, 0.24 * self.n_states)
+        self.ax_ = new_figure(8.0, height).subplots() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        colours = state_colours(self.n_states, self.colours)
+        ticks: list[tuple[float, str]] = []
+        if self.marginals is not None:
+            self._areas(colours)
+            ticks = [(0.0, "0%"), (0.5, "50%"), (1.0, "100%")]
+        ticks += self._strips(colours)
+        self.ax_.set_yticks([at for at, _ in ticks], labels=[text for _, text in ticks])
+        low = -_STRIP * len(self.paths) - 0.04 * bool(self.paths)
+        self.ax_.set(xlim=(-0.5, self.length - 0.5), ylim=(low, 1.0 if ticks[0][0] == 0 else 0.0))
+        self.ax_.set(title=title or "")
+        for side in ("top", "right", "left", "bottom"):
+            self.ax_.spines[side].set_visible(False)
+        if legend:
+            self._legend(colours)
+        return self
+
+    def _areas(self, colours: list[Any]) -> None:
+        assert self.marginals is not None
+        # Every position gets its full width, also the first and the last.
+        edges = np.repeat(np.arange(self.length + 1) - 0.5, 2)[1:-1]
+        heights = np.repeat(np.cumsum(self.marginals, axis=1), 2, axis=0)
+        below = np.zeros(len(edges))
+        for k in range(heights.shape[1]):
+            self.ax_.fill_between(edges, below, heights[:, k], color=colours[k], linewidth=0)
+            below = heights[:, k]
+
+    def _strips(self, colours: list[Any]) -> list[tuple[float, str]]:
+        from matplotlib.colors import to_rgba
+
+        shades = np.array([to_rgba(c) for c in colours] + [to_rgba("white")])
+        ticks = []
+        for row, (name, path) in enumerate(self.paths.items()):
+            top = -0.04 - _STRIP * row
+            box = (-0.5, self.length - 0.5, top - 0.85 * _STRIP, top)
+            self.ax_.imshow(shades[path][None], extent=box, aspect="auto", interpolation="nearest")
+            ticks.append((top - 0.42 * _STRIP, name))
+        return ticks
+
+    def _legend(self, colours: list[Any]) -> None:
+        from matplotlib.patches import Patch
+
+        handles = [Patch(color=c, label=n) for c, n in zip(colours, self.state_names, strict=True)]
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+        self.ax_.legend(handles=handles[::-1], frameon=False, borderaxespad=0.0, **place)
+
+
+def _beliefs(
+    answer: Answer, variables: Sequence[Hashable] | None, count: int | None = None
+) -> Floats:
+    """Marginals (variables, states) of the named variables, or of the first `count`."""
+    found = answer.marginals
+    if found is None:
+        raise QueryError(f"an answer to {answer.query!r} has no marginals; ask for 'marginals'")
+    _check_count(len(found) if variables is None else len(variables), count, variables)
+    if isinstance(found, Marginals) and variables is None:
+        return found.array()[:count]
+    names = list(found)[:count] if variables is None else variables
+    return np.array([found[name] for name in names])
+
+
+def _labels(answer: Answer, variables: Sequence[Hashable] | None, count: int | None = None) -> Ints:
+    """States of the named variables, or of the first `count`."""
+    found = answer.assignment
+    if found is None:
+        raise QueryError(f"an answer to {answer.query!r} has no assignment; ask for 'map'")
+    _check_count(len(found) if variables is None else len(variables), count, variables)
+    if variables is None and isinstance(found, Assignment):
+        return found.array[found.array >= 0][:count]
+    return np.array([found[name] for name in (variables or list(found))])
+
+
+def _check_count(given: int, wanted: int | None, variables: object) -> None:
+    if wanted is not None and (given < wanted or (variables is not None and given != wanted)):
+        raise ArgumentError(f"there are {given} variables for {wanted} places of the grid")
+
+
+def _probabilities(beliefs: Floats, show: str | int) -> Floats:
+    """Probability of the best state, or of a given one, of every variable."""
+    if show == "certainty":
+        return np.asarray(beliefs.max(axis=-1))
+    n_states = beliefs.shape[-1]
+    if isinstance(show, str) or not 0 <= show < n_states:
+        raise ArgumentError(
+            f"show={show!r} is not known; choose 'labels', 'certainty' or a state from 0 to "
+            f"{n_states - 1}"
+        )
+    return np.asarray(beliefs[..., show])
+
+
+def _count(names: Sequence[Any] | None) -> int:
+    return 0 if names is None else len(names)

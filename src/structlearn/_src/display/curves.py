@@ -1,0 +1,207 @@
+"""Curves: how messages come to rest, how fits went, how sure models are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.display.pictures import new_figure, styled
+from structlearn._src.graph.build import FactorGraph
+from structlearn._src.inference.base import QUERIES, Problem
+from structlearn._src.inference.messenger import SCHEDULES, Messenger
+from structlearn._src.learn.dominance import Dominance
+from structlearn._src.solve.history import History
+
+_SHOWN = {
+    "value": "objective",
+    "excess": "objective above the lowest",
+    "gap": "duality gap",
+    "slope": "norm of the slope",
+}
+_AGAINST = ("seconds", "iteration")
+
+
+class ConvergenceDisplay:
+    """Largest change of a message, sweep by sweep.
+
+    Parameters
+    ----------
+    traces : mapping from a name to the largest change after each sweep
+    tol : float, optional
+        Drawn as a line: where the messages count as being at rest.
+    """
+
+    def __init__(self, traces: Mapping[str, Any], tol: float | None = None) -> None:
+        self.traces = {name: np.asarray(trace, float) for name, trace in traces.items()}
+        self.tol = tol
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: FactorGraph,
+        query: str = "marginals",
+        *,
+        schedules: Sequence[str] = SCHEDULES,
+        sweeps: int = 100,
+        tol: float = 1e-6,
+        damping: float = 0.0,
+    ) -> ConvergenceDisplay:
+        """Pass messages on a graph by each schedule and watch them."""
+        checks.one_of("query", query, tuple(QUERIES))
+        problem = Problem(graph.wiring, graph.potentials, *QUERIES[query])
+        runs = {s: Messenger(problem, schedule=s, damping=damping) for s in schedules}
+        return cls({s: list(_changes(run, sweeps, tol)) for s, run in runs.items()}, tol)
+
+    def plot(self, ax: Any = None, *, title: str | None = None) -> ConvergenceDisplay:
+        """Draw, one line for each trace."""
+        self.ax_ = new_figure().subplots() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        for name, trace, style in styled(self.traces, self.ax_):
+            shown = np.where(trace > 0, trace, np.nan)  # zero has no place on this axis
+            steps = np.arange(1, len(trace) + 1)
+            self.ax_.plot(steps, shown, label=name, **style)
+        if self.tol:
+            self.ax_.axhline(self.tol, color="0.5", linewidth=1, label=f"at rest ({self.tol:g})")
+        self.ax_.set(yscale="log", xlabel="sweep", ylabel="largest change", title=title or "")
+        self.ax_.grid(color="0.9")
+        self.ax_.legend(frameon=False)
+        return self
+
+
+def _changes(messenger: Messenger, sweeps: int, tol: float) -> Iterator[float]:
+    for _ in range(sweeps):
+        messenger.run(1, tol)
+        yield float(messenger.residual[0])
+        if messenger.done.all():
+            return
+
+
+class HistoryDisplay:
+    """How fits went: objective, gap or slope against time or iterations.
+
+    Parameters
+    ----------
+    histories : mapping from a name to a History
+        The attribute ``history_`` of fitted estimators.
+    optimum : float, optional
+        The lowest value that is known; by default the lowest of all histories.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> X, Y = [[["a"], ["b"]], [["b"], ["b"]]], [["x", "y"], ["y", "y"]]
+    >>> fits = {C: SequenceLabeler(C=C).fit(X, Y) for C in (0.1, 1.0)}
+    >>> display = HistoryDisplay({f"C = {C}": fit.history_ for C, fit in fits.items()})
+    >>> display.plot(against="iteration").ax_.get_ylabel()
+    'objective'
+    """
+
+    def __init__(self, histories: Mapping[str, History], optimum: float | None = None) -> None:
+        self.histories = dict(histories)
+        if not self.histories:
+            raise ArgumentError("histories is empty; at least one is needed")
+        self.optimum = optimum
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, name: str | None = None, optimum: float | None = None
+    ) -> HistoryDisplay:
+        """Show how the fit of one estimator went."""
+        return cls({name or type(estimator).__name__: estimator.history_}, optimum)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        show: str = "value",
+        against: str = "seconds",
+        title: str | None = None,
+    ) -> HistoryDisplay:
+        """Draw, one line for each history.
+
+        Parameters
+        ----------
+        show : str
+            ``"value"``, the objective; ``"excess"``, how far it lies above the optimum;
+            ``"gap"``, a bound on that; ``"slope"``, the norm of the gradient.
+        against : str
+            ``"seconds"`` or ``"iteration"``.
+        """
+        checks.one_of("show", show, tuple(_SHOWN))
+        checks.one_of("against", against, _AGAINST)
+        lines = {name: self._line(name, show, against) for name in self.histories}
+        self.ax_ = new_figure().subplots() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        for name, line, style in styled(lines, self.ax_):
+            self.ax_.plot(*line, label=name, **style)
+        self.ax_.set(xlabel=against, ylabel=_SHOWN[show], title=title or "")
+        if show != "value":
+            self.ax_.set_yscale("log")
+        self.ax_.grid(color="0.9")
+        self.ax_.legend(frameon=False)
+        return self
+
+    def _line(self, name: str, show: str, against: str) -> tuple[Floats, Floats]:
+        history = self.histories[name]
+        x = np.asarray(getattr(history, against), np.float64)
+        y = history.value - self._lowest() if show == "excess" else getattr(history, show)
+        known = np.isfinite(y) if show == "value" else np.isfinite(y) & (y > 0)
+        if not known.any():
+            raise ArgumentError(
+                f"the history {name!r} knows no {_SHOWN[show]}; show something else, or use a "
+                f"solver that tells"
+            )
+        if against == "seconds" and not x.any():
+            raise ArgumentError(
+                f"the history {name!r} has no times, which are not saved with a model; use "
+                f"against='iteration'"
+            )
+        return x[known], y[known]
+
+    def _lowest(self) -> float:
+        if self.optimum is not None:
+            return self.optimum
+        values = np.concatenate([history.value for history in self.histories.values()])
+        return float(np.nanmin(values, initial=np.inf))
+
+
+class DominanceDisplay:
+    """How sure a model is of whole labellings, each kind of probability in rising order.
+
+    Below one half no labelling is dominant, and the hinge need not be consistent.
+
+    Parameters
+    ----------
+    dominance : Dominance
+
+    References
+    ----------
+    Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014, figure 3.
+    """
+
+    def __init__(self, dominance: Dominance) -> None:
+        self.dominance = dominance
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, Y: Any) -> DominanceDisplay:
+        """Show how sure a fitted estimator is of labelled examples."""
+        return cls(estimator.dominance(X, Y))
+
+    def plot(self, ax: Any = None, *, title: str | None = None) -> DominanceDisplay:
+        """Draw a line for the true labellings and one for the likeliest."""
+        self.ax_ = new_figure().subplots() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        rows = {"likeliest labelling": self.dominance.best, "true labelling": self.dominance.true}
+        for name, given, style in styled(rows, self.ax_):
+            shown = np.sort(given[~np.isnan(given)])
+            self.ax_.plot(np.arange(1, len(shown) + 1), shown, label=name, **style)
+        self.ax_.axhline(0.5, color="0.5", linewidth=1)
+        words = f"{self.dominance.count} of {len(self.dominance.best)} without a dominant labelling"
+        self.ax_.set(xlabel="examples", ylabel="probability", ylim=(0, 1), title=title or words)
+        self.ax_.legend(frameon=False)
+        return self

@@ -1,0 +1,110 @@
+"""What was learnt: the weights of transitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common.arrays import Bools, Floats
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.display.pictures import new_figure, state_titles
+
+_MOST = 12  # states up to which every cell has room for its number
+
+
+class TransitionDisplay:
+    """Weights of neighbours by what they are, as a table of colours.
+
+    Parameters
+    ----------
+    weights : array (states, states)
+        The first of the two in rows.
+    state_names : list, optional
+    forbidden : array (states, states) of truth values, optional
+        Which transitions are ruled out; they are crossed out.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> X, Y = [[["a"], ["b"]], [["b"], ["b"]]], [["x", "y"], ["y", "y"]]
+    >>> display = TransitionDisplay.from_estimator(SequenceLabeler().fit(X, Y)).plot()
+    >>> display.state_names
+    ['x', 'y']
+    """
+
+    def __init__(
+        self,
+        weights: Any,
+        *,
+        state_names: Sequence[Any] | None = None,
+        forbidden: Any = None,
+    ) -> None:
+        self.weights: Floats = np.asarray(weights, np.float64)
+        n = len(self.weights) if self.weights.ndim else 0
+        if self.weights.shape != (n, n):
+            raise ArgumentError(f"weights has shape {self.weights.shape}; need (states, states)")
+        self.state_names = state_titles(state_names, n)
+        self.forbidden: Bools = np.zeros((n, n), np.bool_)
+        if forbidden is not None:
+            self.forbidden = np.asarray(forbidden, np.bool_).reshape(n, n)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, which: int | None = None) -> TransitionDisplay:
+        """Show the weights of the edges of a fitted estimator.
+
+        Parameters
+        ----------
+        which : int, optional
+            Which table, where edges of several kinds, positions or classes have one each.
+        """
+        tables, classes = estimator.transitions_, estimator.classes_
+        if tables.ndim == 3:
+            tables = tables[_checked(which, len(tables))]
+        design = estimator.plan_.choices
+        over_labels = getattr(design, "hidden", "layer") != "layer"
+        bars = getattr(design, "bars", None) if over_labels else None
+        return cls(
+            tables,
+            state_names=classes if over_labels else None,
+            forbidden=None if bars is None else bars.steps,
+        )
+
+    def plot(
+        self, ax: Any = None, *, title: str | None = None, legend: bool = True
+    ) -> TransitionDisplay:
+        """Draw, with a bar of colours beside it if `legend`."""
+        self.ax_ = new_figure(5.6, 4.6).subplots() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        shown = np.where(self.forbidden, np.nan, self.weights)
+        high = float(np.nanmax(np.abs(shown), initial=0.0)) or 1.0
+        image = self.ax_.imshow(shown, cmap="RdBu_r", vmin=-high, vmax=high)
+        places = range(len(self.state_names))
+        self.ax_.set_xticks(places, labels=self.state_names, rotation=90)
+        self.ax_.set_yticks(places, labels=self.state_names)
+        self.ax_.set(xlabel="next", ylabel="state", title=title or "")
+        self._write(0.6 * high)
+        if legend:
+            self.figure_.colorbar(image, ax=self.ax_, shrink=0.85).set_label("weight")
+        return self
+
+    def _write(self, strong: float) -> None:
+        """Put a number into every cell if there is room, and a cross where there is no weight."""
+        small = len(self.weights) <= _MOST
+        style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
+        for (row, column), weight in np.ndenumerate(self.weights):
+            if self.forbidden[row, column]:
+                self.ax_.text(column, row, "\u00d7", color="0.5", **style)
+            elif small:
+                colour = "white" if abs(weight) > strong else "black"
+                self.ax_.text(column, row, f"{weight:.1f}", color=colour, **style)
+
+
+def _checked(which: int | None, n: int) -> int:
+    if which is None or not 0 <= which < n:
+        raise ArgumentError(
+            f"which={which!r} was given, but there are {n} tables of transitions; choose one from "
+            f"0 to {n - 1}"
+        )
+    return which

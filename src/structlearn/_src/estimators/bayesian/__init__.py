@@ -1,0 +1,1 @@
+"""Infinite mixtures and hidden Markov models, sampled."""

@@ -1,0 +1,220 @@
+"""Hidden Markov models with any number of states, without labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.utils.validation import check_is_fitted
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints, cut
+from structlearn._src.estimators.bayesian.observed import (
+    Points,
+    Symbols,
+    check_seen,
+    read_points,
+    read_symbols,
+)
+from structlearn._src.estimators.bayesian.sampled import positive
+from structlearn._src.estimators.bayesian.settled import attempted, digest
+from structlearn._src.estimators.bayesian.state_chain import StateChain
+from structlearn._src.sample.chain import Model
+from structlearn._src.sample.emission import Categorical, Part, covariances
+from structlearn._src.sample.predict import state_marginals
+from structlearn._src.text.labels import LabelCoder
+
+_EMISSIONS = ("gaussian", "categorical")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class InfiniteHMM(StateChain):
+    r"""Hidden Markov model whose number of states is drawn with everything else.
+
+    .. math:: \beta \sim \mathrm{GEM}(\gamma_0), \quad \pi_k \sim \mathrm{DP}(\alpha_0, \beta),
+              \quad z_t \sim \pi_{z_{t-1}}, \quad x_t \sim p(x \mid \theta_{z_t}) .
+
+    Paths are drawn by a beam sampler; moves that split and join states let their number change.
+
+    Parameters
+    ----------
+    emission
+        "gaussian" for points, "categorical" for symbols.
+    covariance
+        "full" or "diagonal" covariances.
+    pseudo_count
+        How often every symbol counts as seen before any is.
+    alpha0, gamma0
+        Concentrations of rows and of states: a number fixes one, a pair is shape and rate of its
+        gamma prior.
+    spread
+        Expected variance of a feature in a state, where features have variance 1.
+    strength
+        How many steps the expected mean of a state counts for.
+    degrees
+        Degrees of freedom of the covariances, by default features plus 2, and at least as many as
+        features; of diagonal ones by default 3, and at least 1.
+    n_start
+        Number of states to begin with, at random.
+    burn_in, n_draws, thin
+        Sweeps before the first draw, draws, and sweeps for each of them.
+    n_chains
+        Number of chains, which run in threads.
+    n_moves
+        Splits and unions of states that are proposed in a sweep.
+    merge
+        Whether states that are alike are joined in burn-in.
+    warm_start
+        Whether `fit` goes on with the chains of the fit before, up to as many draws as `n_draws`
+        then says; needs the same sequences and parameters.
+    random_state
+        Seed of everything random.
+    n_jobs
+        Number of threads; all cores if None or -1. Draws do not depend on it.
+    time_limit
+        Seconds after which sampling ends with the draws so far.
+    progress
+        Called with the fraction done and a few words after every sweep.
+
+    Attributes
+    ----------
+    n_states_
+        Number of states that most draws have.
+    states_
+        Likeliest state of every step, the most frequent state is 0.
+    transitions_, starts_
+        Mean probabilities to follow, and to begin in, a state.
+    means_, covariances_
+        Of the states, for points.
+    probabilities_, symbols_
+        Of the symbols in the states, and the symbols, in order.
+    draws_, chains_
+        All draws, and the chains with all that they need to go on.
+    status_
+        "done", or "time" or "interrupted" where sampling ended before.
+    settings_, given_
+        Parameters that define the model as they were in the fit, and which data chains belong to.
+
+    References
+    ----------
+    J. Van Gael, Y. Saatci, Y. W. Teh and Z. Ghahramani, "Beam sampling for the infinite hidden
+    Markov model", ICML 2008.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat([[0.0], [5.0], [0.0], [5.0]], 25, axis=0) + rng.normal(size=(100, 1))
+    >>> model = InfiniteHMM(n_start=5, burn_in=60, n_draws=20, random_state=0).fit(X)
+    >>> model.n_states_
+    2
+    """
+
+    emission: str = "gaussian"
+    pseudo_count: float = 0.5
+
+    @attempted
+    def fit(self, X: Any, y: Any = None, lengths: Any = None) -> Any:
+        """Draw from the posterior given sequences.
+
+        Parameters
+        ----------
+        X
+            List of arrays (steps, features), rows of NaN where a step is missing; for symbols, of
+            sequences of them, None or -1 where missing. Also one array or frame; an array
+            (sequences, steps, features).
+        y
+            Not read.
+        lengths
+            Where X is one array: lengths of the sequences in it.
+        """
+        self._prepare()
+        observed = self._read(X, lengths, first=True)
+        if isinstance(observed, Points):
+            self._learn_scale(observed)
+        else:
+            self.coder_: LabelCoder = observed.coder
+        given = digest(observed.values, observed.seen)
+        self._sample(self._emitting(observed), {"values of steps": given})
+
+    def predict(self, X: Any, lengths: Any = None) -> list[Ints]:
+        """Return the likeliest state of every step; states as in `states_`."""
+        return [p.argmax(1) for p in self.predict_proba(X, lengths)]
+
+    def predict_proba(self, X: Any, lengths: Any = None) -> list[Floats]:
+        """Return the probabilities of the states (steps, states), over all draws.
+
+        They sum to less than 1 where draws have states that match none of `states_`.
+        """
+        fitted = self._as_fitted()
+        model = fitted._emitting(fitted._read(X, lengths))
+        total = np.zeros((model.n_positions, self.summary_.n_states))
+        for i, draw in enumerate(self.draws_):
+            _, beliefs = state_marginals(model, draw)
+            total += self.summary_.moved(beliefs, i)
+        return cut(total / len(self.draws_), model.offsets)
+
+    def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:
+        """Return the mean log density of a step that is not missing, over all draws."""
+        fitted = self._as_fitted()
+        observed = fitted._read(X, lengths)
+        check_seen(observed, "a score")
+        model, n = fitted._emitting(observed), int(observed.seen.sum())
+        values = [state_marginals(model, draw)[0].sum() for draw in self.draws_]
+        log_density = (float(logsumexp(values)) - np.log(len(values))) / n
+        points = isinstance(observed, Points)
+        return log_density - float(np.log(self.scale_).sum()) if points else log_density
+
+    @property
+    def means_(self) -> Floats:
+        """Mean of every state (states, features), in the units of the data."""
+        self._check_emission("gaussian")
+        pooled = self.summary_.pooled([draw.parameters[0][0] for draw in self.draws_])
+        return self.centre_ + self.scale_ * pooled
+
+    @property
+    def covariances_(self) -> Floats:
+        """Covariance of every state (states, features, features), in the units of the data."""
+        self._check_emission("gaussian")
+        found = [covariances(draw.parameters[0]) for draw in self.draws_]
+        return self.summary_.pooled(found) * np.multiply.outer(self.scale_, self.scale_)
+
+    @property
+    def probabilities_(self) -> Floats:
+        """Probabilities of symbols in every state, (states, symbols)."""
+        self._check_emission("categorical")
+        return self.summary_.pooled([np.exp(draw.parameters[0][0]) for draw in self.draws_])
+
+    @property
+    def symbols_(self) -> Any:
+        """Symbols, in order."""
+        self._check_emission("categorical")
+        return self.coder_.names
+
+    def _check(self) -> None:
+        super()._check()
+        checks.one_of("emission", self.emission, _EMISSIONS)
+        positive("pseudo_count", self.pseudo_count)
+
+    def _check_emission(self, needed: str) -> None:
+        check_is_fitted(self, "draws_")
+        emission = self.settings_["emission"]
+        if emission != needed:
+            raise AttributeError(f"emission={emission!r} has no such attribute")
+
+    def _read(self, X: Any, lengths: Any, first: bool = False) -> Points | Symbols:
+        """Read sequences; all but the first ones as those."""
+        if self.emission == "categorical":
+            return read_symbols(X, lengths, None if first else self.coder_)
+        return read_points(X, lengths, None if first else self.n_features_in_)
+
+    def _emitting(self, observed: Points | Symbols) -> Model:
+        """Return sequences as what states emit."""
+        part: Part
+        if isinstance(observed, Points):
+            part = self._gaussian(observed)
+        else:
+            known = np.full(len(observed.coder.names), float(self.pseudo_count))
+            part = Categorical(observed.values, known)
+        return self._model(observed.offsets, (part,))

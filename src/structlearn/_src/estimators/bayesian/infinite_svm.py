@@ -1,0 +1,215 @@
+"""Mixtures of any number of linear classifiers, by Gibbs sampling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.estimators.bayesian.sampled import Sampled, concentration, positive
+from structlearn._src.estimators.bayesian.scaled import Scaled, wishart, with_constant
+from structlearn._src.estimators.bayesian.settled import attempted, digest
+from structlearn._src.sample.classifier import Classifier, Logit, MaxMargin
+from structlearn._src.sample.mixture import Draw, Info, Rows, Sampler, start, votes
+from structlearn._src.sample.normal_wishart import NormalWishart
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MixtureClassifier(Scaled, Sampled):
+    """Base class of mixtures whose components, parameters and classifiers are drawn."""
+
+    variance: float = 100.0
+    concentration: float | tuple[float, float] = (1.0, 1.0)
+    spread: float = 0.5
+
+    _TRACED = Info._fields
+
+    def _classifier(self) -> Classifier:
+        """Return the classifiers of the components."""
+        raise NotImplementedError
+
+    @attempted
+    def fit(self, X: Any, y: Any) -> Any:
+        """Draw from the posterior given rows (rows, features) and a class for each."""
+        self._prepare()
+        X, labels = self._read(X, y)
+        self.prior_, scaled = self._prior(X.shape[1]), self._scaled(X)
+        alpha = concentration("concentration", self.concentration)
+        rows = Rows(
+            scaled, with_constant(scaled), labels, len(self.classes_),
+            self.prior_, self._classifier(), alpha,
+        )  # fmt: skip
+        self._sample(
+            Sampler(rows), self._form(len(X)) | {"rows": digest(X), "labels": digest(labels)}
+        )
+
+    def _sample(self, sampler: Sampler, given: dict[str, Any]) -> None:
+        """Run all chains; an interrupt keeps the draws so far."""
+        self._run(
+            lambda state, rng, _: sampler.step(state, rng),
+            lambda rng: start(sampler.rows, self.n_start, rng),
+            given,
+        )
+        self.draws_: list[Draw] = [sampler.draw(state) for state in self._drawn()]
+
+    def _form(self, n_rows: int) -> dict[str, Any]:
+        """Return what data must have in common for chains to go on."""
+        return {
+            "numbers of features": self.n_features_in_,
+            "numbers of rows": n_rows,
+            "classes": digest(self.classes_),
+        }
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components that most draws have."""
+        check_is_fitted(self, "draws_")
+        return int(np.bincount([len(draw.counts) for draw in self.draws_]).argmax())
+
+    @property
+    def assigned_(self) -> Ints:
+        """Component of every row in training, in the last state of the first chain."""
+        check_is_fitted(self, "draws_")
+        assigned: Ints = self.chains_[0].state.assigned
+        return assigned
+
+    def _shares(self, scaled: Floats) -> Floats:
+        features = with_constant(scaled)
+        return votes(self.draws_, self.prior_, self._classifier(), scaled, features)
+
+    def _prior(self, width: int) -> NormalWishart:
+        return wishart(width, self.spread, self.strength, self.degrees)
+
+    def _check(self) -> None:
+        super()._check()
+        positive("variance", self.variance)
+        concentration("concentration", self.concentration)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class InfiniteSVM(MixtureClassifier):
+    r"""Mixture of any number of linear support vector machines (Gibbs infinite SVM).
+
+    Every row belongs to a component :math:`z` of a Dirichlet process mixture, which has a Gaussian
+    for its features and weights :math:`\eta` of a linear classifier for its class. The posterior is
+
+    .. math:: q(z, \eta, \mu, \Sigma) \propto p(z, \eta, \mu, \Sigma) \, p(X \mid z, \mu, \Sigma)
+              \prod_d \exp \Big( -2 C \, \max_y \big( \ell [y \ne y_d] +
+              \langle \eta_{z_d}^y - \eta_{z_d}^{y_d}, x_d \rangle \big) \Big)
+
+    Parameters
+    ----------
+    C
+        Weight of the hinge loss. With one component, it is a support vector machine whose C is
+        ``2 * C * variance``.
+    cost
+        What a wrong class costs, :math:`\ell`.
+    variance
+        Prior variance of the weights of classifiers, on scaled features.
+    concentration
+        Of the Dirichlet process: the larger, the more components. A number, or shape and rate of
+        the Gamma distribution that it is drawn from.
+    spread
+        Expected variance of the features within a component, 1 being that of all rows.
+    strength
+        Number of rows that the mean of all rows counts for in the mean of a component.
+    degrees
+        Degrees of freedom of the covariances of components, at least as many as features;
+        ``features + 2`` if None.
+    n_start
+        Components to begin with.
+    burn_in, n_draws, thin
+        Sweeps before the first draw, draws of every chain, and sweeps from one to the next.
+    n_chains
+        Independent chains, whose draws vote together.
+    warm_start
+        Whether `fit` goes on with the chains of the fit before, up to as many draws as `n_draws`
+        then says; needs the same rows, classes and parameters.
+    random_state
+        Seed of everything random.
+    n_jobs
+        Threads for the chains; all cores if None or -1. Results do not depend on it.
+    time_limit
+        Seconds after which sampling ends with the draws so far.
+    progress
+        Called with the fraction done and a few words after every sweep.
+
+    Attributes
+    ----------
+    classes_
+        Labels, in the order of the columns of `predict_proba`.
+    n_components_
+        Number of components that most draws have.
+    draws_
+        What the posterior draws have: sizes, Gaussians and weights of components.
+    chains_
+        All chains, with what every sweep told in their `trace`.
+    assigned_
+        (rows,) Component of every row of the training data, in the last state of the first chain.
+    status_
+        How sampling ended: "done", "time" or "interrupted".
+
+    Notes
+    -----
+    Features are scaled to mean 0 and deviation 1, and classifiers see a constant feature too. A
+    sweep draws the components of all rows with the Gaussians integrated out; the weight of a new
+    component is an exact integral. Weights are drawn by augmentation of the hinge. Predictions are
+    votes of all draws: each component votes for its best class, by its probability given the row.
+
+    References
+    ----------
+    A. Zhang, J. Zhu and B. Zhang, "Max-margin infinite hidden Markov models", ICML 2014.
+
+    Examples
+    --------
+    Two clouds, and in each another direction tells the classes apart:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)) + np.repeat([[0.0, 0.0], [8.0, 0.0]], 100, axis=0)
+    >>> y = np.where(X[:, 0] > 4, X[:, 1] > 0, X[:, 1] < 0)
+    >>> model = InfiniteSVM(burn_in=30, n_draws=10, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    C: float = 1.0
+    cost: float = 1.0
+
+    def _classifier(self) -> MaxMargin:
+        return MaxMargin(float(self.C), float(self.cost), float(self.variance))
+
+    def _check(self) -> None:
+        super()._check()
+        for name in ("C", "cost"):
+            positive(name, getattr(self, name))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class InfiniteLogit(MixtureClassifier):
+    r"""Mixture of any number of multinomial logit models (DPMNL).
+
+    As `InfiniteSVM`, with :math:`p(y \mid x, z) \propto \exp \langle \eta_z^y, x \rangle` in the
+    place of the hinge. Covariances are full, where the paper has diagonal ones.
+
+    All parameters and attributes are those of `InfiniteSVM`.
+
+    References
+    ----------
+    B. Shahbaba and R. Neal, "Nonlinear models using Dirichlet process mixtures", JMLR 2009.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(-3, 3, 60)[:, None]
+    >>> y = np.abs(X[:, 0]) > 1
+    >>> model = InfiniteLogit(burn_in=30, n_draws=10, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.85
+    True
+    """
+
+    def _classifier(self) -> Logit:
+        return Logit(float(self.variance))

@@ -1,0 +1,202 @@
+"""Max-margin hidden Markov models with any number of states: labels for the steps of sequences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints, cut
+from structlearn._src.common.random import generator
+from structlearn._src.estimators.bayesian.observed import (
+    Points,
+    check_labels,
+    read_labels,
+    read_points,
+    share_right,
+)
+from structlearn._src.estimators.bayesian.sampled import positive
+from structlearn._src.estimators.bayesian.settled import attempted, digest
+from structlearn._src.estimators.bayesian.state_chain import StateChain
+from structlearn._src.sample.chain import Model, State
+from structlearn._src.sample.emission import Part
+from structlearn._src.sample.hinge import Hinge
+from structlearn._src.sample.labelled import Labelled
+from structlearn._src.sample.predict import iterated_votes, weighted_votes
+from structlearn._src.text.labels import LabelCoder
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MaxMarginHMM(StateChain):
+    r"""Hidden Markov model with a max-margin classifier in each of any number of states.
+
+    The posterior of an infinite hidden Markov model is multiplied by
+
+    .. math:: \prod_t \exp \big( -2 C \max_y (\ell\, [y \ne y_t] + \eta_{z_t}^y \cdot v_t
+              - \eta_{z_t}^{y_t} \cdot v_t) \big), \qquad \eta_k^y \sim N(0, \nu^2 I) ,
+
+    where the features :math:`v_t` are those of a step, scaled, and a constant.
+
+    Parameters
+    ----------
+    likelihood
+        Whether states emit the features too (M2iHMM-1), or labels alone (M2iHMM-2). Without it
+        nothing but the chain itself tells the states of new sequences, which have no labels: it
+        fails where states do not follow from each other, and is rarely the better choice.
+    C
+        How much losses count.
+    cost
+        Cost of a wrong label, :math:`\ell`.
+    variance
+        Variance of the weights, :math:`\nu^2`. Support vector machines in every state would have
+        the parameter ``2 * C * variance``.
+    vote
+        "weighted" lets states vote for labels by their probabilities; "iterated" draws states and
+        labels in turn, as the paper does.
+    n_rounds
+        Rounds of ``vote="iterated"``.
+    covariance, spread, strength, degrees
+        Of the features in a state, as in `InfiniteHMM`.
+    alpha0, gamma0, n_start, burn_in, n_draws, thin, n_chains, n_moves
+        Of the chain and its sampler, as in `InfiniteHMM`. Without likelihood no splits are tried.
+    merge
+        Whether states that are alike, as are their classifiers, are joined in burn-in.
+    warm_start, random_state, n_jobs, time_limit, progress
+        As in `InfiniteHMM`.
+
+    Attributes
+    ----------
+    classes_
+        Labels, in order.
+    n_states_, states_, transitions_, starts_, draws_, chains_, status_
+        As in `InfiniteHMM`.
+
+    References
+    ----------
+    A. Zhang, J. Zhu and B. Zhang, "Max-margin infinite hidden Markov models", ICML 2014.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat([[-4.0], [4.0], [-4.0], [4.0]], 20, axis=0) + rng.normal(size=(80, 1))
+    >>> y = (np.abs(X[:, 0]) > 4).astype(int)
+    >>> model = MaxMarginHMM(n_start=4, burn_in=40, n_draws=20, random_state=0).fit([X], [y])
+    >>> model.score([X], [y]) > 0.9
+    True
+    """
+
+    likelihood: bool = True
+    C: float = 1.0
+    cost: float = 1.0
+    variance: float = 100.0
+    vote: str = "weighted"
+    n_rounds: int = 50
+
+    _FREE = StateChain._FREE | {"vote", "n_rounds"}
+
+    @attempted
+    def fit(self, X: Any, y: Any, lengths: Any = None) -> Any:
+        """Draw from the posterior given sequences and labels.
+
+        Parameters
+        ----------
+        X
+            List of arrays (steps, features), rows of NaN where a step is missing; or one array.
+        y
+            Labels of the steps of every sequence, -1 or None where not known; or one label for
+            every sequence, which all its steps then have.
+        lengths
+            Where X is one array: lengths of the sequences in it. Then y may be one array too.
+        """
+        self._prepare()
+        points = read_points(X, lengths)
+        labels = read_labels(y, points)
+        check_labels(labels)
+        self._learn_scale(points)
+        self.coder_: LabelCoder = labels.coder
+        self.per_sequence_ = labels.single
+        parts: tuple[Part, ...] = (*self._features(points), self._labelled(points, labels.numbers))
+        model = self._model(points.offsets, parts)
+        values, numbers = digest(points.values, points.seen), digest(labels.numbers)
+        self._sample(model, {"values of steps": values, "labels of steps": numbers})
+
+    @property
+    def classes_(self) -> Any:
+        """Labels, in order."""
+        check_is_fitted(self, "draws_")
+        return self.coder_.names
+
+    def predict(self, X: Any, lengths: Any = None) -> Any:
+        """Return the label of every step, sequence by sequence; or of every sequence."""
+        shares = self.predict_proba(X, lengths)
+        if self.per_sequence_:
+            return self.classes_[shares.argmax(1)]
+        return [self.classes_[rows.argmax(1)] for rows in shares]
+
+    def predict_proba(self, X: Any, lengths: Any = None) -> Any:
+        """Return the shares of the votes for labels, of steps or of whole sequences.
+
+        Arrays (steps, labels), one for every sequence; after a fit with one label for every
+        sequence an array (sequences, labels): the mean over steps.
+        """
+        rows = self.predict_steps(X, lengths)
+        return np.array([own.mean(0) for own in rows]) if self.per_sequence_ else rows
+
+    def predict_steps(self, X: Any, lengths: Any = None) -> list[Floats]:
+        """Return the shares of the votes for labels of every step, (steps, labels) each."""
+        fitted = self._as_fitted()
+        fitted._check_votes()
+        points = read_points(X, lengths, self.n_features_in_)
+        labelled = fitted._labelled(points, np.full(len(points.values), -1))
+        model = fitted._model(points.offsets, fitted._features(points))
+        return cut(fitted._votes(model, labelled), points.offsets)
+
+    def score(self, X: Any, y: Any, lengths: Any = None) -> float:
+        """Return the share of right labels, among those that are known."""
+        found = self.predict(X, lengths)
+        points = read_points(X, lengths, self.n_features_in_)
+        truth = read_labels(y, points)
+        if not self.per_sequence_:
+            found = np.concatenate(found)
+        elif truth.single:
+            truth = truth._replace(numbers=truth.numbers[points.offsets[:-1]])
+        else:
+            found = np.repeat(found, np.diff(points.offsets))
+        return share_right(truth, found)
+
+    def _votes(self, model: Model, labelled: Labelled) -> Floats:
+        draws = [_without_labels(draw) for draw in self.draws_]
+        if self.vote == "weighted":
+            return weighted_votes(model, labelled, draws)
+        rng = generator(self.random_state)
+        return iterated_votes(model, labelled, draws, self.n_rounds, rng)
+
+    def _features(self, points: Points) -> tuple[Part, ...]:
+        """Return points as what states emit, if they do."""
+        return (self._gaussian(points),) if self.likelihood else ()
+
+    def _labelled(self, points: Points, labels: Ints) -> Labelled:
+        features = np.column_stack([self._scaled(points), np.ones(len(labels))])
+        loss = Hinge(float(self.C), float(self.cost), float(self.variance))
+        unseen = np.where(points.seen, labels, -1)  # without features a label says nothing of them
+        return Labelled(features, unseen, len(self.coder_.names), loss)
+
+    def _check(self) -> None:
+        super()._check()
+        checks.truth("likelihood", self.likelihood)
+        for name in ("C", "cost", "variance"):
+            positive(name, getattr(self, name))
+        self._check_votes()
+
+    def _check_votes(self) -> None:
+        checks.one_of("vote", self.vote, ("weighted", "iterated"))
+        checks.whole("n_rounds", self.n_rounds)
+
+
+def _without_labels(draw: State) -> tuple[State, Floats]:
+    """Return a draw without its classifiers, and their weights."""
+    *others, (weights,) = draw.parameters
+    return draw._replace(parameters=tuple(others)), weights

@@ -1,0 +1,242 @@
+"""Reading sequences of observations: points with missing ones, symbols, and labels."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Bools, Floats, Ints, locate, offsets_of
+from structlearn._src.common.errors import ArgumentError, GraphError
+from structlearn._src.text.labels import LabelCoder
+
+
+class Points(NamedTuple):
+    """Points of all sequences, one after another."""
+
+    values: Floats  #: (positions, features), zeros where missing
+    seen: Bools  #: (positions,)
+    offsets: Ints
+    cut: bool  #: whether one array was cut into the sequences
+
+
+class Symbols(NamedTuple):
+    """Symbols of all sequences, one after another."""
+
+    values: Ints  #: (positions,) numbers from 0 on, -1 where missing
+    offsets: Ints
+    coder: LabelCoder
+
+    @property
+    def seen(self) -> Bools:
+        """(positions,) Which are not missing."""
+        return self.values >= 0
+
+
+class Labels(NamedTuple):
+    """Labels of all steps, one after another."""
+
+    numbers: Ints  #: (positions,), -1 where not known
+    coder: LabelCoder
+    single: bool  #: whether there was one for every sequence
+
+    @property
+    def known(self) -> Bools:
+        """(positions,) Which are known."""
+        return self.numbers >= 0
+
+
+# ---- what is seen ------------------------------------------------------------------------
+
+
+def listed(X: Any, lengths: Any) -> list[Any]:
+    """Return sequences as a list.
+
+    X may be one, or one array or frame that `lengths` cut in several, or one array of sequences
+    that are all as long.
+    """
+    if not isinstance(X, list | tuple):
+        X = _array(X, "X", "a list of sequences, or one array with `lengths`")
+    if isinstance(X, np.ndarray) and not (X.dtype == object and X.ndim == 1) and X.ndim != 3:
+        return _cut(X, lengths)
+    if lengths is not None:
+        raise ArgumentError("lengths are for X as one array; a list of sequences needs none")
+    if len(X) == 0:
+        raise ArgumentError("X has no sequences; give at least one")
+    return list(X)
+
+
+def read_points(X: Any, lengths: Any = None, width: int | None = None) -> Points:
+    """Read sequences of points (steps, features), whose missing points are rows of NaN.
+
+    `width` is the number of features in training; without, this is training.
+    """
+    rows = [_points(x, i) for i, x in enumerate(listed(X, lengths))]
+    first = rows[0].shape[1] if width is None else width
+    for i, x in enumerate(rows):
+        if x.shape[1] != first:
+            told = "the first sequence" if width is None else "training"
+            raise ArgumentError(
+                f"sequence {i} has {x.shape[1]} features and {told} had {first}; all sequences "
+                f"need the same features"
+            )
+    offsets, values = offsets_of(len(x) for x in rows), np.concatenate(rows)
+    missing = np.isnan(values)
+    seen: Bools = np.logical_not(missing.all(axis=1))
+    _check_whole(values, missing, seen, offsets)
+    points = Points(np.where(seen[:, None], values, 0.0), seen, offsets, lengths is not None)
+    if width is None:
+        check_seen(points, "a fit")
+    return points
+
+
+def read_symbols(X: Any, lengths: Any, coder: LabelCoder | None = None) -> Symbols:
+    """Read sequences of symbols, None or -1 where missing; without a coder, this is training."""
+    rows = listed(X, lengths)
+    for i, x in enumerate(rows):
+        if np.ndim(x) != 1 or len(x) == 0:
+            raise ArgumentError(
+                f"sequence {i} has the shape {np.shape(x)}; symbols come in sequences of one "
+                f"dimension, at least one in each"
+            )
+    try:
+        offsets, found = offsets_of(map(len, rows)), LabelCoder().fit(rows)
+    except ArgumentError as reason:
+        raise ArgumentError(str(reason).replace("label", "symbol")) from None
+    if coder is None:
+        symbols = Symbols(found.transform(rows), offsets, found)
+        check_seen(symbols, "a fit")
+        return symbols
+    known = set(coder.names.tolist())
+    for symbol in found.names.tolist():
+        if symbol not in known:
+            raise ArgumentError(
+                f"the symbol {symbol!r} was not among those of training; give None or -1 in its "
+                f"place, as for one that is missing, or fit anew"
+            )
+    return Symbols(coder.transform(rows), offsets, coder)
+
+
+def check_seen(observed: Points | Symbols, aim: str) -> None:
+    """Refuse sequences of which nothing is seen."""
+    if not observed.seen.any():
+        what = "symbol" if isinstance(observed, Symbols) else "step"
+        raise ArgumentError(f"every {what} is missing; {aim} needs at least one")
+
+
+def unmasked(X: Any) -> Any:
+    """Return what a masked array hides as NaN, and all else as it is."""
+    return np.ma.filled(X.astype(np.float64), np.nan) if np.ma.isMaskedArray(X) else X
+
+
+def whole_numbers(argument: str, given: Any) -> Ints:
+    """Return a list of whole numbers."""
+    try:
+        return checks.indices(argument, given)
+    except GraphError:
+        raise ArgumentError(f"{argument}={given!r} must be a list of whole numbers") from None
+
+
+# ---- labels ------------------------------------------------------------------------------
+
+
+def read_labels(Y: Any, points: Points) -> Labels:
+    """Read a label for every step, or one for every sequence; -1 or None where not known."""
+    offsets, lengths = points.offsets, np.diff(points.offsets)
+    n = len(lengths)
+    Y = Y if isinstance(Y, list | tuple) else _array(Y, "Y", "a list of labels")
+    rows = list(Y)
+    single = all(np.ndim(y) == 0 for y in rows)
+    if single and len(rows) == offsets[-1] and (n == 1 or (points.cut and len(rows) != n)):
+        rows, single = [Y[a:b] for a, b in pairwise(offsets)], False
+    if len(rows) != n:
+        raise ArgumentError(
+            f"X has {n} sequences and Y has labels for {len(rows)}; every sequence needs its own"
+        )
+    for i, y in enumerate(() if single else rows):
+        if np.ndim(y) != 1 or len(y) != lengths[i]:
+            raise ArgumentError(
+                f"sequence {i} has {lengths[i]} steps and labels of shape {np.shape(y)}; every "
+                f"step needs one label, -1 if it is not known"
+            )
+    given = [[y] for y in rows] if single else rows
+    coder = LabelCoder().fit(given)
+    numbers = coder.transform(given)
+    return Labels(np.repeat(numbers, lengths) if single else numbers, coder, single)
+
+
+def check_labels(labels: Labels) -> None:
+    """Refuse labels that nothing can be learnt from."""
+    names = labels.coder.names
+    if len(names) == 0:
+        raise ArgumentError(
+            "every label is missing, as -1 and None are labels that are not known; InfiniteHMM "
+            "learns without labels"
+        )
+    if len(names) == 1:
+        hidden = "" if labels.known.all() else ", and -1 and None stand for those not known"
+        raise ArgumentError(
+            f"all labels are {names.tolist()[0]!r}{hidden}; a classifier needs at least two "
+            f"classes, as 0 and 1"
+        )
+
+
+def share_right(truth: Labels, found: Any) -> float:
+    """Return the share of known labels that were found: those never seen before are wrong.
+
+    `found` has a label for every step, or for every entry of the numbers of `truth`.
+    """
+    if not truth.known.any():
+        raise ArgumentError("every label is missing; a score needs at least one that is known")
+    own = truth.coder.names[truth.numbers[truth.known]]
+    return float(np.mean(own == np.asarray(found)[truth.known]))
+
+
+# ---- parts -------------------------------------------------------------------------------
+
+
+def _array(given: Any, what: str, needed: str) -> Any:
+    """Return what is an array, or a frame or column that can be one."""
+    if not hasattr(given, "__array__"):
+        raise ArgumentError(f"{what} is {type(given).__name__}; give {needed}")
+    return np.asanyarray(given)
+
+
+def _points(x: Any, i: int) -> Floats:
+    if np.iscomplexobj(x):
+        raise ArgumentError(f"sequence {i} has complex numbers; give their parts as two features")
+    try:
+        points = np.asarray(unmasked(x), float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"sequence {i} is not an array of numbers (steps, features)") from None
+    if points.ndim != 2 or 0 in points.shape:
+        raise ArgumentError(
+            f"sequence {i} has the shape {points.shape}; (steps, features) is needed, with at "
+            f"least one of each"
+        )
+    return points
+
+
+def _check_whole(values: Floats, missing: Bools, seen: Bools, offsets: Ints) -> None:
+    """Refuse infinite values, and rows that miss some features only."""
+    for bad, what in (
+        (np.isinf(values).any(1), "is infinite; features must be finite, or NaN in all"),
+        (missing.any(1) & seen, "misses some features; fill them in, or make them NaN in all"),
+    ):
+        if bad.any():
+            sequence, step = locate(offsets, int(bad.argmax()))
+            raise ArgumentError(f"step {step} of sequence {sequence} {what} where it is missing")
+
+
+def _cut(X: Any, lengths: Any) -> list[Any]:
+    if lengths is None:
+        return [X]
+    sizes = whole_numbers("lengths", lengths)
+    if len(sizes) == 0 or sizes.min() < 1 or sizes.sum() != len(X):
+        raise ArgumentError(
+            f"lengths sum to {sizes.sum()} and X has {len(X)} steps; they must agree, and be at "
+            f"least 1 each"
+        )
+    return np.split(X, np.cumsum(sizes)[:-1])

@@ -1,0 +1,170 @@
+"""What estimators that draw from a posterior share: sweeps, chains, and what these tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from structlearn._src.common import checks
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.random import generator
+from structlearn._src.common.watch import Progress, Watch
+from structlearn._src.estimators.bayesian.settled import Settled
+from structlearn._src.estimators.run import threads
+from structlearn._src.sample.diagnostics import effective_size, r_hat
+from structlearn._src.sample.hdp import Concentration, Gamma
+from structlearn._src.sample.runner import Chain, Schedule, Step, run, streams, traced
+
+positive = partial(checks.number, low=0.0, open_low=True, open_high=True)
+_COUNT = partial(checks.whole, low=1)
+_ADVICE = (
+    "give the same data and parameters, of which n_draws may grow, or use warm_start=False to "
+    "begin anew"
+)
+
+#: From a random stream to the state that a chain begins in.
+Begin = Callable[[np.random.Generator], Any]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Sampled(Settled):
+    """Base class: the Gaussians of states, how many sweeps and chains, and what chains tell.
+
+    Subclasses leave chains in `chains_` by `_run`, with what these belong to in `given_`, and what
+    predictions need in `draws_`.
+    """
+
+    spread: float = 1.0
+    strength: float = 0.1
+    degrees: float | None = None
+    n_start: int = 20
+    burn_in: int = 200
+    n_draws: int = 100
+    thin: int = 1
+    n_chains: int = 1
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    time_limit: float | None = None
+    progress: Progress | None = None
+
+    _FREE = Settled._FREE | {"n_draws", "warm_start"}
+    #: Numbers that every sweep tells, by their names in its record.
+    _TRACED: ClassVar[tuple[str, ...]]
+
+    def _check(self) -> None:
+        """Check all parameters, before any work."""
+        for name in ("spread", "strength"):
+            positive(name, getattr(self, name))
+        for name in ("n_start", "n_draws", "thin", "n_chains"):
+            _COUNT(name, getattr(self, name))
+        checks.whole("burn_in", self.burn_in)
+        checks.truth("warm_start", self.warm_start)
+        if self.time_limit is not None:
+            checks.number("time_limit", self.time_limit, low=0.0)
+        if self.progress is not None and not callable(self.progress):
+            raise ArgumentError(
+                f"progress={self.progress!r} must be a function of a fraction and a text, or None"
+            )
+        threads(self.n_jobs)
+
+    # ---- sampling ------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Check all parameters before any work, also that chains can go on with them."""
+        self._check()
+        if not self._goes_on:
+            return
+        self._check_same(self.settings_, self._settings())
+        n = max(len(chain.draws) for chain in self.chains_)
+        if n > self.n_draws:
+            raise ArgumentError(
+                f"warm_start=True and n_draws={self.n_draws}, but chains have {n} draws already; "
+                f"{_ADVICE}"
+            )
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.warm_start and hasattr(self, "chains_")
+
+    def _check_same(self, before: dict[str, Any], now: dict[str, Any]) -> None:
+        """Refuse to go on with the chains of another model, or of other data."""
+        for name, value in now.items():
+            if before.get(name) != value:
+                is_setting = name in self.get_params(deep=False)
+                was = f"{name} was {before.get(name)!r} and is {value!r}"
+                raise ArgumentError(
+                    f"warm_start=True goes on with the chains of the fit before, but "
+                    f"{was if is_setting else f'the {name} differ'}; {_ADVICE}"
+                )
+
+    def _run(self, step: Step[Any], begin: Begin, given: dict[str, Any]) -> None:
+        """Advance all chains to their end; an interrupt keeps the draws so far.
+
+        Parameters
+        ----------
+        step, begin
+            One sweep, and how a chain begins.
+        given
+            What the data are, by their names in messages.
+        """
+        seed = self.random_state
+        given = given | {"random_state": int(seed) if isinstance(seed, int | np.integer) else None}
+        if self._goes_on:
+            self._check_same(self.given_, given)
+            chains = [chain.copy() for chain in self.chains_]
+        else:
+            rngs = streams(generator(seed), self.n_chains)
+            chains = [Chain(begin(rng), rng) for rng in rngs]
+        schedule = Schedule(self.burn_in, self.n_draws, self.thin)
+        watch = Watch(self.time_limit, self.progress)
+        self.status_ = run(step, chains, schedule, n_jobs=threads(self.n_jobs), watch=watch)
+        self.chains_: list[Chain[Any]] = chains
+        self.given_: dict[str, Any] = given
+
+    def _drawn(self) -> list[Any]:
+        """Return the draws of all chains, or where these stand if there are none yet."""
+        draws = [draw for chain in self.chains_ for draw in chain.draws]
+        return draws or [chain.state for chain in self.chains_]
+
+    # ---- what chains tell ----------------------------------------------------------------
+
+    def traces(self) -> dict[str, NDArray[Any]]:
+        """Return what chains did after burn-in, each (chains, sweeps): for ArviZ, or a picture.
+
+        All sweeps are there, whatever `thin` is. Axes are as ArviZ's ``from_dict`` has them in a
+        posterior.
+        """
+        check_is_fitted(self, "draws_")
+        least, burn_in = min(chain.sweeps for chain in self.chains_), self.settings_["burn_in"]
+        burn_in = burn_in if least > burn_in else 0
+        return {name: traced(self.chains_, name, burn_in) for name in self._TRACED}
+
+    def diagnostics(self) -> dict[str, dict[str, float]]:
+        """Return mean, R-hat and effective sample size of what `traces` has."""
+        return {
+            name: {
+                "mean": float(draws.mean()),
+                "r_hat": r_hat(draws),
+                "effective_size": effective_size(draws),
+            }
+            for name, draws in self.traces().items()
+        }
+
+
+def concentration(name: str, given: Any) -> Concentration:
+    """Return a fixed concentration, or the gamma prior that shape and rate stand for."""
+    if isinstance(given, tuple | list):
+        if len(given) != 2:
+            raise ArgumentError(
+                f"{name}={given!r} must be a number, or the shape and the rate of its gamma prior"
+            )
+        shape, rate = (positive(name, value) for value in given)
+        return Gamma(shape, rate)
+    return positive(name, given)

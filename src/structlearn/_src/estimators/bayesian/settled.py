@@ -1,0 +1,78 @@
+"""Fits that succeed as a whole or change nothing, and predictions by what a fit was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from functools import wraps
+from hashlib import blake2b
+from typing import Any, ClassVar, Self, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from structlearn._src.solve.checkpoint import RUN_ONLY
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+class Settled(BaseEstimator):  # type: ignore[misc]
+    """Base class: a fit leaves the parameters that define its model in `settings_`.
+
+    Parameters that are set later wait for the next fit.
+    """
+
+    #: Parameters that say nothing of what is learnt.
+    _FREE: ClassVar[frozenset[str]] = RUN_ONLY | {"random_state"}
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the parameters that define the model."""
+        given = self.get_params(deep=False).items()
+        return {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given
+            if name not in self._FREE
+        }
+
+    def _as_fitted(self) -> Self:
+        """Return a copy with the parameters of the fit: what predictions read."""
+        check_is_fitted(self, "settings_")
+        return copy(self).set_params(**self.settings_)
+
+
+def attempted(fit: Fit) -> Fit:
+    """Let `fit` work on a copy, which the estimator becomes if all goes well.
+
+    The copy knows nothing of an earlier fit, unless it is to go on from there.
+    """
+
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        trial = copy(self)
+        if not getattr(self, "warm_start", False):
+            for name in [name for name in vars(trial) if name.endswith("_")]:
+                delattr(trial, name)
+        fit(trial, *args, **kwargs)
+        trial.settings_ = trial._settings()
+        self.__dict__ = trial.__dict__
+        return self
+
+    return cast(Fit, whole)
+
+
+def digest(*arrays: NDArray[Any]) -> str:
+    """Return a text that differs for arrays that differ.
+
+    Examples
+    --------
+    >>> digest(np.arange(3)) == digest(np.arange(3)), digest(np.arange(3)) == digest(np.arange(4))
+    (True, False)
+    """
+    total = blake2b(digest_size=16)
+    for array in arrays:
+        plain = array.dtype.kind in "fiub"
+        total.update(repr((array.dtype.str, array.shape)).encode())
+        total.update(np.ascontiguousarray(array).data if plain else repr(array.tolist()).encode())
+    return total.hexdigest()

@@ -1,0 +1,161 @@
+"""What estimators with chains of any number of hidden states share: fitting and summaries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints, cut
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.bayesian.observed import Points, whole_numbers
+from structlearn._src.estimators.bayesian.sampled import Sampled, concentration
+from structlearn._src.estimators.bayesian.scaled import (
+    freedom,
+    prior_scale,
+    scale_of,
+    scaled,
+    wishart,
+)
+from structlearn._src.estimators.bayesian.settled import digest
+from structlearn._src.estimators.run import threads
+from structlearn._src.sample import align
+from structlearn._src.sample.chain import Info, Model, State, start
+from structlearn._src.sample.emission import Gaussian, Part
+from structlearn._src.sample.normal_gamma import NormalGamma
+from structlearn._src.sample.normal_wishart import NormalWishart
+from structlearn._src.sample.summary import Summary
+from structlearn._src.sample.sweep import sweep
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class StateChain(Sampled):
+    """Base class: parameters of the chain of states, its sampler, and what its draws tell."""
+
+    alpha0: float | tuple[float, float] = (1.0, 1.0)
+    gamma0: float | tuple[float, float] = (1.0, 1.0)
+    covariance: str = "full"
+    n_moves: int = 4
+    merge: bool = True
+
+    _TRACED = ("n_states", "alpha0", "gamma0", "log_density")
+
+    # ---- parameters ----------------------------------------------------------------------
+
+    def _check(self) -> None:
+        super()._check()
+        for name in ("alpha0", "gamma0"):
+            concentration(name, getattr(self, name))
+        checks.whole("n_moves", self.n_moves)
+        checks.truth("merge", self.merge)
+        checks.one_of("covariance", self.covariance, ("full", "diagonal"))
+
+    def _learn_scale(self, points: Points) -> None:
+        """Learn how features are scaled: by what they are where they are seen."""
+        known = points.values[points.seen]
+        self.n_features_in_ = known.shape[1]
+        self.centre_, self.scale_ = scale_of(known)
+        self._known()
+
+    def _scaled(self, points: Points) -> Floats:
+        """Return points with mean 0 and variance 1 in training, 0 where they are missing."""
+        values = np.where(points.seen[:, None], points.values, self.centre_)
+        return scaled(values, self.centre_, self.scale_)
+
+    def _known(self) -> NormalWishart | NormalGamma:
+        """Return what is known of the Gaussians of states before any is seen."""
+        D = self.n_features_in_
+        if self.covariance == "full":
+            return wishart(D, self.spread, self.strength, self.degrees)
+        degrees = freedom(self.degrees, 1)
+        scale = np.full(D, prior_scale(self.spread, degrees, 1))
+        return NormalGamma(np.zeros(D), float(self.strength), degrees, scale)
+
+    def _gaussian(self, points: Points) -> Gaussian:
+        """Return points as what states emit."""
+        return Gaussian(self._scaled(points), points.seen, self._known())
+
+    # ---- sampling ------------------------------------------------------------------------
+
+    def _model(self, offsets: Ints, parts: tuple[Part, ...]) -> Model:
+        """Return sequences and parts as one model."""
+        given = concentration("alpha0", self.alpha0), concentration("gamma0", self.gamma0)
+        jobs = threads(self.n_jobs) if self.n_chains == 1 else 1
+        return Model(offsets, parts, *given, n_jobs=jobs)
+
+    def _sample(self, model: Model, given: dict[str, Any]) -> None:
+        """Run all chains, and sum up their draws; an interrupt keeps those that were made."""
+        merges = _merges(self.burn_in) if self.merge else range(0)
+
+        def step(state: State, rng: np.random.Generator, i: int) -> tuple[State, Info]:
+            return sweep(model, state, rng, n_moves=self.n_moves, merge=i in merges)
+
+        def begin(rng: np.random.Generator) -> State:
+            return start(model, rng.integers(self.n_start, size=model.n_positions), rng)
+
+        self.offsets_ = model.offsets
+        self._run(step, begin, self._form() | given)
+        self._sum_up()
+
+    def _form(self) -> dict[str, Any]:
+        """Return what data must have in common for chains to go on."""
+        found: dict[str, Any] = {"lengths of sequences": digest(self.offsets_)}
+        if hasattr(self, "centre_"):
+            found["numbers of features"] = len(self.centre_)
+        if hasattr(self, "coder_"):
+            found["labels or symbols"] = digest(self.coder_.names)
+        return found
+
+    def _sum_up(self) -> None:
+        """Match the draws of all chains."""
+        self.draws_: list[State] = self._drawn()
+        self.summary_ = Summary.of(self.draws_)
+
+    # ---- what draws tell -----------------------------------------------------------------
+
+    @property
+    def n_states_(self) -> int:
+        """Number of states that most draws have."""
+        check_is_fitted(self, "draws_")
+        return self.summary_.n_states
+
+    @property
+    def transitions_(self) -> Floats:
+        """Mean probabilities to follow (states, states); states as in `states_`."""
+        check_is_fitted(self, "draws_")
+        return self.summary_.transitions()[1]
+
+    @property
+    def starts_(self) -> Floats:
+        """Mean probabilities to begin in a state."""
+        check_is_fitted(self, "draws_")
+        return self.summary_.transitions()[0]
+
+    @property
+    def states_(self) -> list[Ints]:
+        """The likeliest state of every step in training, sequence by sequence."""
+        check_is_fitted(self, "draws_")
+        return cut(self.summary_.state_shares().argmax(1), self.offsets_)
+
+    def similarity(self, positions: Any = None) -> Floats:
+        """Return how often each two steps share a state, (positions, positions).
+
+        Parameters
+        ----------
+        positions
+            Which steps, counted through all training sequences; by default all.
+        """
+        check_is_fitted(self, "draws_")
+        n = int(self.offsets_[-1])
+        chosen = np.arange(n) if positions is None else whole_numbers("positions", positions)
+        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < n:
+            raise ArgumentError(f"positions go from 0 to {n - 1}, the steps of all sequences")
+        return align.similarity([draw.states for draw in self.draws_], chosen)
+
+
+def _merges(burn_in: int) -> range:
+    """Return the sweeps at which states are joined: enough before them to find their places."""
+    return range(burn_in // 4, burn_in, max(burn_in // 8, 1))

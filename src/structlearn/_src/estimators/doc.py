@@ -1,0 +1,144 @@
+"""What the docstrings of all estimators share, written once."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, TypeVar
+
+Thing = TypeVar("Thing", bound=Any)
+
+_SHARED = """\
+loss
+    Which loss; a choice of temperatures and cost, see the notes.
+alpha
+    Share of the log loss in ``loss="hybrid"``.
+eps_y, eps_h
+    Temperatures of outputs and of hidden variables, instead of those of the loss. Hidden
+    variables are summed out at `eps_h` in prediction too.
+cost
+    What an error costs in losses with a margin: "hamming" counts wrong labels, "hamming-mean"
+    takes their share of the example; an array (classes,) says what an error costs by true label,
+    an array (classes, classes) by true and given label.
+C
+    Weight of the losses against the penalty on the weights.
+l1_ratio
+    Share of the absolute values in the penalty; the rest are squares.
+class_weight
+    None, "balanced", or a mapping from label to weight, 1 for labels that it does not name. An
+    example counts by the mean weight of its labels.
+solver
+    "lbfgs", "owlqn" (for ``l1_ratio > 0``), "descent" (steepest, with line search),
+    "frank-wolfe" (for the hinge on sequences), "sdca" (for smooth losses on sequences), "annealed"
+    (for losses with kinks, smoothed ever less), "sgd",
+    "adagrad" or "pegasos" (stochastic), a solver of `structlearn.solvers`, or "auto", which takes
+    what suits the loss.
+driver
+    "subgradient" infers anew for every step; "cccp" keeps what labels imply about hidden variables
+    for a whole minimisation; "paired" does `sweeps` sweeps of message passing between steps.
+max_iter
+    Limit on the number of iterations.
+tol
+    Relative tolerance of the objective at which fitting ends; None to go on to `max_iter`.
+inference
+    "exact", "bp" (belief propagation), or "auto": exact where that is quick.
+sweeps
+    Sweeps between steps of ``driver="paired"``.
+warm_start
+    Whether `fit` begins with the weights of the fit before, which needs the same features and
+    labels.
+random_state
+    Seed of everything random: first weights where there are hidden variables, and the order of
+    examples in stochastic solvers.
+n_jobs
+    Number of threads; all cores if None or -1. Results do not depend on it.
+time_limit
+    Seconds after which fitting ends with the best weights so far.
+progress
+    Called with the fraction done and a few words after every iteration.
+callbacks
+    Each is called with an event after every iteration; one that returns True ends the fit.
+checkpoint
+    File in which the state of the fit is kept, so that a killed one goes on where it was."""
+
+_TIED = """\
+tied
+    Whether all positions share their weights. Else each has its own, which needs examples that
+    are all alike in their nodes and edges."""
+
+_HIDDEN = """\
+hidden
+    None; "node" for a hidden state beside every output, linked to it alone; "layer" for hidden
+    states that are linked to each other in place of the outputs.
+hidden_states
+    Number of states of hidden variables."""
+
+_ATTRIBUTES = """\
+Attributes
+----------
+classes_
+    Labels, in the order of the states.
+weights_
+    All weights, in one array.
+transitions_
+    Weights of edges by what they join, where there are edges.
+n_features_in_
+    Number of features, without the intercept.
+value_
+    The objective at the weights.
+history_
+    Objective, gap and slope, iteration by iteration. Of stochastic solvers it has what they know on
+    the way: losses met, or the objective at their newest weights instead of the average.
+n_iter_
+    Number of iterations.
+converged_, status_
+    Whether the fit converged, and how it went in one sentence."""
+
+_NOTES = r"""The objective is
+
+.. math:: \frac{1}{2} \|w\|^2 + C \sum_i c_i \ell_i(w)
+          \qquad \text{with} \qquad
+          \ell = \Phi(\theta + \Delta; \epsilon_y, \epsilon_h) -
+          \Phi(\theta \text{ with } y \text{ clamped}; \epsilon_h) ,
+
+where :math:`\Phi` is a soft maximum over the outputs at temperature :math:`\epsilon_y` of a soft
+maximum over the hidden variables at :math:`\epsilon_h` (1 sums, 0 maximises). `C` is the C of
+scikit-learn and CRF++'s ``-c``; CRFsuite's ``c2`` is 1 / (2 C).
+
+==================  ==========  ==========  ======  ==========================================
+loss                `eps_y`     `eps_h`     cost    is
+==================  ==========  ==========  ======  ==========================================
+``"log"``           1           1           no      CRF; hidden CRF
+``"hinge"``         0           0           yes     structured SVM; latent structured SVM
+``"latent-hinge"``  0           0           yes     the same, by the name for hidden variables
+``"marginal"``      0           1           yes     marginal structured SVM
+``"eps"``           0.5         0.5         yes     the family between; give `eps_y`
+``"hybrid"``        0           1           yes     `alpha` of log and the rest of marginal
+``"perceptron"``    0           0           no      structured perceptron
+==================  ==========  ==========  ======  =========================================="""
+
+_REFERENCES = """\
+W. Ping, Q. Liu and A. Ihler, "Marginal structured SVM with hidden variables", 2014.
+Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014."""
+
+_STEPS = """\
+Steps are stochastic, and their counters go on from call to call. All calls together
+minimise what one `fit` to all their examples would; an example given twice counts twice."""
+
+_PIECES = {
+    "{steps}": _STEPS,
+    "{shared}": _SHARED,
+    "{tied}": _TIED,
+    "{hidden}": _HIDDEN,
+    "{attributes}": _ATTRIBUTES,
+    "{notes}": _NOTES,
+    "{references}": _REFERENCES,
+}
+
+
+def documented(thing: Thing) -> Thing:
+    """Put the shared pieces into the docstring of an estimator, or of a method."""
+    text = inspect.cleandoc(thing.__doc__ or "")
+    for name, piece in _PIECES.items():
+        text = text.replace(name, piece)
+    thing.__doc__ = text
+    return thing

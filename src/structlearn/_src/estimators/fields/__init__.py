@@ -1,0 +1,1 @@
+"""Hinge-loss fields: rules, or forms given as arrays."""

@@ -1,0 +1,330 @@
+"""Hinge-loss fields from plain arrays: best values with a certified gap, and learning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.errors import ArgumentError, GraphError, UncertifiedWarning, warn
+from structlearn._src.common.watch import Progress
+from structlearn._src.estimators.fields.certified import Certified
+from structlearn._src.estimators.fields.learning import Learning
+from structlearn._src.estimators.run import threads
+from structlearn._src.field.admm import HingeResult, solve_map
+from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
+from structlearn._src.solve.history import History
+
+#: What a form may be, by the names that users give.
+KINDS = {"hinge": HINGE, "<=": AT_MOST, "=": EQUAL}
+
+
+class HingeField(Certified):
+    r"""A hinge-loss Markov random field, from arrays.
+
+    With linear forms :math:`l(y) = A y + b` over :math:`y \in [0, 1]^n` and weights
+    :math:`w \ge 0`, one for each group, the energy is
+
+    .. math:: E(y) = \sum_{i \text{ hinge}} w_{g_i} \max(l_i(y), 0)^{p_i}
+              \quad \text{subject to } l_i(y) \le 0 \text{ or } l_i(y) = 0
+              \text{ for the hard forms.}
+
+    Parameters
+    ----------
+    A : array or sparse matrix of shape (forms, variables)
+        Coefficients. Sparse ones may be of any format of SciPy.
+    b : array of shape (forms,) or float
+        Constants.
+    powers : array of shape (forms,) or int, default=1
+        1 for linear hinges, 2 for squared ones; of no meaning for hard forms.
+    kinds : sequence of {"hinge", "<=", "="} or one of them, default="hinge"
+        Hinges, and hard constraints :math:`l \le 0` and :math:`l = 0`.
+    groups : array of shape (forms,), optional
+        Which weight a form carries, from 0; all the same if not given.
+    weights : array of shape (groups,) or float, default=1.0
+        At least 0.
+    tol : float, default=1e-6
+        Gap at which inference stops, relative to the energy plus the mean weight.
+    max_iter : int, default=5000
+        Steps of ADMM in one inference.
+    n_jobs : int, optional
+        Number of threads; all cores if None or -1. Results do not depend on it.
+    time_limit : float, optional
+        Seconds after which `predict` and `fit` end with the best so far.
+    progress : callable, optional
+        Called with the fraction done and a few words.
+
+    Attributes
+    ----------
+    weights_
+        The weights, given or learnt; may be set.
+    result_
+        All about the last inference, which is made if there is none for these weights.
+    energy_, lower_bound_, gap_, violation_
+        Of `result_`: the energy, a proven bound below that of any assignment, their distance, and
+        by how much a hard constraint is missed at most.
+    value_, history_, n_iter_, converged_, status_
+        How learning went, after `fit`.
+
+    Examples
+    --------
+    One variable that is drawn to 0 with weight 1 and to 1 with weight 3, both squared:
+
+    >>> from structlearn import HingeField
+    >>> field = HingeField([[1.0], [-1.0]], [0.0, 1.0], powers=2, groups=[0, 1], weights=[1, 3])
+    >>> field.predict().round(4)
+    array([0.75])
+    >>> round(field.energy_, 4), field.gap_ < 1e-5
+    (0.75, True)
+
+    References
+    ----------
+    S. Bach, M. Broecheler, B. Huang and L. Getoor, "Hinge-loss Markov random fields and
+    probabilistic soft logic", JMLR 2017.
+    """
+
+    value_: float
+    history_: History
+    n_iter_: int
+    converged_: bool
+    status_: str
+
+    def __init__(
+        self,
+        A: Any,
+        b: Any,
+        *,
+        powers: Any = 1,
+        kinds: Any = "hinge",
+        groups: Any = None,
+        weights: Any = 1.0,
+        tol: float = 1e-6,
+        max_iter: int = 5000,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        hinges = _hinges(A, b, powers, kinds, groups, np.size(weights))
+        self._set_up(
+            hinges,
+            weights,
+            tol=tol,
+            max_iter=max_iter,
+            n_jobs=n_jobs,
+            time_limit=time_limit,
+            progress=progress,
+        )
+
+    @classmethod
+    def of(cls, hinges: Hinges, weights: Any = 1.0, **options: Any) -> HingeField:
+        """Make a field of forms that are there already."""
+        new = cls.__new__(cls)
+        new._set_up(hinges, weights, **options)
+        return new
+
+    def _set_up(
+        self,
+        hinges: Hinges,
+        weights: Any,
+        *,
+        tol: float = 1e-6,
+        max_iter: int = 5000,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.hinges = hinges
+        self.tol, self.max_iter, self.n_jobs = tol, max_iter, n_jobs
+        self.time_limit, self.progress = time_limit, progress
+        self._result: HingeResult | None = None
+        self.start: HingeResult | Floats | None = None
+        self.weights_ = weights
+
+    # ---- best values ---------------------------------------------------------------------
+
+    def predict(self) -> Floats:
+        """Return the best values of all variables; nothing is done twice for the same weights."""
+        return self.result_.y.copy()
+
+    def map(self, fixed: Any = None) -> HingeResult:
+        """Find the best values, some variables being given, and all that is known about them.
+
+        Parameters
+        ----------
+        fixed : mapping from variable to value, or array with NaN for the others, optional
+        """
+        if fixed is None:
+            return self.result_
+        return self._solve(_fixed(fixed, self.hinges.n_variables))
+
+    @property
+    def result_(self) -> HingeResult:
+        """All about the best values, found from where the last inference ended."""
+        if self._result is None:
+            self._result = self.start = self._solve(None)
+            if not self._result.converged:
+                warn(
+                    f"inference ended before tol={self.tol:g} ({self._result.status}): give it a "
+                    f"larger max_iter or time_limit",
+                    UncertifiedWarning,
+                )
+        return self._result
+
+    def _solve(self, fixed: Any) -> HingeResult:
+        return solve_map(
+            self.hinges,
+            self._weights,
+            fixed=fixed,
+            start=self.start if fixed is None else None,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            progress=self.progress,
+            n_jobs=threads(self.n_jobs),
+        )
+
+    def energy(self, y: Any) -> float:
+        """Energy of some values, whether or not they keep the hard constraints."""
+        values = np.asarray(y, np.float64)
+        if values.shape != (self.hinges.n_variables,):
+            raise ArgumentError(
+                f"values of shape {values.shape} were given for {self.hinges.n_variables} "
+                f"variables: give one for each"
+            )
+        return self.hinges.energy(values, self._weights)
+
+    # ---- weights -------------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> Floats:
+        """One weight for each group."""
+        return self._weights.copy()
+
+    @weights_.setter
+    def weights_(self, weights: Any) -> None:
+        given = np.asarray(weights, np.float64)
+        n = self.hinges.n_groups
+        self._weights = self.hinges.check_weights(np.full(n, given) if given.ndim == 0 else given)
+        self._result = None
+
+    def fit(
+        self, truth: Any, *, learnt: Any = None, given: Any = None, **options: Any
+    ) -> HingeField:
+        """Learn the weights from true values.
+
+        Parameters
+        ----------
+        truth : array of shape (variables,)
+            In [0, 1]; NaN where a variable is latent.
+        learnt : boolean array of shape (groups,), optional
+            Which groups learn their weights; all that have hinges if not given.
+        given : boolean array of shape (variables,), optional
+            Which variables with a truth are input, not to be predicted.
+        **options
+            See `Learning`: `learner`, `surrogate`, `strength`,
+            `C`, `max_iter`, `tol`, `steps`, `warm_up`, `rule`, `step_size`, `average`, `callbacks`.
+        """
+        weights, fit = Learning.of(options).run(
+            self.hinges,
+            truth,
+            self._weights,
+            learnt=learnt,
+            given=given,
+            n_jobs=threads(self.n_jobs),
+            time_limit=self.time_limit,
+            progress=self.progress,
+        )
+        self.weights_ = weights
+        self.value_, self.history_ = fit.value, fit.history
+        self.n_iter_, self.converged_, self.status_ = fit.n_iter, fit.converged, fit.status
+        return self
+
+    def __repr__(self) -> str:
+        hard = int(self.hinges.hard.sum())
+        return (
+            f"HingeField({self.hinges.n_forms - hard} hinges and {hard} hard constraints over "
+            f"{self.hinges.n_variables} variables, {self.hinges.n_groups} weights)"
+        )
+
+
+# ---- from arrays to forms ------------------------------------------------------------------
+
+
+def _hinges(A: Any, b: Any, powers: Any, kinds: Any, groups: Any, n_weights: int) -> Hinges:
+    offsets, variables, coefficients, shape = _rows(A)
+    n = shape[0]
+    which = _each("groups", 0 if groups is None else groups, n, np.int32)
+    if (which < 0).any():
+        raise ArgumentError("groups must count from 0; one is negative")
+    return Hinges(
+        offsets,
+        variables,
+        coefficients,
+        _each("b", b, n, np.float64),
+        _each("kinds", _kinds(kinds), n, np.int8),
+        _each("powers", powers, n, np.int8),
+        which,
+        shape[1],
+        max(int(which.max(initial=-1)) + 1, n_weights),
+    )
+
+
+def _rows(A: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
+    """Return the rows of a matrix, without zeros."""
+    if hasattr(A, "tocsr"):
+        matrix = A.tocsr(copy=True)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        return matrix.indptr, matrix.indices, matrix.data, matrix.shape
+    try:
+        dense = np.asarray(A, np.float64)
+    except (TypeError, ValueError):
+        raise GraphError("A is not an array of numbers: give one of (forms, variables)") from None
+    if dense.ndim != 2:
+        raise GraphError(f"A has shape {dense.shape}: it must be (forms, variables)")
+    rows, variables = np.nonzero(dense)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(dense)))])
+    return offsets, variables, dense[rows, variables], (dense.shape[0], dense.shape[1])
+
+
+def _each(name: str, given: Any, n: int, dtype: Any) -> Any:
+    """Return one number for each form."""
+    array = np.asarray(given)
+    if array.shape not in ((), (n,)) or array.dtype.kind not in "fiub":
+        raise GraphError(
+            f"{name} has shape {array.shape}, but A has {n} rows: give one number for each, or "
+            f"one for all"
+        )
+    if not np.isfinite(array).all():
+        raise GraphError(f"{name} must be finite numbers")
+    whole = array.astype(dtype)
+    if (whole != array).any():
+        raise GraphError(f"{name} must be whole numbers")
+    return np.broadcast_to(whole, (n,))
+
+
+def _kinds(given: Any) -> Any:
+    names = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    unknown = [name for name in names if name not in KINDS]
+    if unknown:
+        raise ArgumentError(
+            f"kinds has {unknown[0]!r}: choose one of {', '.join(map(repr, KINDS))} for each form"
+        )
+    codes = [KINDS[name] for name in names]
+    return codes[0] if isinstance(given, str) else codes
+
+
+def _fixed(fixed: Any, n: int) -> Any:
+    """Return what inference takes: a mapping, or two arrays."""
+    if isinstance(fixed, dict):
+        return fixed
+    values = np.asarray(fixed, np.float64)
+    if values.shape != (n,):
+        raise ArgumentError(
+            f"fixed has shape {values.shape}: give a mapping from variable to value, or an array "
+            f"of {n} values with NaN where a variable is free"
+        )
+    known: Bools = ~np.isnan(values)
+    return np.flatnonzero(known), values[known]

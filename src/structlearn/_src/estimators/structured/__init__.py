@@ -1,0 +1,1 @@
+"""Discrete structures: sequences, grids, graphs, single labels."""

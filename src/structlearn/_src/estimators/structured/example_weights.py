@@ -1,0 +1,80 @@
+"""How much examples count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.model.examples import Examples
+
+
+def sample_weights(given: Any, n: int) -> Floats:
+    """Return one weight per example, all 1 if none are given."""
+    if given is None:
+        return np.ones(n)
+    weights = numbers("sample_weight", given)
+    weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
+    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ArgumentError(
+            f"sample_weight of shape {weights.shape} was given for {n} examples; it must hold one "
+            f"finite number of at least 0 for each"
+        )
+    if not weights.any():
+        raise ArgumentError("sample_weight is zero for all examples; at least one must count")
+    return weights
+
+
+def numbers(argument: str, given: Any) -> Floats:
+    """Return an array of floats."""
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{argument} must be an array of numbers, not {given!r}") from None
+
+
+def check_class_weight(given: Any) -> None:
+    """Refuse what is neither "balanced" nor a mapping from class to weight."""
+    if isinstance(given, str) and given == "balanced":
+        return
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"class_weight={given!r} must be None, 'balanced', or a mapping from class to weight"
+        )
+    for name, weight in given.items():
+        checks.number(f"class_weight[{name!r}]", weight, low=0.0, open_high=True)
+
+
+def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:
+    """Weight of every example: the mean weight of the classes of its labelled variables.
+
+    Examples without any have weight 1.
+
+    Parameters
+    ----------
+    given
+        None for all 1, a mapping from class to weight (1 for classes that it does not name; those
+        that do not occur count for nothing), or "balanced": inversely proportional to how often
+        each class occurs.
+    classes
+        Label of every state.
+    """
+    if given is None:
+        return np.ones(examples.n_examples)
+    labels, borders = examples.labels, examples.structure.variables
+    known = labels >= 0
+    each = np.where(known, _by_state(given, classes, labels[known])[labels], 0.0)
+    count = np.add.reduceat(known, borders[:-1])
+    return np.where(count > 0, np.add.reduceat(each, borders[:-1]) / count.clip(1), 1.0)
+
+
+def _by_state(given: Any, classes: Any, labels: Any) -> Floats:
+    n = len(classes)
+    if isinstance(given, str):
+        count = np.bincount(labels, minlength=n)
+        return len(labels) / (n * np.maximum(count, 1))
+    return np.array([float(given.get(name, 1.0)) for name in classes.tolist()])

@@ -1,0 +1,97 @@
+"""Label every node of graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from structlearn._src.common import checks
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.doc import documented
+from structlearn._src.estimators.structured.labeler import Labeler
+from structlearn._src.estimators.structured.plan import Coder, Reader
+from structlearn._src.estimators.structured.read_graphs import GraphReader
+from structlearn._src.learn.loss import Loss
+from structlearn._src.model.graph_data import Shape
+from structlearn._src.model.pairwise import EDGES, Design
+
+
+@documented
+@dataclass(kw_only=True, eq=False, repr=False)
+class GraphLabeler(Labeler):
+    r"""Label every node of graphs: trees, or any others.
+
+    .. math:: \theta(y) = \sum_i \langle w_{y_i}, x_i \rangle
+              + \sum_{(i, j)} \big( W_{y_i, y_j} + \langle v_{y_i, y_j}, x_{ij} \rangle \big)
+
+    Parameters
+    ----------
+    features
+        "dense": every feature has a weight for every label. "sparse": only the pairs of feature
+        and label (and of labels) that occur in training have one, which needs tokens or sparse
+        matrices.
+    edges
+        "table" has a weight for every pair of labels, where the first label is that of the node
+        that the edge names first (so that the order of nodes in an edge matters); "symmetric" one
+        for every pair in any order; "potts" a single one, for being equal; "features" none beside
+        those of edge features; "none" no edges.
+    fit_intercept
+        Whether every node has one more feature, which is always 1.
+    {tied}
+    {hidden}
+    {shared}
+
+    {attributes}
+
+    Notes
+    -----
+    `X` is a list of graphs, tuples ``(node_features, edges)``, ``(node_features, edges,
+    edge_features)`` or ``(node_features, edges, edge_features, hidden)``:
+
+    - node features are an array (nodes, features), a SciPy sparse matrix of that shape, or a list
+      of tokens, each a dictionary or a list of strings;
+    - edges are an integer array (edges, 2) with the numbers of the nodes that each joins;
+    - edge features are like node features, one row per edge, or None;
+    - the last is a truth value per node, whether it is always hidden: such nodes are variables
+      like the others, but never labelled, and their prediction is -1.
+
+    `Y` is a list with the labels of the nodes of every graph; None, and -1 among whole numbers, is
+    a label that is not known. With ``inference="auto"`` trees and narrow graphs are solved exactly,
+    others by belief propagation.
+
+    {notes}
+
+    References
+    ----------
+    T. Finley and T. Joachims, "Training structural SVMs when exact inference is intractable", 2008.
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> edges = np.array([[0, 1], [1, 2], [2, 0]])
+    >>> graph = np.array([[1.0], [0.9], [-1.0]]), edges
+    >>> labeler = GraphLabeler(C=10.0, edges="symmetric").fit([graph], [["on", "on", "off"]])
+    >>> labeler.predict([graph])[0].tolist()
+    ['on', 'on', 'off']
+    """
+
+    features: str = "dense"
+    edges: str = "table"
+    fit_intercept: bool = True
+
+    def _check(self) -> Loss:
+        checks.one_of("edges", self.edges, EDGES)
+        return super()._check()
+
+    def _reader(self, X: Any) -> tuple[Reader, Shape]:
+        reader, shape = GraphReader.learn(X, self.fit_intercept)
+        if self.edges == "features" and reader.between is None:
+            raise ArgumentError(
+                "edges='features' needs edge features, and no graph has any; give them as third "
+                "part of every graph, or use edges='table'"
+            )
+        return reader, shape
+
+    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
+        return self._choices(space=self.features, edges=self.edges).seeing(shape)

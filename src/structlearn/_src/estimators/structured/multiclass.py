@@ -1,0 +1,86 @@
+"""One class for every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from structlearn._src.common.arrays import Floats
+from structlearn._src.estimators.doc import documented
+from structlearn._src.estimators.structured.classes import Classifier
+from structlearn._src.estimators.structured.plan import Batch, Coder, Reader
+from structlearn._src.estimators.structured.read_sequences import RowReader
+from structlearn._src.model.graph_data import Shape
+from structlearn._src.model.model import Tables
+from structlearn._src.model.pairwise import Choices, Design
+
+
+@documented
+@dataclass(kw_only=True, eq=False, repr=False)
+class MulticlassClassifier(Classifier):
+    r"""One class for every row: logistic regression, multiclass SVM and all between.
+
+    .. math:: \theta(y) = \langle w_y, x \rangle
+
+    Parameters
+    ----------
+    fit_intercept
+        Whether every row has one more feature, which is always 1. Its weights are penalised like
+        all others.
+    {shared}
+
+    {attributes}
+
+    Notes
+    -----
+    `X` is an array or a SciPy sparse matrix (examples, features) and `y` holds one class for each,
+    where -1 is a class like any other. There is nothing hidden, so that ``loss="log"`` is
+    multinomial logistic regression, and ``loss="hinge"`` the support vector machine of Crammer
+    and Singer. With two classes both have weights, so that the penalty on their difference is half
+    of that in scikit-learn's binary models.
+
+    {notes}
+
+    References
+    ----------
+    K. Crammer and Y. Singer, "On the algorithmic implementation of multiclass kernel-based vector
+    machines", 2001.
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), ["low", "low", "high", "high"]
+    >>> MulticlassClassifier(C=10.0).fit(X, y).predict([[0.5], [2.5]])
+    array(['low', 'high'], dtype='<U4')
+    """
+
+    fit_intercept: bool = True
+
+    def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
+        return validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
+
+    def _reader(self, X: Any) -> tuple[Reader, Shape]:
+        reader = RowReader(X.shape[1], bool(self.fit_intercept))
+        return reader, reader.read(X)
+
+    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
+        return Choices(chain=True)
+
+    def _read(self, X: Any) -> tuple[Batch, Tables]:
+        check_is_fitted(self, "weights_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return super()._read(X)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the scores (examples, classes); with two classes (examples,), their difference."""
+        scores = self._read(X)[1][0]
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,102 @@
+"""What the parameters of estimators may be, by name: all are checked before any work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.run import callbacks, threads
+from structlearn._src.estimators.structured.example_weights import check_class_weight
+from structlearn._src.learn.cost import check_cost
+from structlearn._src.learn.graph_world import METHODS
+from structlearn._src.model.pairwise import HIDDEN, SPACES
+from structlearn._src.solve.checkpoint import Checkpoint
+from structlearn._src.solve.pick import DRIVERS, check_solver
+from structlearn._src.text.template import Template, parse_template
+
+Rule = Callable[[str, Any], object]
+
+
+def check_parameters(given: Mapping[str, Any]) -> None:
+    """Refuse values that no estimator could use; parameters without a rule are left alone."""
+    for name, value in given.items():
+        if name in _RULES:
+            _RULES[name](name, value)
+
+
+def _or_none(rule: Rule) -> Rule:
+    return lambda name, given: None if given is None else rule(name, given)
+
+
+def _one_of(*allowed: str) -> Rule:
+    return lambda name, given: checks.one_of(name, given, allowed)
+
+
+def _alone(check: Callable[[Any], object]) -> Rule:
+    """Return the rule of a check that knows the name by itself."""
+    return lambda _, given: check(given)
+
+
+def _progress(name: str, given: Any) -> None:
+    if not callable(given):
+        raise ArgumentError(
+            f"{name}={given!r} must be a function of the fraction done and a few words"
+        )
+
+
+def _checkpoint(name: str, given: Any) -> None:
+    if not isinstance(given, str | os.PathLike | Checkpoint):
+        raise ArgumentError(f"{name}={given!r} must be the path of a file, or a Checkpoint")
+
+
+def _template(name: str, given: Any) -> None:
+    if isinstance(given, str):
+        parse_template(given)
+    elif not isinstance(given, Template):
+        raise ArgumentError(
+            f"{name}={given!r} must be the text of a template, or what read_template returns"
+        )
+
+
+def _neighbours(name: str, given: Any) -> None:
+    if not isinstance(given, int | np.integer) or given not in (4, 8):
+        raise ArgumentError(f"{name}={given!r} must be 4 or 8")
+
+
+_SHARE = partial(checks.number, low=0.0, high=1.0)
+_COUNT = partial(checks.whole, low=1)
+
+_RULES: dict[str, Rule] = {
+    "C": partial(checks.number, low=0.0, open_low=True, open_high=True),
+    "alpha": _SHARE,
+    "l1_ratio": _SHARE,
+    "cost": _alone(check_cost),
+    "class_weight": _or_none(_alone(check_class_weight)),
+    "solver": _alone(check_solver),
+    "driver": _one_of(*DRIVERS),
+    "max_iter": _COUNT,
+    "tol": _or_none(partial(checks.number, low=0.0, open_high=True)),
+    "inference": _one_of(*METHODS),
+    "sweeps": _or_none(_COUNT),
+    "warm_start": checks.truth,
+    "n_jobs": _alone(threads),
+    "time_limit": _or_none(partial(checks.number, low=0.0)),
+    "progress": _or_none(_progress),
+    "callbacks": _alone(callbacks),
+    "checkpoint": _or_none(_checkpoint),
+    "tied": checks.truth,
+    "hidden": _or_none(_one_of(*HIDDEN)),
+    "hidden_states": _COUNT,
+    "features": _one_of(*SPACES),
+    "fit_intercept": checks.truth,
+    "template": _or_none(_template),
+    "min_count": _COUNT,
+    "neighbours": _neighbours,
+    "directions": checks.truth,
+}

@@ -1,0 +1,140 @@
+"""Reader: from graphs to shapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structlearn._src.common.arrays import Bools, Ints
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.structured.read_nodes import Nodes, as_array, learn_nodes
+from structlearn._src.estimators.structured.read_sequences import listed, none_empty
+from structlearn._src.model.graph_data import Links, Shape, shift_edges
+
+
+class Graph(NamedTuple):
+    """One graph as a user gives it."""
+
+    features: Any
+    edges: Any
+    edge_features: Any = None
+    hidden: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class GraphReader:
+    """Graphs: tuples of node features, edges, and perhaps edge features and hidden nodes.
+
+    Parameters
+    ----------
+    nodes
+        Reads the features of nodes.
+    between
+        Reads those of edges, if they have any.
+    """
+
+    nodes: Nodes
+    between: Nodes | None = None
+
+    @classmethod
+    def learn(cls, X: Any, intercept: bool) -> tuple[GraphReader, Shape]:
+        """Return the reader that fits the input, and what it reads."""
+        graphs = [_graph(x, i) for i, x in enumerate(listed(X))]
+        nodes, *rows = learn_nodes([graph.features for graph in graphs], bool(intercept))
+        between, edge_rows = None, None
+        if any(graph.edge_features is not None for graph in graphs):
+            between, *edge_rows = learn_nodes(_edge_parts(graphs), False, of="edge")
+        return cls(nodes, between), _graphs_shape(graphs, rows, edge_rows)
+
+    def read(self, X: Any) -> Shape:
+        """Return the shape of the graphs."""
+        graphs = [_graph(x, i) for i, x in enumerate(listed(X))]
+        rows = self.nodes.read([graph.features for graph in graphs])
+        edge_rows = None if self.between is None else self.between.read(_edge_parts(graphs))
+        return _graphs_shape(graphs, rows, edge_rows)
+
+    @property
+    def width(self) -> int:
+        """Number of features of nodes, without the intercept."""
+        return self.nodes.width
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        return self.nodes.names()
+
+
+def _graph(given: Any, i: int) -> Graph:
+    if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
+        raise ArgumentError(
+            f"graph {i} is a {type(given).__name__}; a tuple (node features, edges), perhaps with "
+            f"edge features and a mask of hidden nodes, is needed"
+        )
+    graph = Graph(*given)
+    edges = as_array(graph.edges)
+    edges = edges.reshape(0, 2).astype(np.int64) if edges.size == 0 else edges
+    if edges.dtype.kind not in "iu" or edges.ndim != 2 or edges.shape[1] != 2:
+        raise ArgumentError(
+            f"the edges of graph {i} have shape {edges.shape} and type {edges.dtype}; an array "
+            f"(edges, 2) with the numbers of nodes is needed"
+        )
+    return graph._replace(edges=edges.astype(np.int64))
+
+
+def _edge_parts(graphs: list[Graph]) -> list[Any]:
+    """Edge features of all graphs; those without edges may lack them."""
+    for i, graph in enumerate(graphs):
+        if graph.edge_features is None and len(graph.edges):
+            raise ArgumentError(
+                f"graph {i} has no edge features, but others have; all graphs need them, or none"
+            )
+    return [() if graph.edge_features is None else graph.edge_features for graph in graphs]
+
+
+def _graphs_shape(graphs: list[Graph], rows: Any, edge_rows: Any) -> Shape:
+    features, borders = rows
+    sizes = np.diff(none_empty(borders))
+    for i, (graph, size) in enumerate(zip(graphs, sizes, strict=True)):
+        _check_edges(graph.edges, int(size), i)
+    between = None
+    if edge_rows is not None:
+        between, counts = edge_rows[0], np.diff(edge_rows[1])
+        _check_counts(counts, graphs)
+    links = Links(shift_edges([graph.edges for graph in graphs], borders), between)
+    return Shape(borders, features, (links,), _masks(graphs, sizes))
+
+
+def _check_edges(edges: Ints, size: int, i: int) -> None:
+    wrong = ((edges < 0) | (edges >= size)).any(axis=1) | (edges[:, 0] == edges[:, 1])
+    if wrong.any():
+        a, b = edges[wrong][0]
+        raise ArgumentError(
+            f"graph {i} has {size} nodes and an edge from {a} to {b}; edges must join two nodes, "
+            f"which are counted from 0"
+        )
+
+
+def _check_counts(counts: Ints, graphs: list[Graph]) -> None:
+    for i, (count, graph) in enumerate(zip(counts, graphs, strict=True)):
+        if count != len(graph.edges):
+            raise ArgumentError(
+                f"graph {i} has {len(graph.edges)} edges and features for {count}; every edge "
+                f"needs one row"
+            )
+
+
+def _masks(graphs: list[Graph], sizes: Ints) -> Bools | None:
+    """Which nodes are hidden, None if no graph says."""
+    if all(graph.hidden is None for graph in graphs):
+        return None
+    masks = []
+    for i, (graph, size) in enumerate(zip(graphs, sizes, strict=True)):
+        mask = np.zeros(size, np.bool_) if graph.hidden is None else np.asarray(graph.hidden)
+        if mask.dtype != np.bool_ or mask.shape != (size,):
+            raise ArgumentError(
+                f"the hidden nodes of graph {i} are given by an array of shape {mask.shape} and "
+                f"type {mask.dtype}; a truth value for each of its {size} nodes is needed"
+            )
+        masks.append(mask)
+    return np.concatenate(masks)

@@ -1,0 +1,220 @@
+"""Features of nodes as users give them: arrays, sparse matrices, tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.model.features import Features, Sparse
+from structlearn._src.text.rows import Rows, from_csr
+from structlearn._src.text.tokens import Vocabulary
+
+TOO_RARE = "min_count={} leaves no attribute, since none occurs so often; lower it"
+
+_MOST = 1e100  # larger features overflow where slopes are squared
+
+
+class Nodes(Protocol):
+    """Reads the features of the nodes of many examples, as it learnt from the first."""
+
+    @property
+    def width(self) -> int:
+        """Number of features, without the intercept."""
+        ...
+
+    def read(self, parts: Any) -> tuple[Features, Ints]:
+        """Features of all nodes, and where the nodes of every example begin."""
+        ...
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        ...
+
+
+@dataclass(frozen=True)
+class ArrayNodes:
+    """One array (nodes, width) per example; `intercept` adds a feature that is always 1.
+
+    Messages call what has the features `of`.
+    """
+
+    width: int
+    intercept: bool
+    of: str = "node"
+
+    def read(self, parts: Any) -> tuple[Features, Ints]:
+        """Put all arrays into one."""
+        arrays = [self._checked(part, i) for i, part in enumerate(parts)]
+        starts = offsets_of(np.array([len(array) for array in arrays], np.int64))
+        out = np.ones((int(starts[-1]), self.width + self.intercept))
+        for array, start, stop in zip(arrays, starts, starts[1:], strict=False):
+            out[start:stop, : self.width] = array
+        return self._finite(out, starts), starts
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        return _numbered(self.width, self.intercept)
+
+    def _checked(self, part: Any, i: int) -> Floats:
+        array = as_array(part)
+        if array.shape[:1] == (0,):
+            return np.empty((0, self.width))
+        if array.dtype.kind not in "fiub" or array.ndim != 2 or array.shape[1] != self.width:
+            raise ArgumentError(
+                f"the {self.of} features of example {i} have shape {array.shape} and type "
+                f"{array.dtype}; numbers of shape (n, {self.width}) are needed, as in the first "
+                f"example"
+            )
+        return array
+
+    def _finite(self, array: Floats, starts: Ints) -> Floats:
+        fine = np.abs(array) < _MOST  # not so NaN
+        if fine.all():
+            return array
+        row, column = (int(i) for i in np.argwhere(~fine)[0])
+        example = int(np.searchsorted(starts, row, side="right")) - 1
+        raise ArgumentError(
+            f"X contains {array[row, column]}: feature {column} of {self.of} "
+            f"{row - starts[example]} of example {example}; NaN, infinity and what is beyond "
+            f"{_MOST:g} are not allowed: drop, replace or scale them"
+        )
+
+
+@dataclass(frozen=True)
+class SparseNodes:
+    """One SciPy sparse matrix (nodes, width) per example."""
+
+    width: int
+    intercept: bool
+
+    def read(self, parts: Any) -> tuple[Features, Ints]:
+        """Stack all matrices."""
+        from scipy.sparse import vstack
+
+        for i, part in enumerate(parts):
+            if not hasattr(part, "tocsr") or part.shape[1:] != (self.width,):
+                raise ArgumentError(
+                    f"example {i} is {_described(part)}; it must be a SciPy sparse matrix of shape "
+                    f"(nodes, {self.width}) as in training"
+                )
+            if part.dtype.kind not in "fiub":
+                raise ArgumentError(f"example {i} has the type {part.dtype}; need real numbers")
+        starts = offsets_of(np.array([part.shape[0] for part in parts], np.int64))
+        rows = from_csr(vstack(parts, format="csr"))
+        return Sparse(with_constant(rows) if self.intercept else rows), starts
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        return _numbered(self.width, self.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenNodes:
+    """One list of tokens per example, each a mapping or some strings."""
+
+    vocabulary: Vocabulary
+    intercept: bool
+
+    @property
+    def width(self) -> int:
+        """Number of attributes."""
+        return len(self.vocabulary)
+
+    def read(self, parts: Any) -> tuple[Features, Ints]:
+        """Look up all attributes; those never seen in training are left out."""
+        return self.wrap(self.vocabulary.transform(parts), parts)
+
+    def wrap(self, rows: Rows, parts: Any) -> tuple[Features, Ints]:
+        """Features and borders of rows already looked up."""
+        for i, part in enumerate(parts):
+            if not hasattr(part, "__len__"):
+                raise ArgumentError(
+                    f"example {i} is a {type(part).__name__}; it must be a list of tokens"
+                )
+        starts = offsets_of(np.array([*map(len, parts)], np.int64))
+        return Sparse(with_constant(rows) if self.intercept else rows), starts
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        return [*self.vocabulary.names, *["intercept"][: self.intercept]]
+
+
+def learn_nodes(
+    parts: Any, intercept: bool, min_count: int = 1, of: str = "node"
+) -> tuple[Nodes, Features, Ints]:
+    """Return the reader that fits the first example that has nodes, and what it reads.
+
+    Attributes of tokens that occur less than `min_count` times are left out. Messages call what
+    has the features `of`.
+    """
+    first = next((part for part in parts if _length(part)), None)
+    if first is None:
+        none = [i for i, part in enumerate(parts) if part is None]
+        if none:
+            raise ArgumentError(f"example {none[0]} is None; give the features of its {of}s")
+        raise ArgumentError("all examples are empty; at least one needs features")
+    nodes: Nodes
+    if hasattr(first, "tocsr"):
+        nodes = SparseNodes(_width(first, intercept, of), intercept)
+    elif as_array(first).dtype.kind in "fiub":
+        array = as_array(first)
+        if array.ndim != 2:
+            raise ArgumentError(
+                f"the first example has shape {array.shape}; it must be (nodes, features)"
+            )
+        nodes = ArrayNodes(_width(array, intercept, of), intercept, of)
+    else:
+        vocabulary = Vocabulary()
+        rows = vocabulary.fit_transform(parts, min_count)
+        if min_count > 1 and not len(vocabulary):
+            raise ArgumentError(TOO_RARE.format(min_count))
+        tokens = TokenNodes(vocabulary, intercept)
+        return tokens, *tokens.wrap(rows, parts)
+    return nodes, *nodes.read(parts)
+
+
+def _width(array: Any, intercept: bool, of: str) -> int:
+    """Return the number of features, which must not be 0 unless there is an intercept."""
+    if len(array.shape) != 2 or (array.shape[1] == 0 and not intercept):
+        raise ArgumentError(
+            f"the {of} features of the first example have shape {array.shape}; it must be "
+            f"({of}s, features), with at least one feature"
+        )
+    return int(array.shape[1])
+
+
+def as_array(part: Any) -> NDArray[Any]:
+    """Return an array; of text, so that nobody takes it for numbers, if it would be ragged."""
+    try:
+        return np.asarray(part)
+    except ValueError:
+        return np.array("ragged")
+
+
+def with_constant(rows: Rows) -> Rows:
+    """Give every row one more entry, 1, in a new last column."""
+    ends = rows.offsets[1:]
+    values = rows.values if not len(rows.values) else np.insert(rows.values, ends, 1.0)
+    columns = np.insert(rows.columns, ends, np.int32(rows.n_columns))
+    return Rows(rows.offsets + np.arange(len(ends) + 1), columns, values, rows.n_columns + 1)
+
+
+def _length(part: Any) -> int:
+    """Return the number of nodes of an example; what has no length is refused later."""
+    if hasattr(part, "shape"):
+        return int(part.shape[0]) if len(part.shape) else 1
+    return len(part) if hasattr(part, "__len__") else 1
+
+
+def _described(part: Any) -> str:
+    shape = f" of shape {part.shape}" if hasattr(part, "shape") else ""
+    return f"a {type(part).__name__}{shape}"
+
+
+def _numbered(width: int, intercept: bool) -> list[str]:
+    return [f"x{i}" for i in range(width)] + ["intercept"][:intercept]

@@ -1,0 +1,200 @@
+"""Label every position of sequences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Ints
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.doc import documented
+from structlearn._src.estimators.run import threads
+from structlearn._src.estimators.structured.labeler import Labeler, names_of
+from structlearn._src.estimators.structured.plan import Batch, Coder, Reader
+from structlearn._src.estimators.structured.read_sequences import ColumnReader, SequenceReader
+from structlearn._src.graph.batch import Bars, Sequences
+from structlearn._src.inference import decode
+from structlearn._src.learn.chain_world import SequenceWorld, clamp
+from structlearn._src.model.graph_data import Shape
+from structlearn._src.model.model import Tables
+from structlearn._src.model.pairwise import SPACES, Choices, Design
+from structlearn._src.text.columns import Columns
+from structlearn._src.text.labels import forbidden_transitions
+from structlearn._src.text.template import Template, parse_template
+
+TRANSITIONS = ("table", "features", "none")
+
+
+@documented
+@dataclass(kw_only=True, eq=False, repr=False)
+class SequenceLabeler(Labeler):
+    r"""Label every position of sequences: CRF, structured SVM and all between, on chains.
+
+    .. math:: \theta(y) = \sum_t \langle w_{y_t}, x_t \rangle + \sum_t W_{y_t, y_{t+1}}
+
+    Parameters
+    ----------
+    features
+        "dense": every feature has a weight for every label. "sparse": only the pairs of feature
+        and label (and of labels) that occur in training have one, which needs tokens or sparse
+        matrices and saves most of the memory of text models.
+    transitions
+        "table" has a weight for every pair of neighbouring labels; "features" also one for every
+        pair of labels and every feature of the later position; "none" has no transitions.
+    forbidden
+        What labels must not do, in training and prediction: "BIO", "BIOES", "IOB1", or pairs
+        ``(a, b)`` where ``b`` must not follow ``a``; pairs of labels that do not occur have no
+        effect.
+    template
+        A template in the language of CRF++, for `X` given as columns; by default the one that
+        CRF++ has for chunking.
+    min_count
+        Leave out attributes of tokens and columns that occur less often.
+    fit_intercept
+        Whether every position has one more feature, which is always 1.
+    {tied}
+    {hidden}
+    {shared}
+
+    {attributes}
+
+    Notes
+    -----
+    `X` is a list with one entry per sequence: an array (positions, features), a SciPy sparse
+    matrix of that shape, or a list of tokens, each a dictionary or a list of strings. Or it is
+    what `read_columns` returns, whose columns the template reads. `Y` is a list with the labels
+    of every sequence; None, and -1 among whole numbers, is a label that is not known.
+
+    {notes}
+
+    References
+    ----------
+    J. Lafferty, A. McCallum and F. Pereira, "Conditional random fields", 2001.
+    I. Tsochantaridis et al., "Large margin methods for structured and interdependent output
+    variables", 2005.
+    {references}
+
+    Examples
+    --------
+    >>> X = [[["the"], ["cat"]], [["a"], ["dog"], ["sleeps"]]]
+    >>> Y = [["D", "N"], ["D", "N", "V"]]
+    >>> labeler = SequenceLabeler(C=10.0).fit(X, Y)
+    >>> labeler.predict([[["the"], ["dog"]]])
+    [array(['D', 'N'], dtype=object)]
+    """
+
+    features: str = "dense"
+    transitions: str = "table"
+    forbidden: Any = None
+    template: Template | str | None = None
+    min_count: int = 1
+    fit_intercept: bool = False
+
+    def _reader(self, X: Any) -> tuple[Reader, Shape]:
+        checks.one_of("features", self.features, SPACES)
+        checks.one_of("transitions", self.transitions, TRANSITIONS)
+        self._check_hidden()
+        if isinstance(X, Columns) and self.transitions == "features":
+            raise ArgumentError(
+                "transitions='features' is not for columns; write lines that begin with B into "
+                "the template instead"
+            )
+        reader: Reader
+        if isinstance(X, Columns):
+            n_jobs = threads(self.n_jobs)
+            reader, shape = ColumnReader.learn(X, self._template(), self.min_count, n_jobs)
+        else:
+            between = self.transitions == "features"
+            reader, shape = SequenceReader.learn(X, self.fit_intercept, between, self.min_count)
+        if self.forbidden is not None and self._edges(reader) == "none":
+            raise ArgumentError("forbidden transitions need transitions, and there are none")
+        return reader, shape
+
+    def _edges(self, reader: Reader) -> str:
+        if self.transitions == "none":
+            return "none"
+        return reader.edges if isinstance(reader, ColumnReader) else "table"
+
+    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
+        choices = Choices(
+            space=self.features,
+            tied=self.tied,
+            edges=self._edges(reader),
+            hidden=self.hidden,
+            hidden_states=self.hidden_states,
+            bars=self._bars(coder),
+            chain=True,
+        )
+        return choices.seeing(shape)
+
+    def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
+        labels = super()._numbers(coder, design, Y, shape)
+        assert isinstance(design, Choices)
+        if design.bars is not None:
+            _check_allowed(Sequences(shape.offsets, len(coder.names), design.bars), coder, labels)
+        return labels
+
+    def _template(self) -> Template:
+        if self.template is None:
+            return parse_template()
+        return parse_template(self.template) if isinstance(self.template, str) else self.template
+
+    def _bars(self, coder: Coder) -> Bars | None:
+        if self.forbidden is None:
+            return None
+        found = forbidden_transitions(coder.names.tolist(), self.forbidden)
+        return Bars(found.starts, found.ends, found.pairs)
+
+    def _read(self, X: Any) -> tuple[Batch, Tables]:
+        batch, tables = super()._read(X)
+        choices = self.plan_.choices
+        assert isinstance(choices, Choices)
+        if choices.bars is not None and choices.hidden is not None:  # others are checked on the way
+            offsets = batch.shape.offsets
+            decode.check_possible(Sequences(offsets, self.plan_.states, choices.bars))
+        return batch, tables
+
+    def decode(self, X: Any, k: int = 1) -> list[list[tuple[float, Any]]]:
+        """Return the `k` best labellings of every sequence, best first, each with its score.
+
+        There are fewer where fewer exist.
+        """
+        checks.whole("k", k, low=1)
+        batch, tables = self._read(X)
+        scores, labels = decode.k_best(batch.examples.structure, tables, k, self._options())
+        found = [batch.shape.cut(names_of(self.plan_.classes, row)) for row in labels]
+        return [
+            [(float(scores[i, j]), found[j][i]) for j in range(k) if np.isfinite(scores[i, j])]
+            for i in range(batch.shape.n_examples)
+        ]
+
+
+def _check_allowed(sequences: Sequences, coder: Coder, labels: Ints) -> None:
+    """Refuse training sequences that cannot be as labelled without doing what is forbidden."""
+    states = sequences.states
+    zeros = np.zeros((1, states)), np.zeros((1, states * states))
+    fixed = SequenceWorld(sequences, 0.0, clamp(labels, states))
+    lost = np.flatnonzero(fixed.chains(zeros).best()[0] == -np.inf)
+    if len(lost):
+        start, stop = sequences.offsets[lost[0]], sequences.offsets[lost[0] + 1]
+        what = _forbidden_step(sequences, coder.names.tolist(), labels[start:stop])
+        raise ArgumentError(
+            f"sequence {lost[0]} {what}, which `forbidden` rules out; mend its labels or the rule"
+        )
+
+
+def _forbidden_step(sequences: Sequences, names: list[Any], labels: Ints) -> str:
+    """Say what a sequence of labels does that is forbidden."""
+    bars = sequences.bars
+    assert bars is not None
+    for word, label, barred in (("begins", labels[0], bars.first), ("ends", labels[-1], bars.last)):
+        if label >= 0 and barred[label]:
+            return f"{word} with {names[label]!r}"
+    for t, (a, b) in enumerate(pairwise(labels)):
+        if a >= 0 and b >= 0 and bars.steps[a, b]:
+            return f"has {names[b]!r} after {names[a]!r} at position {t + 1}"
+    return "has unknown labels that no labels can fill in"

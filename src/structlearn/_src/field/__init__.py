@@ -1,0 +1,1 @@
+"""Hinge-loss fields: forms, ADMM, certified MAP, surrogates."""

@@ -1,0 +1,295 @@
+"""MAP inference in hinge-loss fields: consensus ADMM, then Newton steps, with a certified gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats
+from structlearn._src.common.errors import InfeasibleError
+from structlearn._src.common.watch import EARLY, Progress, Watch
+from structlearn._src.field.consensus import ALLOWED, Appraisal, Consensus, Residuals
+from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
+from structlearn._src.field.newton import Polish
+
+__all__ = ["Consensus", "HingeResult", "Residuals", "solve_map"]
+
+_RELAXATION, _STIFFNESS = 1.6, 5.0
+_CHUNK = 10  # steps between changes of the step size
+_SELDOMER = 1.5  # steps until the next change over steps so far: ever seldomer, or it may cycle
+_BEFORE = 5  # chunks before Newton steps; twice as many each time they did not suffice
+_LOOK = 20  # chunks between looks at the gap
+_PATIENCE = 2  # rounds of Newton steps that may fail before ADMM goes on; grows alike
+_PROOF = 1e-7  # least sum of violations that counts as proof of a contradiction
+
+
+@dataclass(frozen=True, eq=False)
+class HingeResult:
+    """What `solve_map` found.
+
+    Attributes
+    ----------
+    y : array (variables,)
+        The assignment, within the box; hard constraints hold to 1e-6 if `converged`.
+    energy, lower : float
+        Energy of `y`, and a proven lower bound on that of any assignment.
+    violation : float
+        Largest violation of a hard form.
+    hinges : array (groups,)
+        Sum of the hinges of every group: the derivative of the energy by the weights.
+    multipliers : array (forms,)
+        They prove the bound, and warm-start a later call with `y`.
+    residuals : Residuals
+        Of the last step of ADMM.
+    iterations, newton_steps : int
+    converged : bool
+        Whether the gap is certified to be within the tolerance.
+    status : str
+        How it went, in one sentence.
+    """
+
+    y: Floats
+    energy: float
+    lower: float
+    violation: float
+    hinges: Floats
+    multipliers: Floats
+    residuals: Residuals
+    iterations: int
+    newton_steps: int
+    converged: bool
+    status: str
+
+    @property
+    def gap(self) -> float:
+        """Certified distance of the energy from the optimum."""
+        return max(self.energy - self.lower, 0.0)
+
+    def __repr__(self) -> str:
+        return f"HingeResult(energy {self.energy:.6g}, gap {self.gap:.2g}; {self.status})"
+
+
+def solve_map(
+    hinges: Hinges,
+    weights: Any,
+    *,
+    fixed: Any = None,
+    start: HingeResult | Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 5000,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    n_jobs: int | None = None,
+) -> HingeResult:
+    r"""Minimise the energy of a hinge-loss field over the box and its hard constraints.
+
+    Parameters
+    ----------
+    hinges : Hinges
+    weights : array (groups,)
+        At least 0.
+    fixed : mapping from variable to value, or pair of arrays (variables, values), optional
+        Variables that are given.
+    start : HingeResult, or array (variables,), optional
+        Where to begin: the result for other weights, or a guess.
+    tol : float
+        Gap at which to stop, relative to the energy plus the mean weight.
+    max_iter : int
+        Steps of ADMM.
+    time_limit : float, optional
+        Seconds after which the best found is returned.
+    progress : callable, optional
+        Called with the fraction done and a few words.
+    n_jobs : int, optional
+        Threads. The result does not depend on it.
+
+    Raises
+    ------
+    InfeasibleError
+        If the hard constraints contradict each other; its `forms` prove it.
+
+    Notes
+    -----
+    Any multipliers :math:`\lambda` (within 0 and the weight for hinges, at least 0 for squared
+    hinges and inequalities) prove the lower bound
+
+    .. math:: \sum_i \lambda_i b_i - \sum_{i \text{ squared}} \lambda_i^2 / 4 w_i
+              + \sum_j \min(0, (A^\top \lambda)_j)
+
+    Examples
+    --------
+    One variable that is drawn to 0 with weight 1 and to 1 with weight 3, both squared:
+
+    >>> import numpy as np
+    >>> from structlearn._src.field.hinges import Hinges
+    >>> field = Hinges(
+    ...     offsets=[0, 1, 2], variables=[0, 0], coefficients=[1.0, -1.0], constants=[0.0, 1.0],
+    ...     kinds=[0, 0], powers=[2, 2], groups=[0, 1], n_variables=1, n_groups=2,
+    ... )
+    >>> result = solve_map(field, [1.0, 3.0])
+    >>> print(result.y.round(4), round(result.energy, 4))
+    [0.75] 0.75
+    """
+    checks.number("tol", tol, low=0.0)
+    checks.whole("max_iter", max_iter, low=1)
+    if time_limit is not None:
+        checks.number("time_limit", time_limit, low=0.0, open_low=True)
+    search = _Search(hinges, weights, fixed, start, tol, max_iter, n_jobs)
+    watch = Watch(time_limit, progress)
+    ended = watch.repeat(search.step, search.limit, search.words)
+    if search.best.violation > ALLOWED and ended not in EARLY:
+        _refuse_contradiction(hinges, fixed, n_jobs)
+    return search.result(EARLY.get(ended, f"stopped after {max_iter} steps of ADMM"))
+
+
+class _Search:
+    """ADMM and Newton steps in turns, until the gap is certified."""
+
+    def __init__(
+        self,
+        hinges: Hinges,
+        weights: Any,
+        fixed: Any,
+        start: HingeResult | Floats | None,
+        tol: float,
+        max_iter: int,
+        n_jobs: int | None,
+    ) -> None:
+        warm = isinstance(start, HingeResult)
+        self.consensus = Consensus(
+            hinges, weights, relaxation=_RELAXATION, stiffness=_STIFFNESS, fixed=fixed,
+            start=start.y if isinstance(start, HingeResult) else start, n_jobs=n_jobs,
+        )  # fmt: skip
+        if isinstance(start, HingeResult):
+            self.consensus.place(start.y, start.multipliers)
+        self.tol, self.max_iter = tol, max_iter
+        chunks = -(-max_iter // _CHUNK)
+        self.limit = chunks + Polish.most_steps * (1 + chunks.bit_length())
+        self.residuals = Residuals(np.inf, np.inf, 0)
+        self.polish = Polish(self.consensus)
+        self.ceiling = _ceiling(self.consensus)
+        self.best, self.lower = self.consensus.appraise(), -np.inf
+        self._keep()
+        self._balance_at = 0.0
+        self._work = self._turns(1 if warm else min(_BEFORE, chunks))
+
+    def step(self) -> bool:
+        """Do some work; tell whether there is no more to do."""
+        return next(self._work, True)
+
+    def words(self) -> str:
+        """Say how far it is."""
+        return f"energy {self.best.energy:.6g}, gap {self.best.energy - self.lower:.2g}"
+
+    def _turns(self, chunks: int) -> Iterator[bool]:
+        patience = _PATIENCE
+        while True:
+            for n in range(1, chunks + 1):
+                self._run_chunk()
+                if n % _LOOK == 0 and n < chunks and self._appraise():
+                    return
+                yield False
+            if self._appraise() or self.consensus.iterations >= self.max_iter:
+                return
+            for placed in self.polish.rounds(patience):
+                if placed and self._appraise():
+                    return
+                yield False
+            left = -(-(self.max_iter - self.consensus.iterations) // _CHUNK)
+            chunks, patience = min(max(2 * chunks, _BEFORE), left), 2 * patience
+
+    def _run_chunk(self) -> None:
+        self.residuals = self.consensus.run(_CHUNK)
+        if self.consensus.iterations >= self._balance_at:
+            first = self.consensus.iterations <= _BEFORE * _CHUNK
+            self.consensus.balance(self.residuals, damped=first)
+            self._balance_at = _SELDOMER * self.consensus.iterations
+
+    def _appraise(self) -> bool:
+        """Keep what is better than before; tell whether it is certified, or can never be."""
+        now = self.consensus.appraise()
+        self.lower = max(self.lower, now.lower)
+        if self._merit(now) <= self._merit(self.best):
+            self.best = now
+            self._keep()
+        return self.certified or self.lower > self.ceiling
+
+    def _merit(self, found: Appraisal) -> tuple[float, float]:
+        """What is better is less: first within the constraints, then near the bound."""
+        return max(found.violation - ALLOWED, 0.0), abs(found.energy - self.lower)
+
+    def _keep(self) -> None:
+        self.y, self.multipliers = (
+            self.consensus.consensus.copy(),
+            self.consensus.multipliers.copy(),
+        )
+
+    @property
+    def certified(self) -> bool:
+        """Whether gap and violation are small enough."""
+        size = abs(self.best.energy) + self.consensus.scale
+        gap = abs(self.best.energy - self.lower)  # the bound may win by what a violation brings
+        return self.best.violation <= ALLOWED and gap <= self.tol * size
+
+    def result(self, otherwise: str) -> HingeResult:
+        """Pack up what was found; `otherwise` says why it ended uncertified."""
+        self._appraise()
+        steps = f"{self.consensus.iterations} steps of ADMM and {self.polish.steps} Newton steps"
+        gap = max(self.best.energy - self.lower, 0.0)
+        good = f"certified within {gap:.2g} after {steps}"
+        bad = f"{otherwise}: gap {gap:.2g}, violation {self.best.violation:.2g} after {steps}"
+        return HingeResult(
+            self.y, self.best.energy, self.lower, self.best.violation, self.best.hinges,
+            self.multipliers, self.residuals, self.consensus.iterations, self.polish.steps,
+            self.certified, good if self.certified else bad,
+        )  # fmt: skip
+
+
+def _ceiling(consensus: Consensus) -> float:
+    """An energy that no assignment exceeds, with room for rounding."""
+    h, room = consensus.hinges, consensus.kernel_view[1]
+    ends = h.coefficients * np.where(
+        h.coefficients > 0, room.upper[h.variables], room.lower[h.variables]
+    )
+    most = np.maximum(h.add_up(ends) + h.constants, 0.0)
+    each = np.where(h.hard, 0.0, np.where(h.powers == 2, most**2, most))
+    return 1.001 * float(consensus.weights @ np.bincount(h.groups, each, h.n_groups)) + ALLOWED
+
+
+def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None) -> None:
+    """Raise an error if no point keeps the hard constraints, naming some that prove it.
+
+    The least sum of violations is a hinge-loss field itself; a lower bound above 0 is a proof.
+    """
+    owners = np.flatnonzero(hinges.hard)
+    relaxed, signs = _violations(hinges, owners)
+    found = _Search(relaxed, [1.0], fixed, None, 1e-3, 2000, n_jobs)
+    Watch().repeat(found.step, found.limit, found.words)
+    if found.lower <= _PROOF:
+        return
+    used = found.multipliers > 1e-3 * found.multipliers.max()
+    forms = np.unique(signs[used]).tolist()
+    raise InfeasibleError(
+        f"the hard constraints contradict each other: whatever the variables are, their "
+        f"violations add up to at least {found.lower:.3g}; the forms {forms[:10]} prove it, so "
+        f"drop one of them or give it a weight",
+        forms,
+    )
+
+
+def _violations(hinges: Hinges, owners: Any) -> tuple[Hinges, Any]:
+    """Hinges of weight 1 in place of hard forms, and the form that each of them came from."""
+    both = np.concatenate([owners, owners[hinges.kinds[owners] == EQUAL]])
+    sign = np.where(np.arange(len(both)) < len(owners), 1.0, -1.0)
+    sizes = np.diff(hinges.offsets)[both]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    entries = np.arange(offsets[-1]) + np.repeat(hinges.offsets[:-1][both] - offsets[:-1], sizes)
+    ones = np.ones(len(both), np.int64)
+    return Hinges(
+        offsets, hinges.variables[entries], np.repeat(sign, sizes) * hinges.coefficients[entries],
+        sign * hinges.constants[both], HINGE * ones, ones, 0 * ones, hinges.n_variables, 1,
+    ), both  # fmt: skip

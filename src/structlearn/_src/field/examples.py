@@ -1,0 +1,176 @@
+"""What weights of hinge-loss fields are learnt from: a field, its labels and a surrogate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.field.hinges import HINGE, Hinges
+
+SURROGATES = ("entropy", "loss", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class HingeExamples:
+    """A field with its surrogate, and what is known about its variables and weights.
+
+    Parameters
+    ----------
+    hinges
+        The forms, those of the surrogate last, in a group of their own.
+    weights
+        (groups) Of all groups; those that are not learnt keep them.
+    learnt
+        Groups whose weights are learnt, in rising order.
+    labels
+        (variables) True values, NaN where a variable is hidden.
+    given
+        (variables) Which variables have their true values in both worlds.
+    """
+
+    hinges: Hinges
+    weights: Floats
+    learnt: Ints
+    labels: Floats
+    given: Bools
+
+    @property
+    def hidden(self) -> Bools:
+        """Which variables have no label."""
+        return np.isnan(self.labels)
+
+    def spread(self, weights: Floats) -> Floats:
+        """Weights of all groups, the learnt ones being these."""
+        whole = self.weights.copy()
+        whole[self.learnt] = weights
+        return whole
+
+
+def label(
+    hinges: Hinges,
+    labels: Any,
+    *,
+    weights: Any = None,
+    learnt: Any = None,
+    surrogate: str = "entropy",
+    strength: float = 1.0,
+    given: Any = None,
+) -> HingeExamples:
+    r"""Say what is known about a field, and add a surrogate for the entropy.
+
+    A surrogate :math:`-h(y)` is made of hinges of a fixed weight, which both worlds have. Without
+    one, weights of 0 are always optimal.
+
+    ``"entropy"`` is :math:`y^2 + (1 - y)^2` of every variable, which draws them to one half.
+    ``"loss"``, the choice of structured support vector machines, draws every labelled variable
+    away from its label: :math:`-|y - \hat y|`, and where a label lies between 0 and 1 its convex
+    envelope, which is linear. ``"none"`` makes the perceptron.
+
+    Parameters
+    ----------
+    hinges
+        The field.
+    labels
+        (variables) True values in [0, 1], NaN where a variable is hidden.
+    weights
+        (groups) To begin with, 1 by default; groups that are not learnt keep theirs.
+    learnt
+        (groups) Which groups learn their weights; by default all that have hinges.
+    surrogate
+        One of `SURROGATES`.
+    strength
+        Weight of the surrogate.
+    given
+        (variables) Which labelled variables are input: fixed in both worlds.
+
+    References
+    ----------
+    S. Bach et al., "Paired-dual learning for fast training of latent variable hinge-loss MRFs",
+    2015, section 3.1.
+    """
+    checks.one_of("surrogate", surrogate, SURROGATES)
+    known = _labels(labels, hinges.n_variables)
+    ones = np.ones(hinges.n_groups) if weights is None else hinges.check_weights(weights)
+    inputs = _mask("given", given, hinges.n_variables, False)
+    if (inputs & np.isnan(known)).any():
+        where = int(np.flatnonzero(inputs & np.isnan(known))[0])
+        raise ArgumentError(f"variable {where} is given, but has no label; give it one")
+    if not (~np.isnan(known) & ~inputs).any():
+        raise ArgumentError("no variable has a label to learn from; label some that are not given")
+    return HingeExamples(
+        _with_surrogate(hinges, known, inputs, surrogate),
+        np.append(ones, checks.number("strength", strength, low=0.0)),
+        np.flatnonzero(_mask("learnt", learnt, hinges.n_groups, True) & (hinges.sizes > 0)),
+        known,
+        inputs,
+    )
+
+
+# ---- surrogates --------------------------------------------------------------------------
+
+
+def _with_surrogate(hinges: Hinges, labels: Floats, given: Bools, kind: str) -> Hinges:
+    """Add the forms of a surrogate, each about one variable, in one more group."""
+    if kind == "entropy":
+        open_ = np.flatnonzero(~given)
+        which, power = np.concatenate([open_, open_]), 2
+        up = np.repeat([True, False], len(open_))
+        slopes = np.ones(len(which))
+    else:
+        pushed = (labels != 0.5) & ~np.isnan(labels) & ~given & (kind == "loss")
+        which, power = np.flatnonzero(pushed), 1
+        up = labels[which] > 0.5
+        slopes = np.abs(2.0 * labels[which] - 1.0)
+    return _append(hinges, which, np.where(up, slopes, -slopes), np.where(up, 0.0, slopes), power)
+
+
+def _append(
+    hinges: Hinges, variables: Ints, coefficients: Floats, constants: Floats, power: int
+) -> Hinges:
+    """Add hinges of one variable each as the last group."""
+    n = len(variables)
+
+    def joined(old: Any, new: Any) -> Any:
+        return np.concatenate([old, np.broadcast_to(new, n)])
+
+    return Hinges(
+        joined(hinges.offsets, hinges.offsets[-1] + np.arange(1, n + 1)),
+        joined(hinges.variables, variables),
+        joined(hinges.coefficients, coefficients),
+        joined(hinges.constants, constants),
+        joined(hinges.kinds, HINGE),
+        joined(hinges.powers, power),
+        joined(hinges.groups, hinges.n_groups),
+        hinges.n_variables,
+        hinges.n_groups + 1,
+    )
+
+
+# ---- checks ------------------------------------------------------------------------------
+
+
+def _labels(labels: Any, n_variables: int) -> Floats:
+    array = np.array(labels, np.float64)
+    if array.shape != (n_variables,):
+        raise ArgumentError(
+            f"labels of shape {array.shape} were given for {n_variables} variables: give one "
+            f"for each, NaN where it is hidden"
+        )
+    bad = np.flatnonzero((array < 0.0) | (array > 1.0))
+    if len(bad):
+        raise ArgumentError(
+            f"the label of variable {bad[0]} is {array[bad[0]]}: labels must lie in [0, 1]"
+        )
+    return array
+
+
+def _mask(name: str, given: Any, size: int, default: bool) -> Bools:
+    mask = np.full(size, default) if given is None else np.array(given)
+    if mask.shape != (size,) or mask.dtype != np.bool_:
+        raise ArgumentError(f"{name} must be a boolean array of shape ({size},)")
+    return mask

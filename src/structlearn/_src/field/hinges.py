@@ -1,0 +1,186 @@
+"""Hinge-loss fields: linear forms over variables in [0, 1], without their weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.errors import ArgumentError, GraphError
+from structlearn._src.kernels.field.admm import find_twice
+
+#: What a linear form :math:`l` stands for: a hinge :math:`\max(l, 0)^p`, or a hard constraint.
+HINGE, AT_MOST, EQUAL = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Hinges:
+    r"""Linear forms :math:`l_i(y) = \sum_j a_{ij} y_j + b_i` over :math:`y \in [0, 1]^n`.
+
+    With weights :math:`w \ge 0`, one per group, they make the energy
+
+    .. math:: E(y) = \sum_{i \text{ hinge}} w_{g_i} \max(l_i(y), 0)^{p_i}
+              \quad \text{subject to } l_i(y) \le 0 \text{ or } l_i(y) = 0
+              \text{ for the hard forms.}
+
+    Parameters
+    ----------
+    offsets
+        (forms + 1) Form ``i`` owns the entries ``offsets[i]:offsets[i + 1]``.
+    variables, coefficients
+        (entries) A variable occurs at most once in a form.
+    constants
+        (forms) :math:`b`.
+    kinds
+        (forms) `HINGE`, `AT_MOST` or `EQUAL`.
+    powers
+        (forms) 1 or 2; of no meaning for hard forms.
+    groups
+        (forms) Which weight the form carries: its rule.
+    n_variables, n_groups
+        How many variables and weights there are.
+
+    References
+    ----------
+    S. Bach, M. Broecheler, B. Huang and L. Getoor, "Hinge-loss Markov random fields and
+    probabilistic soft logic", JMLR 2017.
+    """
+
+    offsets: Ints
+    variables: Ints
+    coefficients: Floats
+    constants: Floats
+    kinds: Ints
+    powers: Ints
+    groups: Ints
+    n_variables: int
+    n_groups: int
+
+    def __post_init__(self) -> None:
+        for name, dtype in _DTYPES.items():
+            object.__setattr__(self, name, _frozen(getattr(self, name), dtype))
+        self._check_lengths()
+        self._check_values()
+
+    @property
+    def n_forms(self) -> int:
+        """Number of hinges and hard constraints."""
+        return len(self.constants)
+
+    @cached_property
+    def hard(self) -> Bools:
+        """Which forms are hard constraints."""
+        return np.asarray(self.kinds != HINGE)
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many hinges every group has."""
+        return np.bincount(self.groups[~self.hard], minlength=self.n_groups)
+
+    # ---- values at a point ----------------------------------------------------------------
+
+    def values(self, y: Floats) -> Floats:
+        """Value of every form at `y`."""
+        return self.add_up(self.coefficients * y[self.variables]) + self.constants
+
+    def add_up(self, entries: Floats) -> Floats:
+        """Sum of a number per entry over the entries of every form."""
+        if self.n_forms == 0:
+            return np.zeros(0)
+        padded = np.append(entries, 0.0)  # where empty forms at the end begin
+        sums = np.add.reduceat(padded, self.offsets[:-1])
+        return np.where(np.diff(self.offsets) > 0, sums, 0.0)
+
+    def hinges(self, y: Floats) -> Floats:
+        r"""Sum of the hinges :math:`\max(l_i(y), 0)^{p_i}` of every group."""
+        values = np.maximum(self.values(y), 0.0)
+        each = np.where(self.powers == 2, values**2, values)
+        soft: Floats = np.where(self.hard, 0.0, each)
+        return np.bincount(self.groups, soft, self.n_groups).astype(np.float64)
+
+    def energy(self, y: Floats, weights: Floats) -> float:
+        """Energy at `y`, whether or not it keeps the hard constraints."""
+        return float(self.check_weights(weights) @ self.hinges(y))
+
+    def violations(self, y: Floats) -> Floats:
+        """By how much every form misses what is demanded of it; 0 for hinges."""
+        values = self.values(y)
+        at_most = np.where(self.kinds == AT_MOST, np.maximum(values, 0.0), 0.0)
+        return np.where(self.kinds == EQUAL, np.abs(values), at_most)
+
+    # ---- checks -----------------------------------------------------------------------------
+
+    def check_weights(self, weights: Any) -> Floats:
+        """Return the weights as an array with one number of at least 0 per group."""
+        array = np.array(weights, np.float64)
+        if array.shape != (self.n_groups,):
+            raise ArgumentError(
+                f"weights of shape {array.shape} were given, but there are {self.n_groups} groups: "
+                f"give one weight per group"
+            )
+        bad = np.flatnonzero(~((array >= 0) & np.isfinite(array)))
+        if len(bad):
+            raise ArgumentError(
+                f"the weight of group {bad[0]} is {array[bad[0]]}: weights must be finite and at "
+                f"least 0, or the energy is not convex"
+            )
+        return array
+
+    def _check_lengths(self) -> None:
+        m, entries = self.n_forms, len(self.variables)
+        wanted = {"kinds": m, "powers": m, "groups": m, "offsets": m + 1, "coefficients": entries}
+        for name, size in wanted.items():
+            given = getattr(self, name).shape
+            if given != (size,):
+                raise GraphError(
+                    f"{name} has shape {given}, but {m} constants and {entries} variables ask for "
+                    f"({size},)"
+                )
+        ends = self.offsets[0], self.offsets[-1]
+        if ends != (0, entries) or (np.diff(self.offsets) < 0).any():
+            raise GraphError(f"offsets must rise from 0 to the number of entries, {entries}")
+
+    def _check_values(self) -> None:
+        _within("variables", self.variables, 0, self.n_variables)
+        _within("groups", self.groups, 0, self.n_groups)
+        _within("kinds", self.kinds, 0, 3)
+        _within("powers", self.powers[~self.hard], 1, 3)
+        for name in ("coefficients", "constants"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise GraphError(f"{name} must be finite numbers")
+        entry = find_twice(self.offsets, self.variables, np.full(self.n_variables, -1))
+        if entry >= 0:
+            form = int(np.searchsorted(self.offsets, entry, side="right")) - 1
+            raise GraphError(
+                f"variable {self.variables[entry]} occurs twice in form {form}: add up its "
+                f"coefficients"
+            )
+
+
+_DTYPES: dict[str, Any] = {
+    "offsets": np.int64,
+    "variables": np.int32,
+    "coefficients": np.float64,
+    "constants": np.float64,
+    "kinds": np.int8,
+    "powers": np.int8,
+    "groups": np.int32,
+}
+
+
+def _frozen(values: Any, dtype: Any) -> Any:
+    """Return a read-only view, so that kernels meet one type only."""
+    array = np.ascontiguousarray(values, dtype).view()
+    array.flags.writeable = False
+    return array
+
+
+def _within(name: str, values: Ints, low: int, high: int) -> None:
+    bad = np.flatnonzero((values < low) | (values >= high))
+    if len(bad):
+        raise GraphError(
+            f"{name}[{bad[0]}] is {values[bad[0]]}: it must be at least {low} and below {high}"
+        )

@@ -1,0 +1,1 @@
+"""What is kept? Model files, UAI files, data sets and their downloads."""

@@ -1,0 +1,1 @@
+"""Who interacts with whom? Variables, factors, builders and the frozen wiring; no weights."""

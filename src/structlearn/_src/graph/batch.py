@@ -1,0 +1,204 @@
+"""Many examples side by side: which factors belong to which group, and to which example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
+from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_wiring
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """What a sequence of labels must not do.
+
+    Parameters
+    ----------
+    first, last
+        (states,) Whether a state may not begin, or end, a sequence.
+    steps
+        (states, states) Whether a state may not follow another.
+    """
+
+    first: Bools
+    last: Bools
+    steps: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Chains without hidden variables: group 0 holds one row per position, group 1 one per edge.
+
+    Parameters
+    ----------
+    offsets
+        (sequences + 1,) Where sequences begin and end; none is empty.
+    states
+        Number of states of every position.
+    bars
+        Forbidden labels, if any.
+    """
+
+    offsets: Ints
+    states: int
+    bars: Bars | None = None
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sequences."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_variables(self) -> int:
+        """Number of positions over all sequences."""
+        return int(self.offsets[-1])
+
+    def rows(self, group: int) -> Ints:
+        """Where the rows of every example begin in a group."""
+        return self.offsets - (np.arange(len(self.offsets)) if group else 0)
+
+    @property
+    def variables(self) -> Ints:
+        """Where the variables of every example begin."""
+        return self.offsets
+
+    def take(self, which: Ints) -> Sequences:
+        """Return some of the sequences."""
+        sizes = np.diff(self.offsets)[which]
+        return Sequences(offsets_of(sizes), self.states, self.bars)
+
+    def graphs(self) -> Graphs:
+        """Return the same sequences as graphs, for inference at two temperatures."""
+        n = self.n_variables
+        inner = np.ones(n, np.bool_)
+        inner[self.offsets[:-1]] = False
+        later = np.flatnonzero(inner)
+        scopes = np.arange(n)[:, None], np.stack([later - 1, later], axis=1)
+        graphs = assemble(np.full(n, self.states), np.full(n, OUTPUT), self.offsets, scopes)
+        return replace(graphs, bars=self._bars(graphs))
+
+    def _bars(self, graphs: Graphs) -> Floats | None:
+        if self.bars is None:
+            return None
+        out = np.zeros(int(graphs.wiring.table_offsets[-1]))
+        nodes, edges = graphs.entries
+        out[nodes[self.offsets[:-1]][:, self.bars.first]] = -np.inf
+        out[nodes[self.offsets[1:] - 1][:, self.bars.last]] = -np.inf
+        if len(edges):
+            out[edges[:, self.bars.steps.ravel()]] = -np.inf
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """Any graphs; the factors of a group have tables of one size and share weights.
+
+    Parameters
+    ----------
+    wiring
+        All graphs side by side; hidden variables have that role.
+    groups
+        For every group its factors, in ascending order.
+    bars
+        (potentials,) Hard constraints: -inf where a combination is forbidden, else 0.
+    """
+
+    wiring: Wiring
+    groups: tuple[Ints, ...]
+    bars: Floats | None = None
+
+    @property
+    def n_examples(self) -> int:
+        """Number of graphs."""
+        return self.wiring.n_graphs
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables over all graphs."""
+        return self.wiring.n_variables
+
+    @property
+    def variables(self) -> Ints:
+        """Where the variables of every example begin."""
+        return self.wiring.graph_variables
+
+    def rows(self, group: int) -> Ints:
+        """Where the rows of every example begin in a group."""
+        return np.searchsorted(self.groups[group], self.wiring.graph_factors)
+
+    @cached_property
+    def entries(self) -> tuple[Ints, ...]:
+        """For every group, where the entries of its tables lie in the potentials: (rows, size)."""
+        starts, out = self.wiring.table_offsets, []
+        for factors in self.groups:
+            size = int(starts[factors[0] + 1] - starts[factors[0]]) if len(factors) else 0
+            out.append(starts[factors][:, None] + np.arange(size))
+        return tuple(out)
+
+    def take(self, which: Ints) -> Graphs:
+        """Return some of the graphs."""
+        wiring = self.wiring
+        factors = block_indices(wiring.graph_factors, which)
+        kind = np.full(wiring.n_factors, -1, np.int64)
+        for g, members in enumerate(self.groups):
+            kind[members] = g
+        chosen = kind[factors]
+        groups = tuple(np.flatnonzero(chosen == g) for g in range(len(self.groups)))
+        bars = self.bars
+        if bars is not None:
+            bars = bars[block_indices(wiring.table_offsets, factors)]
+        return Graphs(select(wiring, which), groups, bars)
+
+
+def assemble(cards: Ints, roles: Ints, graph_variables: Ints, scopes: tuple[Ints, ...]) -> Graphs:
+    """Compile graphs given by the scopes of every group of factors.
+
+    Parameters
+    ----------
+    cards, roles
+        (variables,) Number of states and role of every variable, graph by graph.
+    graph_variables
+        (graphs + 1,) Where the variables of every graph begin.
+    scopes
+        For every group an array (factors, arity) of variables, graph by graph.
+    """
+    arities = np.concatenate([np.full(len(rows), rows.shape[1]) for rows in scopes])
+    kinds = np.repeat(np.arange(len(scopes)), [len(rows) for rows in scopes])
+    flat = np.concatenate([rows.ravel() for rows in scopes])
+    owners = np.searchsorted(
+        graph_variables, np.concatenate([rows[:, 0] for rows in scopes]), side="right"
+    )
+    order = np.argsort(owners, kind="stable")
+    wiring = compile_wiring(
+        cards,
+        roles,
+        offsets_of(arities[order]),
+        flat[block_indices(offsets_of(arities), order)],
+        graph_variables,
+        offsets_of(np.bincount(owners - 1, minlength=len(graph_variables) - 1)),
+    )
+    groups = tuple(np.flatnonzero(kinds[order] == g) for g in range(len(scopes)))
+    return Graphs(wiring, groups)
+
+
+def select(wiring: Wiring, which: Ints) -> Wiring:
+    """Return the wiring of some of the graphs of a wiring, in the order given."""
+    variables, factors = (
+        block_indices(wiring.graph_variables, which),
+        block_indices(wiring.graph_factors, which),
+    )
+    slots = block_indices(wiring.scope_offsets, factors)
+    counts = np.diff(wiring.graph_variables)[which]
+    shift = offsets_of(counts)[:-1] - wiring.graph_variables[:-1][which]
+    graph_slots = np.diff(wiring.scope_offsets[wiring.graph_factors])[which]
+    return compile_wiring(
+        wiring.cards[variables],
+        wiring.roles[variables],
+        offsets_of(wiring.arities[factors]),
+        wiring.scopes[slots] + np.repeat(shift, graph_slots),
+        offsets_of(counts),
+        offsets_of(np.diff(wiring.graph_factors)[which]),
+    )

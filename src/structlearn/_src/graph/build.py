@@ -1,0 +1,341 @@
+"""FactorGraph: what a user writes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.errors import EvidenceError, GraphError, PotentialError
+from structlearn._src.graph.checks import check_cards, check_layout, check_roles, check_scopes
+from structlearn._src.graph.wiring import ROLES, Wiring, compile_wiring
+
+
+class FactorGraph:
+    r"""Discrete variables and table factors over them.
+
+    The graph defines a score, the sum of its factors' log potentials,
+
+    .. math:: \theta(x) = \sum_f \theta_f(x_{S(f)}), \qquad p(x) \propto \exp \theta(x).
+
+    Tables hold log potentials: bigger is likelier, ``-inf`` forbids a combination.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> graph = FactorGraph()
+    >>> rain = graph.add_variable("rain", states=2)
+    >>> wet = graph.add_variable("wet", states=2, role="hidden")
+    >>> _ = graph.add_factor(["rain"], np.log([0.8, 0.2]))
+    >>> _ = graph.add_factor(["rain", "wet"], np.log([[0.9, 0.1], [0.2, 0.8]]))
+    >>> graph
+    FactorGraph(2 variables (1 output, 1 hidden), 2 factors, largest arity 2)
+    """
+
+    def __init__(self) -> None:
+        self._cards: list[Ints] = []
+        self._roles: list[Ints] = []
+        self._names: list[Hashable] | None = None  # None: every variable is called by its index
+        self._index: dict[Hashable, int] = {}
+        self._arities: list[Ints] = []
+        self._scopes: list[Ints] = []
+        self._tables: list[Floats] = []
+        self._wiring: Wiring | None = None
+        self._n_variables = 0
+        self._n_factors = 0
+
+    @classmethod
+    def from_arrays(
+        cls,
+        cards: Ints,
+        scope_offsets: Ints,
+        scopes: Ints,
+        potentials: Floats,
+        roles: Ints | None = None,
+        names: Sequence[Hashable] | None = None,
+    ) -> FactorGraph:
+        """Build from flat arrays in the layout of `Wiring`; the fast way for large graphs.
+
+        The potentials are used as they are, not copied.
+        """
+        graph = cls()
+        cards = checks.indices("cards", cards)
+        check_cards(cards, "cards")
+        scope_offsets, scopes = check_layout(scope_offsets, scopes)
+        graph._cards = [cards]
+        graph._roles = [check_roles(roles, len(cards))]
+        graph._n_variables = len(cards)
+        if names is not None:
+            graph._n_variables = 0
+            graph._names = []
+            graph._remember_names(list(names), len(cards))
+            graph._n_variables = len(cards)
+            if len(graph._names) != len(cards):
+                raise GraphError(f"{len(graph._names)} names for {len(cards)} variables")
+        arities = np.diff(scope_offsets)
+        check_scopes(arities, scopes, len(cards))
+        graph._arities, graph._scopes = [arities], [scopes]
+        graph._n_factors = len(arities)
+        graph._tables = [checks.potentials(potentials, "potentials").ravel()]
+        if len(graph._tables[0]) != graph.wiring.table_offsets[-1]:
+            raise PotentialError(
+                f"{len(graph._tables[0])} potentials were given for tables of "
+                f"{graph.wiring.table_offsets[-1]} entries in all"
+            )
+        return graph
+
+    # ---- variables -----------------------------------------------------------------------
+
+    def add_variable(
+        self, name: Hashable | None = None, states: int = 2, role: str = "output"
+    ) -> int:
+        """Add one variable and return its index; its name defaults to the index."""
+        names = None if name is None else [name]
+        return int(self.add_variables(1 if names is None else names, states, role)[0])
+
+    def add_variables(
+        self,
+        names: int | Iterable[Hashable],
+        states: int | Sequence[int] | Ints = 2,
+        role: str = "output",
+    ) -> Ints:
+        """Add several variables, given by name or by count, and return their indices."""
+        checks.one_of("role", role, ROLES)
+        if not isinstance(names, (int, np.integer, Iterable)):
+            raise GraphError(f"names={names!r} must be a number of variables or a list of names")
+        named = None if isinstance(names, (int, np.integer)) else list(names)
+        count = checks.whole("names", names) if named is None else len(named)
+        cards = np.asarray(states)
+        check_cards(cards, f"states={states!r}")
+        if cards.ndim and cards.shape != (count,):
+            raise GraphError(f"{cards.shape[0]} state counts were given for {count} variables")
+        first = self._n_variables
+        self._remember_names(named, count)
+        self._cards.append(np.broadcast_to(cards, count).astype(np.int64))
+        self._roles.append(np.full(count, ROLES.index(role), np.int64))
+        self._n_variables += count
+        self._wiring = None
+        return np.arange(first, first + count)
+
+    def _remember_names(self, named: list[Hashable] | None, count: int) -> None:
+        first = self._n_variables
+        if named is None and self._names is None:
+            return
+        if self._names is None:
+            self._names = list(range(first))
+            self._index = {i: i for i in range(first)}
+        fresh = list(range(first, first + count)) if named is None else named
+        index = dict(self._index)
+        for i, name in enumerate(fresh, first):
+            if not isinstance(name, Hashable):
+                raise GraphError(f"the name {name!r} is not hashable; use text, numbers or tuples")
+            if name in index:
+                raise GraphError(f"there is already a variable named {name!r}; names are unique")
+            index[name] = i
+        self._names, self._index = [*self._names, *fresh], index
+
+    def variable(self, name: Hashable) -> int:
+        """Index of the variable called `name`."""
+        if self._names is None:
+            if isinstance(name, (int, np.integer)) and 0 <= name < self._n_variables:
+                return int(name)
+        elif isinstance(name, Hashable) and name in self._index:
+            return self._index[name]
+        raise GraphError(
+            f"there is no variable named {name!r}; the graph has {self._n_variables} variables"
+            f"{self._sample_of_names()}"
+        )
+
+    def _sample_of_names(self) -> str:
+        if not self._n_variables:
+            return ""
+        if self._names is None:
+            return f" named 0 to {self._n_variables - 1}"
+        shown = ", ".join(map(repr, self._names[:5]))
+        return f" named {shown}{', ...' if self._n_variables > 5 else ''}"
+
+    def set_roles(self, roles: Mapping[Hashable, str]) -> FactorGraph:
+        """Change the role of some variables, in place; returns the graph."""
+        if not isinstance(roles, Mapping):
+            raise GraphError("roles must be a mapping from variable names to roles")
+        all_roles = self.roles.copy()
+        for name, role in roles.items():
+            all_roles[self.variable(name)] = ROLES.index(checks.one_of("role", role, ROLES))
+        self._roles, self._wiring = [all_roles], None
+        return self
+
+    # ---- factors -------------------------------------------------------------------------
+
+    def add_factor(self, scope: Sequence[Hashable], table: Any) -> int:
+        """Add one factor over the named variables; `table` has one axis per variable."""
+        if isinstance(scope, str) or not isinstance(scope, (Sequence, np.ndarray)):
+            raise GraphError(f"scope={scope!r} must be a list of variable names")
+        ids = np.array([[self.variable(name) for name in scope]], np.int64)
+        values = checks.potentials(table, f"the table of factor {list(scope)!r}")
+        return int(self._append(ids, values[None])[0])
+
+    def add_factors(self, scopes: Any, tables: Any) -> Ints:
+        """Add many factors of one arity at once.
+
+        Parameters
+        ----------
+        scopes : integer array (factors, arity)
+            Variable indices.
+        tables : array (factors, states, ..., states) or (states, ..., states)
+            One table each, or one for all.
+        """
+        ids = checks.indices("scopes", scopes, width=0)
+        if ids.size == 0:
+            return np.arange(0)
+        values = checks.potentials(tables, "tables")
+        if values.ndim == ids.shape[1]:
+            values = np.broadcast_to(values, (len(ids), *values.shape))
+        return self._append(ids, values)
+
+    def _append(self, ids: Ints, values: Floats) -> Ints:
+        count, arity = ids.shape
+        check_scopes(np.full(count, arity), ids.ravel(), self._n_variables)
+        cards = self.cards[ids]
+        shape = values.shape[1:]
+        if len(values) != count or len(shape) != arity or (cards != shape).any():
+            bad = int(np.argmax((cards != shape).any(axis=1))) if len(shape) == arity else 0
+            names = [self.names[i] for i in ids[bad]]
+            raise PotentialError(
+                f"a table of shape {shape} was given for the factor over {names!r}, whose "
+                f"variables have {tuple(cards[bad].tolist())} states: the shapes must agree"
+            )
+        first = self._n_factors
+        self._arities.append(np.full(count, arity, np.int64))
+        self._scopes.append(ids.ravel())
+        self._tables.append(np.array(values, order="C").reshape(-1))  # a copy of our own
+        self._n_factors += count
+        self._wiring = None
+        return np.arange(first, first + count)
+
+    # ---- what it is ----------------------------------------------------------------------
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return self._n_variables
+
+    @property
+    def n_factors(self) -> int:
+        """Number of factors."""
+        return self._n_factors
+
+    @property
+    def names(self) -> Sequence[Hashable]:
+        """Names of the variables, in order."""
+        return range(self._n_variables) if self._names is None else tuple(self._names)
+
+    @property
+    def cards(self) -> Ints:
+        """Number of states of every variable."""
+        return _merged(self._cards)
+
+    @property
+    def roles(self) -> Ints:
+        """Role of every variable, as an index into `structlearn._src.graph.wiring.ROLES`."""
+        return _merged(self._roles)
+
+    @property
+    def potentials(self) -> Floats:
+        """All tables in one flat array, in the order of `wiring.table_offsets`."""
+        if len(self._tables) != 1:
+            self._tables = [np.concatenate([*self._tables, np.zeros(0)])]
+        return self._tables[0]
+
+    @property
+    def wiring(self) -> Wiring:
+        """The frozen compiled form, without potentials."""
+        if self._wiring is None:
+            self._wiring = compile_wiring(
+                self.cards, self.roles, offsets_of(_merged(self._arities)), _merged(self._scopes)
+            )
+        return self._wiring
+
+    def with_potentials(self, potentials: Any) -> FactorGraph:
+        """Return the same graph with other tables, given as one flat array that is not copied."""
+        values = checks.potentials(potentials, "potentials").ravel()
+        if len(values) != len(self.potentials):
+            raise PotentialError(
+                f"{len(values)} potentials were given; the tables have {len(self.potentials)}"
+            )
+        graph = copy.copy(self)
+        graph._wiring, graph._tables = self.wiring, [values]
+        return graph
+
+    def __copy__(self) -> FactorGraph:
+        graph = FactorGraph.__new__(FactorGraph)
+        graph.__dict__.update(self.__dict__)
+        # Lists that later additions append to are not shared; names are never changed in place.
+        for name in ("_cards", "_roles", "_arities", "_scopes", "_tables"):
+            setattr(graph, name, list(getattr(self, name)))
+        return graph
+
+    def table(self, factor: int) -> Floats:
+        """Log potentials of one factor, one axis per variable."""
+        scope, wiring = self.scope(factor), self.wiring
+        start, stop = wiring.table_offsets[factor : factor + 2]
+        return self.potentials[start:stop].reshape(wiring.cards[scope])
+
+    def scope(self, factor: int) -> Ints:
+        """Variable indices of one factor."""
+        if not isinstance(factor, (int, np.integer)) or not 0 <= factor < self._n_factors:
+            raise GraphError(f"there is no factor {factor!r}; the graph has {self._n_factors}")
+        wiring = self.wiring
+        return wiring.scopes[wiring.scope_offsets[factor] : wiring.scope_offsets[factor + 1]]
+
+    def score(self, assignment: Any) -> float:
+        """Sum of log potentials at a full assignment, given as a mapping or an array."""
+        labels = self.labels(assignment)
+        if (labels < 0).any():
+            missing = self.names[int(np.argmax(labels < 0))]
+            raise EvidenceError(f"the assignment says nothing about variable {missing!r}")
+        return float(self.wiring.score(self.potentials, labels)[0])
+
+    def labels(self, assignment: Any) -> Ints:
+        """State of every variable as an array, -1 where the mapping says nothing."""
+        if not isinstance(assignment, Mapping):
+            labels = np.asarray(assignment)
+            if labels.shape != (self._n_variables,):
+                raise EvidenceError(
+                    f"an array of shape {labels.shape} was given; need one state for each of the "
+                    f"{self._n_variables} variables, or a mapping from names to states"
+                )
+            assignment = dict(zip(self.names, labels.tolist(), strict=True))
+        out = np.full(self._n_variables, -1, np.int64)
+        cards = self.cards
+        for name, state in assignment.items():
+            try:
+                i = self.variable(name)
+            except GraphError as error:
+                raise EvidenceError(str(error)) from None
+            if not isinstance(state, (int, np.integer)) or not 0 <= state < cards[i]:
+                raise EvidenceError(
+                    f"variable {name!r} cannot be in state {state!r}; its states are 0 to "
+                    f"{cards[i] - 1}"
+                )
+            out[i] = state
+        return out
+
+    def __repr__(self) -> str:
+        counts = np.bincount(self.roles, minlength=len(ROLES))
+        roles = ", ".join(f"{c} {r}" for c, r in zip(counts, ROLES, strict=True) if c)
+        arity = max((int(a.max()) for a in self._arities if len(a)), default=0)
+        return (
+            f"FactorGraph({self._n_variables} variables ({roles or 'none'}), "
+            f"{self._n_factors} factors, largest arity {arity})"
+        )
+
+
+def _merged(parts: list[Ints]) -> Ints:
+    """Concatenate in place, so that repeated reads cost nothing."""
+    if len(parts) != 1:
+        parts[:] = [np.concatenate([*parts, np.zeros(0, np.int64)])]
+    return parts[0]

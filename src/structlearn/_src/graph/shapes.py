@@ -1,0 +1,147 @@
+"""Builders for the usual shapes: chain, tree, grid, hidden chain, hidden grid, any edge list.
+
+Every builder takes log potentials. `nodes` has one row per variable, `edges` tables are either
+one table for all edges or one per edge; axis 0 of an edge table belongs to the first variable.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import GraphError
+from structlearn._src.graph.build import FactorGraph
+
+
+def pairwise(nodes: Any, edges: Any, tables: Any) -> FactorGraph:
+    """Graph over any edge list.
+
+    Parameters
+    ----------
+    nodes : array (n, states)
+        Log potentials of every variable.
+    edges : integer array (m, 2)
+    tables : array (m, states, states) or (states, states)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairwise(np.zeros((3, 2)), [(0, 1), (1, 2), (2, 0)], np.eye(2))
+    FactorGraph(3 variables (3 output), 6 factors, largest arity 2)
+    """
+    nodes = _node_rows(nodes)
+    graph = FactorGraph()
+    graph.add_variables(len(nodes), nodes.shape[1])
+    graph.add_factors(np.arange(len(nodes))[:, None], nodes)
+    graph.add_factors(checks.indices("edges", edges, width=2), tables)
+    return graph
+
+
+def chain(nodes: Any, tables: Any) -> FactorGraph:
+    """Chain of variables; `tables` is (n - 1, states, states) or one (states, states) for all."""
+    nodes = _node_rows(nodes)
+    return pairwise(nodes, chain_edges(len(nodes)), tables)
+
+
+def tree(nodes: Any, parents: Any, tables: Any) -> FactorGraph:
+    """Tree or forest given by the parent of every node, -1 for roots.
+
+    Edge tables follow the order of the non-root nodes; axis 0 belongs to the parent.
+    """
+    nodes = _node_rows(nodes)
+    above = checks.indices("parents", parents)
+    if above.shape != (len(nodes),):
+        raise GraphError(f"{above.size} parents were given for {len(nodes)} nodes")
+    child = np.flatnonzero(above >= 0)
+    graph = pairwise(nodes, np.stack([above[child], child], axis=1), tables)
+    if not graph.wiring.forests()[0]:
+        raise GraphError("the parents form a cycle; a tree must lead every node to a root")
+    return graph
+
+
+def grid(nodes: Any, tables: Any, neighbours: int = 4) -> FactorGraph:
+    """Image grid.
+
+    Parameters
+    ----------
+    nodes : array (rows, columns, states)
+        Variables are numbered row by row.
+    tables : array (m, states, states) or (states, states)
+        Edges in the order of `grid_edges`.
+    neighbours : 4 or 8
+    """
+    nodes = checks.potentials(nodes, "nodes")
+    if nodes.ndim != 3:
+        raise GraphError(f"nodes has shape {nodes.shape}; a grid needs (rows, columns, states)")
+    rows, columns, states = nodes.shape
+    return pairwise(nodes.reshape(-1, states), grid_edges(rows, columns, neighbours), tables)
+
+
+def hidden_chain(outputs: Any, hidden: Any, transitions: Any, emissions: Any) -> FactorGraph:
+    """Outputs 0..n-1, each tied to its own hidden variable n..2n-1; the hidden ones form a chain.
+
+    Parameters
+    ----------
+    outputs, hidden : arrays (n, output states) and (n, hidden states)
+    transitions : array (n - 1, hidden states, hidden states), or one for all
+    emissions : array (n, output states, hidden states), or one for all
+    """
+    return _layered(outputs, hidden, chain_edges(len(_node_rows(hidden))), transitions, emissions)
+
+
+def hidden_grid(
+    outputs: Any, hidden: Any, tables: Any, emissions: Any, neighbours: int = 4
+) -> FactorGraph:
+    """Outputs over a grid of hidden variables; arrays as in `grid`, outputs numbered first."""
+    outputs = checks.potentials(outputs, "outputs")
+    hidden = checks.potentials(hidden, "hidden")
+    if outputs.ndim != 3 or hidden.ndim != 3 or outputs.shape[:2] != hidden.shape[:2]:
+        raise GraphError(
+            f"outputs and hidden have shapes {outputs.shape} and {hidden.shape}; "
+            f"need (rows, columns, states) with the same rows and columns"
+        )
+    rows, columns, states = hidden.shape
+    edges = grid_edges(rows, columns, neighbours)
+    flat = outputs.reshape(-1, outputs.shape[2])
+    return _layered(flat, hidden.reshape(-1, states), edges, tables, emissions)
+
+
+def chain_edges(n: int) -> Ints:
+    """Edges 0-1, 1-2, ... of a chain of `n` variables."""
+    return np.stack([np.arange(max(n - 1, 0)), np.arange(1, max(n, 1))], axis=1)
+
+
+def grid_edges(rows: int, columns: int, neighbours: int = 4) -> Ints:
+    """Edges of a grid numbered row by row: horizontal, vertical, then the two diagonals."""
+    if neighbours not in (4, 8):
+        raise GraphError(f"neighbours={neighbours!r}: a grid has 4 or 8")
+    at = np.arange(rows * columns).reshape(rows, columns)
+    pairs = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
+    if neighbours == 8:
+        pairs += [(at[:-1, :-1], at[1:, 1:]), (at[:-1, 1:], at[1:, :-1])]
+    return np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in pairs])
+
+
+def _layered(outputs: Any, hidden: Any, edges: Ints, tables: Any, emissions: Any) -> FactorGraph:
+    outputs, hidden = _node_rows(outputs), _node_rows(hidden)
+    n = len(outputs)
+    if len(hidden) != n:
+        raise GraphError(f"{n} outputs but {len(hidden)} hidden variables; need one for each")
+    graph = FactorGraph()
+    graph.add_variables(n, outputs.shape[1])
+    graph.add_variables(n, hidden.shape[1], role="hidden")
+    graph.add_factors(np.arange(n)[:, None], outputs)
+    graph.add_factors(np.arange(n, 2 * n)[:, None], hidden)
+    graph.add_factors(edges + n, tables)
+    graph.add_factors(np.stack([np.arange(n), np.arange(n, 2 * n)], axis=1), emissions)
+    return graph
+
+
+def _node_rows(nodes: Any) -> Floats:
+    rows = checks.potentials(nodes, "nodes")
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise GraphError(f"nodes has shape {rows.shape}; need (variables, states), both at least 1")
+    return rows

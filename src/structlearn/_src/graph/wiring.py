@@ -1,0 +1,171 @@
+"""The frozen compiled form of one graph or of many: flat integer arrays, no weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
+from structlearn._src.common.errors import GraphError
+from structlearn._src.kernels.graph import wiring as wire
+
+ROLES = ("output", "hidden", "observed")
+OUTPUT, HIDDEN, OBSERVED = range(3)
+
+
+class Wiring(NamedTuple):
+    """Who interacts with whom, as arrays that kernels read directly.
+
+    A *slot* is one variable in one factor's scope: slots ``scope_offsets[f]`` to
+    ``scope_offsets[f + 1]`` belong to factor ``f``. Factor tables lie one after the other in a
+    flat potentials array, each in C order (last variable of the scope fastest). Messages have
+    one block of ``cards[variable]`` numbers per slot, beliefs one per variable.
+
+    Many graphs lie side by side in one wiring: graph ``g`` owns the variables
+    ``graph_variables[g]:graph_variables[g + 1]`` and likewise factors.
+    """
+
+    cards: Ints  #: number of states of every variable
+    roles: Ints  #: OUTPUT, HIDDEN or OBSERVED
+    scope_offsets: Ints  #: (factors + 1) into slots
+    scopes: Ints  #: variable of every slot
+    strides: Ints  #: step of the slot's variable in its factor's table
+    slot_factors: Ints  #: factor of every slot
+    table_offsets: Ints  #: (factors + 1) into potentials
+    slot_offsets: Ints  #: (variables + 1) into `slots`
+    slots: Ints  #: slots of every variable
+    message_offsets: Ints  #: (slots + 1) into messages
+    belief_offsets: Ints  #: (variables + 1) into beliefs
+    graph_variables: Ints  #: (graphs + 1) into variables
+    graph_factors: Ints  #: (graphs + 1) into factors
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables over all graphs."""
+        return len(self.cards)
+
+    @property
+    def n_factors(self) -> int:
+        """Number of factors over all graphs."""
+        return len(self.table_offsets) - 1
+
+    @property
+    def n_graphs(self) -> int:
+        """Number of graphs side by side."""
+        return len(self.graph_variables) - 1
+
+    @property
+    def arities(self) -> Ints:
+        """Number of variables in every factor."""
+        return np.diff(self.scope_offsets)
+
+    @property
+    def variable_graphs(self) -> Ints:
+        """Graph of every variable."""
+        return np.repeat(np.arange(self.n_graphs), np.diff(self.graph_variables))
+
+    def forests(self) -> Bools:
+        """Tell for every graph whether its factor graph has no cycle."""
+        out = np.empty(self.n_graphs, np.bool_)
+        wire.forest(self.scope_offsets, self.scopes, self.graph_variables, self.graph_factors, out)
+        return out
+
+    def breadth_first(self) -> Ints:
+        """Variables in breadth-first order, so that in a forest parents precede children."""
+        order = np.empty(self.n_variables, np.int64)
+        wire.breadth_first(
+            self.scope_offsets, self.scopes, self.slot_offsets, self.slots, self.slot_factors, order
+        )
+        return order
+
+    def score(self, potentials: Floats, labels: Ints) -> Floats:
+        """Sum of log potentials of every graph at a full assignment."""
+        out = np.empty(self.n_graphs)
+        wire.score(
+            self.scope_offsets,
+            self.scopes,
+            self.strides,
+            self.table_offsets,
+            self.graph_factors,
+            potentials,
+            labels,
+            out,
+        )
+        return out
+
+
+def compile_wiring(
+    cards: Ints,
+    roles: Ints,
+    scope_offsets: Ints,
+    scopes: Ints,
+    graph_variables: Ints | None = None,
+    graph_factors: Ints | None = None,
+) -> Wiring:
+    """Lay out strides, tables, messages and the slots of every variable."""
+    cards, scope_offsets, scopes = (_frozen(a) for a in (cards, scope_offsets, scopes))
+    n_variables, n_factors = len(cards), len(scope_offsets) - 1
+    strides, sizes = np.empty(len(scopes), np.int64), np.empty(n_factors, np.int64)
+    wire.strides(cards, scope_offsets, scopes, strides, sizes)
+    slot_offsets = offsets_of(np.bincount(scopes, minlength=n_variables))
+    slots = np.empty(len(scopes), np.int64)
+    wire.touching(scopes, slot_offsets[:-1].copy(), slots)
+    if graph_variables is None:
+        graph_variables = np.array([0, n_variables])
+    if graph_factors is None:
+        graph_factors = np.array([0, n_factors])
+    ours = (
+        strides,
+        np.repeat(np.arange(n_factors), np.diff(scope_offsets)),
+        offsets_of(sizes),
+        slot_offsets,
+        slots,
+        offsets_of(cards[scopes]),
+        offsets_of(cards),
+    )
+    for array in ours:
+        array.setflags(write=False)  # made here, so no copy is needed
+    borders = _frozen(graph_variables), _frozen(graph_factors)
+    return Wiring(cards, _frozen(roles), scope_offsets, scopes, *ours, *borders)
+
+
+def join(wirings: Sequence[Wiring]) -> Wiring:
+    """Put many wirings side by side, in order."""
+    if not wirings:
+        raise GraphError("no graphs were given; at least one is needed")
+    first_variable = _starts([w.cards for w in wirings])
+    first_factor = _starts([w.scope_offsets[1:] for w in wirings])
+    first_slot = _starts([w.scopes for w in wirings])
+    return compile_wiring(
+        np.concatenate([w.cards for w in wirings]),
+        np.concatenate([w.roles for w in wirings]),
+        _chained([w.scope_offsets for w in wirings], first_slot),
+        _shifted([w.scopes for w in wirings], first_variable),
+        _chained([w.graph_variables for w in wirings], first_variable),
+        _chained([w.graph_factors for w in wirings], first_factor),
+    )
+
+
+def _starts(parts: list[Ints]) -> Ints:
+    return offsets_of(np.array([len(p) for p in parts]))
+
+
+def _shifted(parts: list[Ints], starts: Ints) -> Ints:
+    """Concatenate index arrays, each shifted to where its graph begins."""
+    return np.concatenate(parts) + np.repeat(starts[:-1], np.diff(_starts(parts)))
+
+
+def _chained(parts: list[Ints], starts: Ints) -> Ints:
+    """Concatenate offset arrays, each shifted, with the shared border written once."""
+    return np.append(_shifted([p[:-1] for p in parts], starts), starts[-1])
+
+
+def _frozen(array: Ints) -> Ints:
+    # Always read-only, also so that every kernel sees one array type and compiles once.
+    # The copy keeps what a caller holds writeable.
+    if array.flags.writeable or array.dtype != np.int64 or not array.flags.c_contiguous:
+        array = np.array(array, dtype=np.int64, order="C")
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,1 @@
+"""What follows from the potentials? Exact and approximate inference behind one front door."""

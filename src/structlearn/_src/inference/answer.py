@@ -1,0 +1,247 @@
+"""From an inferer's arrays to one `Answer` per graph, with evidence put back."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ImpossibleEvidenceError
+from structlearn._src.graph.build import FactorGraph
+from structlearn._src.graph.condition import Conditioned, places
+from structlearn._src.graph.wiring import HIDDEN, Wiring
+from structlearn._src.inference.base import Answer, Options, Problem, Result
+from structlearn._src.inference.clamped import Clamped
+
+
+class Marginals(Mapping[Hashable, Floats]):
+    """Marginal of every variable by name; `flat` has them one after the other."""
+
+    def __init__(self, graph: FactorGraph, flat: Floats) -> None:
+        self._graph, self.flat = graph, flat
+        self._offsets = graph.wiring.belief_offsets
+
+    def __getitem__(self, name: Hashable) -> Floats:
+        i = _position(self._graph, name)
+        return self.flat[self._offsets[i] : self._offsets[i + 1]]
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._graph.names)
+
+    def __len__(self) -> int:
+        return self._graph.n_variables
+
+    def array(self) -> Floats:
+        """All marginals as (variables, states), padded with zeros where there are fewer states."""
+        cards = self._graph.cards
+        out = np.zeros((len(cards), int(cards.max(initial=0))))
+        out[np.arange(out.shape[1]) < cards[:, None]] = self.flat
+        return out
+
+
+class FactorMarginals(Mapping[int, Floats]):
+    """Marginal over every factor's scope, by factor index; `flat` is laid out like potentials."""
+
+    def __init__(self, graph: FactorGraph, flat: Floats) -> None:
+        self._graph, self.flat = graph, flat
+
+    def __getitem__(self, factor: int) -> Floats:
+        if not isinstance(factor, (int, np.integer)) or not 0 <= factor < len(self):
+            raise KeyError(factor)
+        start, stop = self._graph.wiring.table_offsets[factor : factor + 2]
+        return self.flat[start:stop].reshape(self._graph.cards[self._graph.scope(factor)])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __len__(self) -> int:
+        return self._graph.n_factors
+
+
+class Assignment(Mapping[Hashable, int]):
+    """State of every assigned variable by name; `array` has -1 for those left open."""
+
+    def __init__(self, graph: FactorGraph, labels: Ints) -> None:
+        self._graph, self.array = graph, labels
+
+    def __getitem__(self, name: Hashable) -> int:
+        state = int(self.array[_position(self._graph, name)])
+        if state < 0:
+            raise KeyError(name)
+        return state
+
+    def __iter__(self) -> Iterator[Hashable]:
+        names = self._graph.names
+        return (names[i] for i in np.flatnonzero(self.array >= 0).tolist())
+
+    def __len__(self) -> int:
+        return int((self.array >= 0).sum())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{n!r}: {s}" for n, s in list(self.items())[:8])
+        return f"Assignment({{{shown}{', ...' if len(self) > 8 else ''}}})"
+
+
+def _position(graph: FactorGraph, name: Hashable) -> int:
+    try:
+        return graph.variable(name)
+    except ValueError as error:
+        raise KeyError(str(error)) from None
+
+
+@dataclass(eq=False)
+class Reply:
+    """What is needed to take a result apart."""
+
+    graphs: list[FactorGraph]
+    wiring: Wiring
+    fixed: Ints
+    small: Conditioned
+    problem: Problem
+    query: str
+    method: str
+    options: Options
+
+    def whole_labels(self, labels: Ints) -> Ints:
+        """Labels of all variables, evidence included; for marginal MAP of the outputs only."""
+        out = self.fixed.copy()
+        out[self.small.variables] = labels
+        if self.query == "marginal_map":
+            out[self.wiring.roles == HIDDEN] = -1
+        return out
+
+    def whole_beliefs(self, beliefs: Floats) -> Floats:
+        """Beliefs of all variables, certain where there is evidence."""
+        out = np.zeros(int(self.wiring.belief_offsets[-1]))
+        known = self.fixed >= 0
+        out[self.wiring.belief_offsets[:-1][known] + self.fixed[known]] = 1.0
+        out[np.repeat(~known, self.wiring.cards)] = beliefs
+        return out
+
+    def whole_factors(self, beliefs: Floats) -> Floats:
+        """Beliefs over the full scope of all factors."""
+        where, kept = places(self.wiring, self.fixed)
+        out = np.zeros(int(self.wiring.table_offsets[-1]))
+        out[where] = 1.0
+        out[where[kept]] = beliefs
+        return out
+
+    def whole_draws(self, draws: Ints) -> Ints:
+        """Draws of all variables."""
+        out = np.repeat(self.fixed[None], len(draws), axis=0)
+        out[:, self.small.variables] = draws
+        return out
+
+    @cached_property
+    def clamped(self) -> Clamped:
+        """Scorer for marginal-MAP assignments."""
+        return Clamped(self.problem, self.options)
+
+
+def collect(reply: Reply, result: Result) -> list[Answer]:
+    """One answer per graph."""
+    constant = reply.small.constant
+    _refuse_impossible(reply, result)
+    if reply.query == "marginal_map" and not result.exact and reply.method != "portfolio":
+        _rescore(reply, result)
+    _mention_contradictions(reply, result)
+    n = len(reply.graphs)
+    lower = np.full(n, -np.inf) if result.lower is None else result.lower + constant
+    upper = np.full(n, np.inf) if result.upper is None else result.upper + constant
+    same: dict[str, Any] = {
+        "query": reply.query,
+        "method": reply.method,
+        "exact": result.exact,
+        "status": result.status,
+        "messages": result.messages if n == 1 else None,
+    }
+    own: dict[str, list[Any]] = {
+        "value": (result.value + constant).tolist(),
+        "lower": lower.tolist(),
+        "upper": upper.tolist(),
+    }
+    for name in ("converged", "iterations", "residual"):
+        found = getattr(result, name)
+        if found is not None:
+            own[name] = found.tolist()
+    own |= _shares(reply, result)
+    return [
+        Answer(**same, **dict(zip(own, row, strict=True)))
+        for row in zip(*own.values(), strict=True)
+    ]
+
+
+def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:
+    """Marginals, assignments and draws, cut into one share per graph."""
+    graphs, wiring = reply.graphs, reply.wiring
+    out: dict[str, list[Any]] = {}
+    if reply.query == "marginals" and result.beliefs is not None:
+        borders = wiring.belief_offsets[wiring.graph_variables]
+        flat = _cut(reply.whole_beliefs(result.beliefs), borders)
+        out["marginals"] = list(map(Marginals, graphs, flat))
+        if reply.options.factor_marginals and result.factor_beliefs is not None:
+            borders = wiring.table_offsets[wiring.graph_factors]
+            flat = _cut(reply.whole_factors(result.factor_beliefs), borders)
+            out["factor_marginals"] = list(map(FactorMarginals, graphs, flat))
+    if reply.query in ("map", "marginal_map") and result.labels is not None:
+        out["assignment"] = _assignments(reply, result.labels)
+    if result.draws is not None:
+        draws = _cut(reply.whole_draws(result.draws).T, wiring.graph_variables)
+        out["samples"] = [share.T for share in draws]
+    if result.best is not None:
+        ranks = [
+            zip((value + reply.small.constant).tolist(), _assignments(reply, labels), strict=True)
+            for value, labels in result.best
+        ]
+        # A graph with fewer assignments than asked for has only those.
+        out["k_best"] = [[x for x in row if x[0] > -np.inf] for row in zip(*ranks, strict=True)]
+    return out
+
+
+def _assignments(reply: Reply, labels: Ints) -> list[Assignment]:
+    shares = _cut(reply.whole_labels(labels), reply.wiring.graph_variables)
+    return list(map(Assignment, reply.graphs, shares))
+
+
+def _cut(flat: Any, borders: Ints) -> list[Any]:
+    return [flat[first:last] for first, last in pairwise(borders.tolist())]
+
+
+def _refuse_impossible(reply: Reply, result: Result) -> None:
+    """Evidence or constraints that leave no assignment are an error, found exactly."""
+    impossible = np.isneginf(reply.small.constant)
+    if result.exact:
+        impossible |= np.isneginf(result.value)
+    if impossible.any():
+        g = int(np.argmax(impossible))
+        where = "" if len(reply.graphs) == 1 else f" of graph {g}"
+        cause = (
+            "the evidence contradicts" if (reply.fixed >= 0).any() else "there is no way to satisfy"
+        )
+        raise ImpossibleEvidenceError(
+            f"{cause} the hard constraints{where}: every assignment has potential -inf; "
+            f"check the -inf entries of the tables and the evidence"
+        )
+
+
+def _mention_contradictions(reply: Reply, result: Result) -> None:
+    """Say if an approximate method left a variable without any possible state."""
+    starts = reply.problem.wiring.belief_offsets[:-1]
+    beliefs = result.beliefs
+    if beliefs is not None and len(starts) and (np.add.reduceat(beliefs, starts) < 0.5).any():
+        result.status += "; a variable has no possible state: hard constraints contradict"
+
+
+def _rescore(reply: Reply, result: Result) -> None:
+    """Score a marginal-MAP assignment by the true objective instead of a method's estimate."""
+    assert result.labels is not None
+    result.value = reply.clamped.value(result.labels)
+    if reply.clamped.exact:
+        result.lower = result.value
+    else:
+        result.status += "; hidden variables summed by the Bethe approximation"

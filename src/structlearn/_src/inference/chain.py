@@ -1,0 +1,220 @@
+"""Exact answers on graphs that are chains, one or many."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import QueryError
+from structlearn._src.graph.wiring import Wiring
+from structlearn._src.inference.base import Options, Problem, Result
+from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.kernels.graph import paths as path
+
+_PADDING = 8  # padded arrays may be this many times as large as the tables themselves
+_SMALL = 2**20  # and below this many entries nobody minds
+
+
+class Paths(NamedTuple):
+    """The paths that make up the graphs of a wiring."""
+
+    order: Ints  #: variable at every position
+    position: Ints  #: position of every variable
+    offsets: Ints  #: (paths + 1) into positions
+    chains: Ints  #: path of every position
+
+    @property
+    def straight(self) -> bool:
+        """Whether positions and variables are numbered alike."""
+        return bool((self.order[1:] > self.order[:-1]).all())
+
+
+def find_paths(wiring: Wiring) -> Paths | str:
+    """Line up the variables of all graphs, or say why they do not form paths."""
+    arities = wiring.arities
+    if len(arities) and (arities.min() < 1 or arities.max() > 2):
+        return f"it needs factors over one or two variables; one has {arities.max()}"
+    n = wiring.n_variables
+    order, borders = np.empty(n, np.int64), np.empty(n + 1, np.int64)
+    near, position = np.full((n, 2), -1, np.int64), np.full(n, -1, np.int64)
+    count, variable = path.find_paths(
+        wiring.scope_offsets, wiring.scopes, near, order, position, borders
+    )
+    if count == path.BRANCH:
+        return f"it needs paths; variable {variable} is linked to more than two others"
+    if count == path.CYCLE:
+        return f"it needs paths; variable {variable} lies on a cycle"
+    borders = borders[: count + 1].copy()
+    chains = np.repeat(np.arange(count, dtype=np.int64), np.diff(borders))
+    return Paths(order, position, borders, chains)
+
+
+class Chain:
+    """Exact inference on graphs that are sets of paths, at one temperature."""
+
+    name = "chain"
+
+    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+        """Say why this problem cannot be answered; empty if it can."""
+        if not problem.uniform:
+            return "it needs one temperature for all variables"
+        paths = find_paths(problem.wiring)
+        if isinstance(paths, str):
+            return paths
+        if _wasteful(problem.wiring, paths):
+            return "the numbers of states differ too much for padded arrays"
+        if options.k > 1 and query in ("map", "marginal_map"):
+            return _no_k_best(problem, query, paths)
+        return ""
+
+    def run(self, problem: Problem, query: str, options: Options) -> Result:
+        """Answer."""
+        paths = find_paths(problem.wiring)
+        if isinstance(paths, str):
+            raise QueryError(f"the chain method cannot be used here: {paths}")
+        eps = problem.temperature
+        # Outputs are maximised whatever the temperature; with none the rest is a plain sum.
+        best = query == "map" or (query == "marginal_map" and not problem.hidden.all())
+        if eps == 0 or best:
+            return _hard(problem, query, options, paths)
+        return _smooth(problem, query, options, paths, eps)
+
+
+def _no_k_best(problem: Problem, query: str, paths: Paths) -> str:
+    if query == "marginal_map" and problem.hidden.any():
+        return "k > 1 needs a query without hidden variables"
+    counts = np.bincount(_graphs(problem.wiring, paths), minlength=1)
+    if counts.max() <= 1:
+        return ""
+    graph = int(counts.argmax())
+    return f"k > 1 needs one path per graph; graph {graph} has {counts[graph]} separate paths"
+
+
+def _hard(problem: Problem, query: str, options: Options, paths: Paths) -> Result:
+    """Everything at temperature 0: the best labels, and the point mass on them."""
+    wiring = problem.wiring
+    batch = _load(problem, paths, 1.0, options)
+    values, found = batch.best()
+    value = _per_graph(wiring, paths, values)
+    lost = (value == -np.inf)[wiring.variable_graphs]
+    labels = np.where(lost, -1, found[paths.position])
+    if query == "samples":
+        return _result(value, draws=np.tile(labels, (options.n_samples, 1)))
+    if query == "marginals":
+        return _result(value, **_point_mass(wiring, labels, options.factor_marginals))
+    if query == "partition":
+        return _result(value)
+    best = _k_best(batch, wiring, paths, options.k) if options.k > 1 else None
+    if query == "marginal_map":
+        labels[problem.hidden] = -1
+    return _result(value, labels=labels, best=best)
+
+
+def _k_best(batch: Chains, wiring: Wiring, paths: Paths, k: int) -> list[tuple[Floats, Ints]]:
+    scores, found = batch.k_best(k)
+    best = []
+    for r in range(k):
+        # A graph without variables has one assignment, the empty one.
+        value = np.full(wiring.n_graphs, -np.inf if r else 0.0)
+        value[_graphs(wiring, paths)] = scores[:, r]
+        if r and (value == -np.inf).all():
+            break
+        best.append((value, found[r][paths.position]))
+    return best
+
+
+def _smooth(problem: Problem, query: str, options: Options, paths: Paths, eps: float) -> Result:
+    """Everything at a temperature above 0."""
+    wiring = problem.wiring
+    batch = _load(problem, paths, eps, options)
+    if query == "marginals":
+        return _marginals(batch, wiring, paths, eps, options)
+    value = eps * _per_graph(wiring, paths, batch.log_partition())
+    if query == "partition":
+        return _result(value)
+    if query == "marginal_map":
+        return _result(value, labels=np.full(wiring.n_variables, -1, np.int64))
+    draws = batch.draw(options.n_samples, options.rng)
+    if not paths.straight:
+        draws = draws[:, paths.position]
+    draws[:, (value == -np.inf)[wiring.variable_graphs]] = -1
+    return _result(value, draws=draws)
+
+
+def _marginals(batch: Chains, wiring: Wiring, paths: Paths, eps: float, options: Options) -> Result:
+    values, nodes, edges = batch.marginals("each" if options.factor_marginals else "none")
+    value = eps * _per_graph(wiring, paths, values)
+    beliefs = np.empty(wiring.belief_offsets[-1])
+    factors = np.empty(wiring.table_offsets[-1] if options.factor_marginals else 0)
+    path.scatter(wiring, paths.position, paths.chains, nodes, edges, beliefs, factors)
+    lost = value == -np.inf
+    if lost.any():
+        beliefs[np.repeat(lost, np.diff(wiring.belief_offsets[wiring.graph_variables]))] = 0.0
+    if lost.any() and options.factor_marginals:
+        factors[np.repeat(lost, np.diff(wiring.table_offsets[wiring.graph_factors]))] = 0.0
+    return _result(
+        value, beliefs=beliefs, factor_beliefs=factors if options.factor_marginals else None
+    )
+
+
+def _point_mass(wiring: Wiring, labels: Ints, factors: bool) -> dict[str, Floats]:
+    """Beliefs of the distribution that always gives `labels`; zeros where they are -1."""
+    out = {"beliefs": np.zeros(wiring.belief_offsets[-1])}
+    known = labels >= 0
+    out["beliefs"][(wiring.belief_offsets[:-1] + labels)[known]] = 1.0
+    if factors:
+        out["factor_beliefs"] = np.zeros(wiring.table_offsets[-1])
+        if wiring.n_factors:
+            inside = np.add.reduceat(
+                wiring.strides * labels[wiring.scopes], wiring.scope_offsets[:-1]
+            )
+            known = known[wiring.scopes[wiring.scope_offsets[:-1]]]
+            out["factor_beliefs"][(wiring.table_offsets[:-1] + inside)[known]] = 1.0
+    return out
+
+
+def _load(problem: Problem, paths: Paths, eps: float, options: Options) -> Chains:
+    """Tables of a problem, divided by `eps`, in the layout of a batch."""
+    wiring = problem.wiring
+    K = int(wiring.cards.max(initial=1))
+    nodes = np.zeros((wiring.n_variables, K))
+    edges = np.zeros((wiring.n_variables - len(paths.offsets) + 1, K, K))
+    path.gather(wiring, problem.potentials, paths.position, paths.chains, nodes, edges)
+    if wiring.cards.min(initial=K) < K:
+        path.forbid(wiring.cards, paths.order, paths.chains, nodes, edges)
+    if eps != 1.0:
+        nodes /= eps
+        edges /= eps
+    return Chains(nodes, edges, paths.offsets, options.n_jobs)
+
+
+def _wasteful(wiring: Wiring, paths: Paths) -> bool:
+    K = int(wiring.cards.max(initial=1))
+    padded = wiring.n_variables * K + (wiring.n_variables - len(paths.offsets) + 1) * K * K
+    used = int(wiring.belief_offsets[-1] + wiring.table_offsets[-1])
+    return padded > max(_SMALL, _PADDING * used)
+
+
+def _graphs(wiring: Wiring, paths: Paths) -> Ints:
+    """Graph of every path."""
+    return wiring.variable_graphs[paths.order[paths.offsets[:-1]]]
+
+
+def _per_graph(wiring: Wiring, paths: Paths, values: Floats) -> Floats:
+    totals = np.bincount(_graphs(wiring, paths), values, wiring.n_graphs)
+    return np.asarray(totals, np.float64)
+
+
+def _result(value: Floats, **found: Any) -> Result:
+    return Result(
+        value,
+        exact=True,
+        lower=value.copy(),
+        upper=value.copy(),
+        converged=np.ones(len(value), np.bool_),
+        iterations=np.ones(len(value), np.int64),
+        status="exact on chains",
+        **found,
+    )

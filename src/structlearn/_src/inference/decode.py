@@ -1,0 +1,153 @@
+"""From tables to labels: what estimators predict with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import QueryError
+from structlearn._src.graph.batch import Graphs, Sequences
+from structlearn._src.graph.condition import condition
+from structlearn._src.graph.wiring import HIDDEN
+from structlearn._src.inference.base import Options, Problem, Result
+from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.inference.pick import pick, worth_exact
+from structlearn._src.inference.tables import forbid_ends, tables_to_chains, tables_to_potentials
+from structlearn._src.model.model import Tables
+
+#: Inference by the names that estimators use.
+METHODS = {"auto": "auto", "exact": "junction_tree", "bp": "bp"}
+_ONCE = 30.0  # times the cost of message passing that exact prediction may have: it runs once
+
+
+def best(
+    structure: Sequences | Graphs,
+    tables: Tables,
+    eps_h: float,
+    options: Options,
+    method: str = "auto",
+) -> Ints:
+    r"""Labels of the outputs, hidden variables summed out at temperature `eps_h`.
+
+    .. math:: \hat y = \arg\max_y \epsilon_h \log \sum_h \exp(\theta(y, h) / \epsilon_h)
+
+    Hidden variables get -1.
+    """
+    if isinstance(structure, Sequences):
+        return _path(structure, tables, options)
+    problem = _problem(structure, tables, 0.0, eps_h)
+    labels = _run(problem, "marginal_map", options, method).labels
+    assert labels is not None
+    return np.where(problem.hidden, -1, labels)
+
+
+def joint(
+    structure: Sequences | Graphs, tables: Tables, options: Options, method: str = "auto"
+) -> Ints:
+    """Labels of the outputs that are best together with hidden variables, which get -1."""
+    if isinstance(structure, Sequences):
+        return _path(structure, tables, options)
+    problem = _problem(structure, tables, 0.0, 0.0)
+    labels = _run(problem, "map", options, method).labels
+    assert labels is not None
+    return np.where(problem.hidden, -1, labels)
+
+
+def hidden_given(
+    structure: Sequences | Graphs,
+    tables: Tables,
+    labels: Ints,
+    options: Options,
+    method: str = "auto",
+) -> Ints:
+    """Best hidden variables given the labels of the outputs; outputs keep their labels."""
+    if isinstance(structure, Sequences) or not (structure.wiring.roles == HIDDEN).any():
+        raise QueryError(
+            "nothing is hidden here; before fit, choose hidden='node' or hidden='layer'"
+        )
+    whole = _problem(structure, tables, 0.0, 0.0)
+    fixed = np.where(whole.hidden, -1, labels)
+    small = condition(whole.wiring, whole.potentials, fixed)
+    problem = Problem(small.wiring, small.potentials, 0.0, 0.0)
+    found = _run(problem, "map", options, method).labels
+    assert found is not None
+    out = labels.copy()
+    out[small.variables] = found
+    return out
+
+
+def marginals(
+    structure: Sequences | Graphs, tables: Tables, options: Options, method: str = "auto"
+) -> Floats:
+    """Probabilities of the states of every variable, at temperature 1: (variables, most states)."""
+    if isinstance(structure, Sequences):
+        values, rows, _ = _chains(structure, tables, options.n_jobs).marginals()
+        _check_possible(values)
+        return rows
+    problem = _problem(structure, tables, 1.0, 1.0)
+    beliefs = _run(problem, "marginals", options, method).beliefs
+    assert beliefs is not None
+    cards = problem.wiring.cards
+    out = np.zeros((len(cards), int(cards.max(initial=1))))
+    out[np.arange(out.shape[1]) < cards[:, None]] = beliefs
+    return out
+
+
+def k_best(
+    structure: Sequences | Graphs, tables: Tables, k: int, options: Options
+) -> tuple[Floats, Ints]:
+    """Scores (examples, k) and labels (k, variables) of the best labellings of sequences."""
+    if not isinstance(structure, Sequences):
+        raise QueryError(
+            "the k best labellings are found for sequences without hidden variables only; "
+            "use predict, or predict_marginals to see alternatives"
+        )
+    scores, labels = _chains(structure, tables, options.n_jobs).k_best(k)
+    _check_possible(scores[:, 0])
+    return scores, labels
+
+
+def check_possible(sequences: Sequences) -> None:
+    """Refuse sequences that are barred from every labelling."""
+    states = sequences.states
+    zeros = np.zeros((1, states)), np.zeros((1, states * states))
+    _check_possible(_chains(sequences, zeros, None).best()[0])
+
+
+def _path(sequences: Sequences, tables: Tables, options: Options) -> Ints:
+    values, labels = _chains(sequences, tables, options.n_jobs).best()
+    _check_possible(values)
+    return labels
+
+
+def _check_possible(values: Floats) -> None:
+    lost = np.flatnonzero(values == -np.inf)
+    if len(lost):
+        raise QueryError(
+            f"example {lost[0]} has no labelling that `forbidden` allows; loosen the rule, or "
+            f"leave the example out"
+        )
+
+
+def _chains(sequences: Sequences, tables: Tables, n_jobs: int | None) -> Chains:
+    added = None if sequences.bars is None else forbid_ends(sequences, None)
+    return tables_to_chains(sequences, tables, added, 1.0, n_jobs)
+
+
+def _problem(graphs: Graphs, tables: Tables, eps_y: float, eps_h: float) -> Problem:
+    potentials = tables_to_potentials(graphs, tables)
+    if graphs.bars is not None:
+        potentials += graphs.bars
+    return Problem(graphs.wiring, potentials, eps_y, eps_h)
+
+
+def _run(problem: Problem, query: str, options: Options, method: str) -> Result:
+    if query == "marginal_map" and not problem.hidden.any():
+        query = "map"
+    chosen = pick(problem, query, METHODS[method], options)
+    narrow = chosen.name != "junction_tree" or worth_exact(problem, options.n_jobs, _ONCE)
+    if method == "auto" and (chosen.name == "portfolio" or not narrow):
+        # What training does where exact inference is slow; ascents to better labels pay only
+        # where these are cheap to value.
+        chosen = pick(problem, query, "portfolio" if query == "map" else "bp", options)
+    return chosen.run(problem, query, options)

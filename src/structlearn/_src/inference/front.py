@@ -1,0 +1,297 @@
+"""The front door: ``infer(graph, query)``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import (
+    ArgumentError,
+    EvidenceError,
+    GraphError,
+    QueryError,
+    choose_one_of,
+)
+from structlearn._src.common.random import Seed, generator
+from structlearn._src.common.watch import Progress, Watch
+from structlearn._src.graph.build import FactorGraph
+from structlearn._src.graph.condition import condition
+from structlearn._src.graph.wiring import OBSERVED, Wiring, join
+from structlearn._src.inference.answer import Reply, collect
+from structlearn._src.inference.base import QUERIES, Answer, Options, Problem
+from structlearn._src.inference.pick import pick
+
+Evidence = Mapping[Hashable, int]
+
+
+def infer(
+    graph: FactorGraph,
+    query: str = "marginals",
+    *,
+    evidence: Evidence | None = None,
+    method: str = "auto",
+    temperatures: tuple[float, float] | None = None,
+    factor_marginals: bool = False,
+    k: int = 1,
+    n_samples: int = 1000,
+    burn_in: int = 100,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+    damping: float | None = None,
+    schedule: str = "sequential",
+    restarts: int = 1,
+    start: Floats | None = None,
+    max_table: int = 2**25,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    random_state: Seed = None,
+    n_jobs: int | None = None,
+) -> Answer:
+    r"""Ask a question of a factor graph.
+
+    Parameters
+    ----------
+    graph : FactorGraph
+    query : str
+        ``"partition"`` log Z; ``"marginals"`` the distribution of every variable; ``"map"`` the
+        most probable assignment to all variables together; ``"marginal_map"`` the most probable
+        assignment to the outputs with hidden variables summed out; ``"samples"`` draws. The best
+        state of each marginal is none of these: take it from ``"marginals"`` if you mean it.
+    evidence : mapping from names to states
+        Variables with role "observed" must be in it; others may.
+    method : str
+        ``"auto"`` takes the first that applies of "chain", "tree", "junction_tree", then "bp"
+        (partition, marginals), "portfolio" (map, marginal_map) or "gibbs" (samples). Also:
+        "enumeration", "trw", "icm".
+    temperatures : (float, float), optional
+        Temperatures of outputs and hidden variables for the value
+
+        .. math:: \epsilon_y \log \sum_y \exp \frac{1}{\epsilon_y}
+                  \Bigl(\epsilon_h \log \sum_h \exp \frac{\theta(y, h)}{\epsilon_h}\Bigr),
+
+        by default what the query implies: (1, 1), (0, 0) for map, (0, 1) for marginal_map.
+    factor_marginals : bool
+        With "marginals", also the distribution over every factor's scope.
+    k : int
+        With "map" on a chain, the k best assignments.
+    n_samples, burn_in : int
+        For "samples", and for marginals by "gibbs".
+    max_iter, tol, damping, schedule, restarts, start
+        For message passing: most sweeps, largest change at rest, share of the old message kept
+        (by default chosen, and raised if messages do not rest), ``"sequential"``, ``"flooding"``
+        or ``"residual"`` (``"steepest"`` for "icm"), further runs from random messages, and
+        messages of an earlier answer about the same graph.
+    max_table : int
+        Most entries of one table in "junction_tree".
+    time_limit : float, optional
+        Seconds after which iterative methods return the best they have.
+    progress : callable, optional
+        Called with the fraction done and a few words.
+    random_state : int, Generator or None
+    n_jobs : int, optional
+        Threads; by default all cores.
+
+    Returns
+    -------
+    Answer
+
+    See Also
+    --------
+    infer_many : the same for many graphs at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structlearn import chain, infer
+    >>> near = np.log([[0.8, 0.2], [0.2, 0.8]])
+    >>> graph = chain(np.log([[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]]), near)
+    >>> answer = infer(graph, "marginals")
+    >>> answer.marginals[1].round(3).tolist()
+    [0.528, 0.472]
+    >>> dict(infer(graph, "map").assignment)
+    {0: 0, 1: 0, 2: 1}
+    """
+    options = {
+        "factor_marginals": factor_marginals,
+        "k": k,
+        "n_samples": n_samples,
+        "burn_in": burn_in,
+        "max_iter": max_iter,
+        "tol": tol,
+        "damping": damping,
+        "schedule": schedule,
+        "restarts": restarts,
+        "start": start,
+        "max_table": max_table,
+        "time_limit": time_limit,
+        "progress": progress,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+    }
+    return infer_many(
+        [graph], query, evidence=[evidence], method=method, temperatures=temperatures, **options
+    )[0]
+
+
+def infer_many(
+    graphs: Sequence[FactorGraph],
+    query: str = "marginals",
+    *,
+    evidence: Sequence[Evidence | None] | None = None,
+    method: str = "auto",
+    temperatures: tuple[float, float] | None = None,
+    **options: Any,
+) -> list[Answer]:
+    """Ask the same question of many graphs, compiled into one and answered in threads.
+
+    Parameters
+    ----------
+    graphs : list of FactorGraph
+    evidence : list of mappings or None, one for each graph
+    query, method, temperatures, **options
+        As in `infer`. One method answers for all graphs: the first that accepts every one.
+
+    Returns
+    -------
+    list of Answer
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structlearn import chain, infer_many
+    >>> chains = [chain(np.zeros((n, 2)), np.eye(2)) for n in (2, 3, 4)]
+    >>> [round(a.value, 3) for a in infer_many(chains, "partition")]
+    [2.006, 3.32, 4.633]
+    """
+    if isinstance(graphs, FactorGraph):
+        graphs = [graphs]
+    if not isinstance(graphs, Iterable):
+        raise GraphError(f"a {type(graphs).__name__} was given; need a list of FactorGraph")
+    graphs = list(graphs)
+    for graph in graphs:
+        if not isinstance(graph, FactorGraph):
+            raise GraphError(f"a {type(graph).__name__} was given; need a FactorGraph")
+    checks.one_of("query", query, tuple(QUERIES))
+    settings = make_options(**options)
+    if settings.k > 1 and query != "map":
+        raise QueryError(f"k={settings.k} asks for the k best assignments; that is query='map'")
+    eps = _temperatures(query, temperatures)
+    given = _evidence_list(evidence, len(graphs))
+    return _ask(graphs, given, query, eps, method, settings) if graphs else []
+
+
+def make_options(
+    *,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    random_state: Seed = None,
+    **given: Any,
+) -> Options:
+    """Check every option and pack them up; those not given keep the defaults of `Options`."""
+    schedules = ("sequential", "flooding", "residual", "steepest")
+    check: dict[str, Callable[[str, Any], Any]] = {
+        "max_iter": lambda a, x: checks.whole(a, x, low=1),
+        "tol": lambda a, x: checks.number(a, x, low=0.0),
+        "damping": lambda a, x: (
+            None if x is None else checks.number(a, x, low=0.0, high=1.0, open_high=True)
+        ),
+        "schedule": lambda a, x: checks.one_of(a, x, schedules),
+        "restarts": checks.whole,
+        "start": _messages,
+        "max_table": lambda a, x: checks.whole(a, x, low=1),
+        "n_samples": lambda a, x: checks.whole(a, x, low=1),
+        "burn_in": checks.whole,
+        "k": lambda a, x: checks.whole(a, x, low=1),
+        "n_jobs": lambda a, x: None if x is None else checks.whole(a, x, low=1),
+        "factor_marginals": lambda a, x: bool(x),
+    }
+    for name in given:
+        if name not in check:
+            raise ArgumentError(choose_one_of("option", name, tuple(check)))
+    checked = {name: check[name](name, value) for name, value in given.items()}
+    if time_limit is not None:
+        checks.number("time_limit", time_limit, low=0.0, open_low=True)
+    return Options(**checked, rng=generator(random_state), watch=Watch(time_limit, progress))
+
+
+def _messages(argument: str, given: Any) -> Floats | None:
+    return None if given is None else checks.potentials(given, argument)
+
+
+def _ask(
+    graphs: list[FactorGraph],
+    evidence: list[Any],
+    query: str,
+    eps: tuple[float, float],
+    method: str,
+    options: Options,
+) -> list[Answer]:
+    """Compile, condition, pick a method, run it, and take the results apart again."""
+    one = len(graphs) == 1
+    wiring = graphs[0].wiring if one else join([g.wiring for g in graphs])
+    potentials = graphs[0].potentials if one else np.concatenate([g.potentials for g in graphs])
+    checks.potentials(potentials, "potentials")  # once more: the array is the user's to write to
+    labels = _fixed(graphs, evidence, wiring)
+    small = condition(wiring, potentials, labels)
+    problem = Problem(small.wiring, small.potentials, *eps)
+    inferer = pick(problem, query, method, options)
+    result = inferer.run(problem, query, options)
+    # Copies: answers stay as they are when the user goes on building a graph.
+    kept = [copy.copy(g) for g in graphs]
+    reply = Reply(kept, wiring, labels, small, problem, query, inferer.name, options)
+    return collect(reply, result)
+
+
+def _evidence_list(evidence: Any, count: int) -> list[Any]:
+    if evidence is None:
+        return [None] * count
+    if not isinstance(evidence, Sequence) or len(evidence) != count:
+        raise EvidenceError(f"for {count} graphs give a list of {count} mappings (or None each)")
+    return list(evidence)
+
+
+def _fixed(graphs: list[FactorGraph], evidence: list[Any], wiring: Wiring) -> Ints:
+    """State of every variable of all graphs in the evidence, -1 if it has none."""
+    labels = np.full(wiring.n_variables, -1, np.int64)
+    for g, given in enumerate(evidence):
+        if given is not None and not isinstance(given, Mapping):
+            raise EvidenceError(
+                f"evidence is a {type(given).__name__}; need a mapping from names to states"
+            )
+        if given:
+            first, last = wiring.graph_variables[g : g + 2]
+            labels[first:last] = graphs[g].labels(given)
+    missing = np.flatnonzero((wiring.roles == OBSERVED) & (labels < 0))
+    if len(missing):
+        g = int(wiring.variable_graphs[missing[0]])
+        name = graphs[g].names[int(missing[0] - wiring.graph_variables[g])]
+        raise EvidenceError(
+            f"variable {name!r} is observed but has no evidence "
+            f"({len(missing)} such in all); give its state, or another role"
+        )
+    return labels
+
+
+def _temperatures(query: str, given: tuple[float, float] | None) -> tuple[float, float]:
+    implied = QUERIES[query]
+    if given is None:
+        return implied
+    if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
+        raise ArgumentError(
+            f"temperatures={given!r} must be a pair: of the outputs and of the hidden variables"
+        )
+    eps_output, eps_hidden = given
+    eps = (
+        checks.number("temperatures[0]", eps_output, low=0.0, high=1e6),
+        checks.number("temperatures[1]", eps_hidden, low=0.0, high=1e6),
+    )
+    if query == "map" and eps != (0.0, 0.0):
+        raise QueryError(f"query='map' has temperatures (0, 0), not {eps}; see 'marginal_map'")
+    if query == "marginal_map" and eps[0] != 0.0:
+        raise QueryError(f"query='marginal_map' has output temperature 0, not {eps[0]}")
+    return eps

@@ -1,0 +1,239 @@
+"""Gibbs sampling: two chains, and a plain word on whether they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from structlearn._src.common import threads
+from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.watch import EARLY
+from structlearn._src.inference.base import Options, Problem, Result, in_graphs
+from structlearn._src.inference.icm import (
+    energy,
+    improve,
+    random_labels,
+    unary_labels,
+)
+from structlearn._src.kernels.graph import local
+
+_APART = 0.1  # difference of marginals above which two chains count as not mixed
+_TRIES = 10  # random starts tried before a forbidden start is accepted
+_BATCH = 2**17  # variables drawn between two looks at the clock
+_LOOKS = 50  # looks at the clock for small graphs
+_WORTH = 20_000  # table entries below which a thread costs more than it brings
+
+
+class Gibbs:
+    r"""Gibbs sampling at one temperature, for marginals or samples.
+
+    Each sweep draws every variable in order from its conditional
+
+    .. math:: p(x_v \mid x_{\setminus v}) \propto
+              \exp \frac{1}{\epsilon} \sum_{f \ni v} \theta_f(x_{S(f)}).
+
+    Two chains run: one from the end of ICM on the unary guess, one from the end of ICM on a
+    random state. `burn_in` sweeps of each are dropped, then `n_samples` are kept, half from
+    each chain. Marginals are averages of conditionals, not of states (Rao-Blackwell); factor
+    marginals are frequencies. `residual` is the largest difference between the marginals of the
+    two chains.
+
+    Sampling does not estimate the value (log Z). `value` and `lower` are the best score seen,
+    which is a true lower bound of it; `upper` is infinite.
+
+    References
+    ----------
+    S. Geman, D. Geman, "Stochastic relaxation, Gibbs distributions, and the Bayesian
+    restoration of images", PAMI 6, 1984.
+    A. Gelfand, A. Smith, "Sampling-based approaches to calculating marginal densities",
+    JASA 85, 1990.
+    """
+
+    name = "gibbs"
+
+    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+        """Say why this problem cannot be answered; empty if it can."""
+        if query == "partition":
+            return "Gibbs sampling gives no estimate of the partition function"
+        if query not in ("marginals", "samples"):
+            return f"Gibbs sampling gives marginals and samples; it cannot answer {query!r}"
+        if not problem.uniform:
+            return "Gibbs sampling needs one temperature for all variables"
+        if problem.temperature <= 0:
+            return "Gibbs sampling needs a temperature above 0"
+        if options.n_samples < 1:
+            return f"n_samples={options.n_samples}: Gibbs sampling must keep at least one sweep"
+        return ""
+
+    def run(self, problem: Problem, query: str, options: Options) -> Result:
+        """Run both chains and pool them."""
+        chains = _Chains(problem, query, options)
+        ended = options.watch.repeat(chains.step, chains.steps, chains.words)
+        if not chains.kept:
+            chains.sweep(1, keep=True)
+        return chains.result(ended)
+
+
+class _Chains:
+    """Two chains side by side; the first axis of every array is the chain."""
+
+    def __init__(self, problem: Problem, query: str, options: Options) -> None:
+        wiring = self.wiring = problem.wiring
+        self.potentials, self.eps, self.options = problem.potentials, problem.temperature, options
+        self.rng = options.rng
+        self.rows = (options.n_samples + 1) // 2
+        self.burnt = self.kept = 0
+        sweeps = options.burn_in + self.rows
+        self.batch = max(1, min(_BATCH // max(wiring.n_variables, 1), -(-sweeps // _LOOKS)))
+        entries = wiring.table_offsets[-1] if options.factor_marginals else 0
+        self.stored = query == "samples"
+        self.beliefs = np.zeros((2, wiring.belief_offsets[-1]))
+        self.factor_beliefs = np.zeros((2, entries))
+        self.draws = np.zeros((2, self.rows * self.stored, wiring.n_variables), np.int64)
+        self.labels = self._starts()
+        self.best = np.stack([wiring.score(self.potentials, labels) for labels in self.labels])
+        self.lawful = self._rescue()
+        self.ranges = self._ranges()
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        """Both chains as one line of graphs, so that a single large graph gets two threads."""
+        entries = self.wiring.table_offsets[self.wiring.graph_factors]
+        line = np.concatenate([entries, entries[-1] + entries[1:]])
+        worth = line[-1] * self.batch > _WORTH
+        return threads.split(line, threads.workers(self.options.n_jobs) if worth else 1)
+
+    @property
+    def steps(self) -> int:
+        """Number of batches of sweeps."""
+        return -(-self.options.burn_in // self.batch) + -(-self.rows // self.batch)
+
+    def words(self) -> str:
+        """Say how far the sampler is."""
+        if self.kept:
+            return f"{2 * self.kept} of {2 * self.rows} sweeps kept"
+        return f"{self.burnt} of {self.options.burn_in} sweeps of burn-in"
+
+    def step(self) -> bool:
+        """Run one batch of sweeps."""
+        burning = self.options.burn_in - self.burnt
+        if burning > 0:
+            self.sweep(min(self.batch, burning), keep=False)
+        else:
+            self.sweep(min(self.batch, self.rows - self.kept), keep=True)
+        return False
+
+    def sweep(self, count: int, keep: bool) -> None:
+        """Run `count` sweeps of both chains."""
+        if keep and not self.kept:
+            self.lawful = self._rescue()
+        # Drawn here and not in the threads, so that their number changes nothing.
+        uniforms = self.rng.random((2, count, self.wiring.n_variables))
+        n = self.wiring.n_graphs
+
+        def work(first: int, last: int) -> None:
+            for chain in (0, 1):
+                a, b = max(first - chain * n, 0), min(last - chain * n, n)
+                if a < b:
+                    self._part(chain, a, b, uniforms[chain], keep)
+
+        threads.run(work, self.ranges, self.options.n_jobs)
+        if keep:
+            self.kept += count
+        else:
+            self.burnt += count
+
+    def _part(self, chain: int, first: int, last: int, uniforms: Floats, keep: bool) -> None:
+        """Run one chain on a range of graphs."""
+        stop = self.kept + len(uniforms) if keep else self.kept
+        local.gibbs(
+            self.wiring,
+            self.potentials,
+            self.eps,
+            self.labels[chain],
+            uniforms,
+            first,
+            last,
+            self.beliefs[chain] if keep else np.empty(0),
+            self.factor_beliefs[chain] if keep else np.empty(0),
+            self.draws[chain, self.kept : stop],
+            self.best[chain],
+        )
+
+    def _starts(self) -> Ints:
+        """Ends of ICM from the unary guess and from a random state, lawful where one is found."""
+        w, p, n_jobs = self.wiring, self.potentials, self.options.n_jobs
+        labels = np.stack([unary_labels(w, p), random_labels(w, self.rng)])
+        owner = w.variable_graphs
+        for chain in (0, 1):
+            labels[chain] = improve(w, p, labels[chain], n_jobs=n_jobs)
+            for _ in range(_TRIES):
+                bad = energy(w, p, labels[chain])[1] > 0
+                if not bad.any():
+                    break
+                fresh = improve(w, p, random_labels(w, self.rng), n_jobs=n_jobs)
+                labels[chain] = np.where(bad[owner], fresh, labels[chain])
+        return labels
+
+    def _rescue(self) -> Bools:
+        """Let a chain in a forbidden state copy a lawful one; say which graphs are lawful."""
+        w, p = self.wiring, self.potentials
+        good = np.stack([energy(w, p, labels)[1] == 0 for labels in self.labels])
+        owner = w.variable_graphs
+        for chain in (0, 1):
+            take = (~good[chain] & good[1 - chain])[owner]
+            self.labels[chain][take] = self.labels[1 - chain][take]
+        lawful: Bools = good[0] | good[1]
+        return lawful
+
+    def result(self, ended: str) -> Result:
+        """Pool the chains."""
+        w = self.wiring
+        residual = self._residual()
+        value = self.best.max(axis=0)
+        converged = self.lawful & (residual <= _APART)
+        draws = np.concatenate(list(self.draws[:, : self.kept]))[: self.options.n_samples]
+        return Result(
+            value=value,
+            exact=False,
+            lower=value,
+            upper=np.full_like(value, np.inf),
+            beliefs=_shares(self.beliefs.sum(axis=0), w.belief_offsets),
+            factor_beliefs=_shares(self.factor_beliefs.sum(axis=0), w.table_offsets)
+            if self.options.factor_marginals
+            else None,
+            draws=draws if self.stored else None,
+            converged=converged,
+            iterations=np.full(w.n_graphs, self.burnt + self.kept),
+            residual=residual,
+            status="; ".join(self._report(float(residual.max(initial=0.0)), ended)),
+        )
+
+    def _residual(self) -> Floats:
+        """Largest difference between the two chains' marginals, per graph."""
+        w = self.wiring
+        one, two = (_shares(b, w.belief_offsets) for b in self.beliefs)
+        out = np.zeros(w.n_graphs)
+        np.maximum.at(out, np.repeat(w.variable_graphs, w.cards), np.abs(one - two))
+        return out
+
+    def _report(self, apart: float, ended: str) -> Iterable[str]:
+        """Say how it went, part by part."""
+        if not self.lawful.all():
+            yield (
+                f"no state free of forbidden combinations found{in_graphs(~self.lawful)}, "
+                f"so the marginals there mean nothing"
+            )
+        verdict = ": not mixed, or too few sweeps" if apart > _APART else ""
+        yield f"two chains of {self.kept} sweeps differ by {apart:.2g}{verdict}"
+        if ended in EARLY:
+            yield EARLY[ended]
+        yield "the value is the best score seen, a lower bound"
+
+
+def _shares(counts: Floats, offsets: Ints) -> Floats:
+    """Divide every block by its sum."""
+    if len(offsets) < 2:
+        return counts
+    sums: Floats = np.add.reduceat(counts, offsets[:-1])
+    return counts / np.repeat(sums, np.diff(offsets))

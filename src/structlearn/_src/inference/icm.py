@@ -1,0 +1,202 @@
+"""Iterated conditional modes: change one variable at a time while that helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.watch import EARLY
+from structlearn._src.graph.wiring import Wiring
+from structlearn._src.inference.base import Options, Problem, Result, in_graphs
+from structlearn._src.inference.share import over_graphs
+from structlearn._src.kernels.graph import local
+
+_SWEEPS = 1000  # limit of `improve`; a search ends after a few sweeps unless ties conspire
+
+
+class Climb(NamedTuple):
+    """Where a search ended: labels, and per graph the steps taken and whether it was done."""
+
+    labels: Ints
+    steps: Ints
+    done: Bools
+
+
+def improve(
+    wiring: Wiring,
+    potentials: Floats,
+    labels: Ints,
+    steepest: bool = False,
+    n_jobs: int | None = 1,
+) -> Ints:
+    """Return labels that no change of a single variable improves, reached from `labels`.
+
+    Never worse than `labels`: fewer broken factors (log potential -inf), or as many and a score
+    at least as high.
+
+    Parameters
+    ----------
+    labels : integer array (variables,)
+        Where to begin; it is not changed.
+    steepest : bool
+        Take the best of all changes each time instead of going through the variables in order.
+    """
+    return climb(wiring, potentials, labels, steepest, _SWEEPS, n_jobs).labels
+
+
+def climb(
+    wiring: Wiring,
+    potentials: Floats,
+    labels: Ints,
+    steepest: bool,
+    limit: int,
+    n_jobs: int | None,
+) -> Climb:
+    """Search from `labels`, for at most `limit` sweeps or as many flips as they would try."""
+    out = Climb(
+        np.array(labels, np.int64),
+        np.zeros(wiring.n_graphs, np.int64),
+        np.zeros(wiring.n_graphs, np.bool_),
+    )
+    search = local.steepest if steepest else local.sweeps
+    most = limit * max(wiring.n_variables, 1) if steepest else limit
+
+    def work(first: int, last: int) -> None:
+        search(wiring, potentials, out.labels, most, first, last, out.steps, out.done)
+
+    over_graphs(work, wiring, n_jobs)
+    return out
+
+
+def unary_labels(wiring: Wiring, potentials: Floats) -> Ints:
+    """Best state of every variable by its own unary factors alone."""
+    labels = np.zeros(wiring.n_variables, np.int64)
+    local.unary(wiring, potentials, labels)
+    return labels
+
+
+def random_labels(wiring: Wiring, rng: np.random.Generator) -> Ints:
+    """Draw every variable uniformly."""
+    return rng.integers(wiring.cards)
+
+
+def energy(wiring: Wiring, potentials: Floats, labels: Ints) -> tuple[Floats, Ints]:
+    """Sum of the finite log potentials, and the number of those that are -inf, per graph."""
+    score = np.empty(wiring.n_graphs)
+    broken = np.empty(wiring.n_graphs, np.int64)
+    local.energy(wiring, potentials, labels, score, broken)
+    return score, broken
+
+
+class ICM:
+    r"""Iterated conditional modes from several starts.
+
+    Each step moves to
+
+    .. math:: y' = \operatorname{argmax}_{y'} \theta(y'), \qquad
+              y' \text{ differs from } y \text{ in at most one variable}
+
+    where that variable is the next in order, or with ``schedule="steepest"`` the one of all
+    variables that gains most. The first start is every variable's best state by its own unary
+    factors; `restarts` random ones follow, and the best end counts. States that break hard
+    constraints are compared by the number of broken factors first.
+
+    References
+    ----------
+    J. Besag, "On the statistical analysis of dirty pictures", JRSS B 48, 1986.
+    """
+
+    name = "icm"
+
+    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+        """Say why this problem cannot be answered; empty if it can."""
+        if query not in ("map", "marginal_map"):
+            return f"ICM maximises; it cannot answer {query!r}"
+        if query == "marginal_map" and problem.hidden.any():
+            return "ICM cannot sum over hidden variables"
+        if problem.eps.any():
+            return "ICM maximises over all variables; their temperature must be 0"
+        if options.k > 1:
+            return f"ICM finds one assignment, not the {options.k} best"
+        return ""
+
+    def run(self, problem: Problem, query: str, options: Options) -> Result:
+        """Search from all starts and return the best end."""
+        search = _Search(problem, options)
+        ended = options.watch.repeat(search.step, options.restarts + 1, search.words)
+        value = search.value
+        return Result(
+            value=value,
+            exact=False,
+            lower=value,
+            upper=np.full_like(value, np.inf),
+            labels=search.labels,
+            converged=search.done,
+            iterations=search.steps,
+            status="; ".join(search.report(value, ended)),
+        )
+
+
+class _Search:
+    """The best end of every graph so far."""
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self.wiring, self.potentials, self.options = problem.wiring, problem.potentials, options
+        self.starts = 0
+        n = self.wiring.n_graphs
+        self.labels = unary_labels(self.wiring, self.potentials)
+        self.score = np.full(n, -np.inf)
+        self.broken = np.full(n, np.iinfo(np.int64).max)
+        self.done = np.zeros(n, np.bool_)
+        self.steps = np.zeros(n, np.int64)
+
+    def step(self) -> bool:
+        """Search from one more start."""
+        start = random_labels(self.wiring, self.options.rng) if self.starts else self.labels
+        steepest = self.options.schedule == "steepest"
+        end = climb(
+            self.wiring,
+            self.potentials,
+            start,
+            steepest,
+            self.options.max_iter,
+            self.options.n_jobs,
+        )
+        self.keep(end)
+        self.starts += 1
+        return False
+
+    def keep(self, end: Climb) -> None:
+        """Take over the graphs that came out better."""
+        score, broken = energy(self.wiring, self.potentials, end.labels)
+        level = (broken == self.broken) & (score > self.score)
+        better = (broken < self.broken) | level
+        self.labels = np.where(better[self.wiring.variable_graphs], end.labels, self.labels)
+        self.score = np.where(better, score, self.score)
+        self.broken = np.where(better, broken, self.broken)
+        self.done = np.where(better, end.done, self.done)
+        self.steps = np.where(better, end.steps, self.steps)
+
+    @property
+    def value(self) -> Floats:
+        """Score of the best assignment, -inf if it breaks a hard constraint."""
+        return self.wiring.score(self.potentials, self.labels)
+
+    def words(self) -> str:
+        """Say how far the search is."""
+        return f"{self.starts} of {self.options.restarts + 1} starts"
+
+    def report(self, value: Floats, ended: str) -> Iterable[str]:
+        """Say how it went, part by part."""
+        starts = f"best of {self.starts} starts" if self.starts != 1 else "one start"
+        if not np.isfinite(value).all():
+            yield f"no assignment free of forbidden combinations found{in_graphs(value == -np.inf)}"
+        if self.done.all():
+            yield f"local optimum under single flips, {starts}"
+        else:
+            yield f"stopped short of a local optimum{in_graphs(~self.done)}, {starts}"
+        if ended in EARLY:
+            yield EARLY[ended]

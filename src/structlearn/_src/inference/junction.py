@@ -1,0 +1,235 @@
+"""Exact inference by elimination: junction trees, at any pair of temperatures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.errors import TooWideError, too_wide
+from structlearn._src.graph.wiring import HIDDEN, Wiring
+from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result, TooWide
+from structlearn._src.inference.order import Elimination, find_order
+from structlearn._src.inference.share import over_graphs
+from structlearn._src.kernels.graph import eliminate
+from structlearn._src.kernels.graph.eliminate import Plan
+
+_MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
+_SECONDS_PER_ENTRY = 3e-8  # of a table, there and back, on an ordinary core
+_ORDER_IN_FULL = 1_000  # variables up to which a refusal costs little to be exact about
+
+
+class JunctionTree:
+    """Eliminate one variable after the other, hidden ones first where temperatures differ.
+
+    Equivalent to message passing on a junction tree built from the elimination order. Gives
+    every query exactly, in time and memory exponential in the induced width only.
+    """
+
+    name = "junction_tree"
+
+    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+        """Refuse graphs whose tables would be too large, naming width and bytes."""
+        if query == "map" and options.k > 1:
+            return NO_K_BEST
+        order = order_for(problem, options.max_table, options.n_jobs)
+        if _fits(order, options.max_table):
+            return _too_slow(order.total, options.watch.left)
+        if not order.complete and problem.wiring.n_variables <= _ORDER_IN_FULL:
+            order = order_for(problem, None, options.n_jobs)
+        size = 8 * (order.messages if np.isfinite(order.messages) else order.largest)
+        return TooWide(
+            too_wide(order.width, order.largest, size, options.max_table, not order.complete)
+        )
+
+    def run(self, problem: Problem, query: str, options: Options) -> Result:
+        """Answer exactly."""
+        reason = self.refuses(problem, query, options)
+        if reason:
+            raise TooWideError(reason)
+        order = order_for(problem, options.max_table, options.n_jobs)
+        tree = Tree(problem, order, options.n_jobs)
+        value = tree.forward()
+        result = Result(value, exact=True, lower=value, upper=value)
+        result.status = f"exact, largest table {tree.order.largest:.3g} entries"
+        if query == "marginals":
+            result.beliefs, result.factor_beliefs = tree.backward()
+        elif query == "map":
+            result.labels = tree.decode()
+        elif query == "marginal_map":
+            # At one temperature hidden variables may stand anywhere in the order, so that the
+            # outputs hang on them; else they come first and need no state.
+            outputs = problem.wiring.roles != HIDDEN
+            labels = tree.decode() if problem.uniform else tree.decode(wanted=outputs)
+            result.labels = np.where(outputs, labels, -1)
+        elif query == "samples":
+            draws = options.rng.random((options.n_samples, problem.wiring.n_variables))
+            result.draws = np.stack([tree.decode(row) for row in draws])
+        return result
+
+
+@dataclass(eq=False)
+class Tree:
+    """One problem on its way through an elimination order."""
+
+    problem: Problem
+    order: Elimination
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        wiring = self.problem.wiring
+        self.plan = make_plan(wiring, self.order)
+        self.store = np.zeros(int(self.plan.message_offsets[-1]))
+        self._room = (
+            int(np.diff(self.plan.axis_offsets).max(initial=1)),
+            int(np.diff(self.plan.input_offsets).max(initial=1)),
+            int(wiring.cards.max(initial=1)),
+        )
+
+    def _block(self) -> eliminate.Block:
+        return eliminate.make_block(*self._room)
+
+    def forward(self, potentials: Floats | None = None) -> Floats:
+        """Eliminate everything; the value of every graph, on request with other potentials."""
+        wiring, plan = self.problem.wiring, self.plan
+        theta = self.problem.potentials if potentials is None else potentials
+        self.store[: wiring.table_offsets[-1]] = theta
+        value = np.zeros(wiring.n_graphs)
+        over_graphs(
+            lambda a, b: eliminate.forward(
+                wiring.cards, self.problem.eps, plan, self.store, self._block(), a, b, value
+            ),
+            wiring,
+            self.n_jobs,
+        )
+        return value
+
+    def backward(self) -> tuple[Floats, Floats]:
+        """Marginals of all variables and of all factors, flat."""
+        wiring, plan = self.problem.wiring, self.plan
+        beliefs = np.zeros(len(self.store))
+        marginals = np.zeros(int(wiring.belief_offsets[-1]))
+        over_graphs(
+            lambda a, b: eliminate.backward(
+                wiring.cards,
+                self.problem.eps,
+                plan,
+                self.store,
+                beliefs,
+                wiring.belief_offsets,
+                self._block(),
+                a,
+                b,
+                marginals,
+            ),
+            wiring,
+            self.n_jobs,
+        )
+        return marginals, beliefs[: wiring.table_offsets[-1]]
+
+    def decode(self, uniforms: Floats | None = None, wanted: Floats | None = None) -> Ints:
+        """Best state of every wanted variable, or with `uniforms` a draw."""
+        wiring = self.problem.wiring
+        labels = np.full(wiring.n_variables, -1, np.int64)
+        if uniforms is None:
+            uniforms = np.full(wiring.n_variables, -1.0)
+        if wanted is None:
+            wanted = np.ones(wiring.n_variables, np.bool_)
+        eliminate.decode(
+            wiring.cards,
+            self.problem.eps,
+            self.plan,
+            self.store,
+            uniforms,
+            wanted,
+            np.empty(int(wiring.cards.max(initial=1))),
+            labels,
+        )
+        return labels
+
+
+@lru_cache(maxsize=8)
+def _cached_order(key: _Key) -> Elimination:
+    if key.limit is None:  # for the wording of a refusal, where one order tells enough
+        return find_order(key.wiring, key.later, tries=1, n_jobs=key.n_jobs)
+    return find_order(key.wiring, key.later, key.limit, n_jobs=key.n_jobs)
+
+
+class _Key:
+    """A wiring by identity with the constraint on its order: repeated questions plan once."""
+
+    def __init__(self, problem: Problem, limit: int | None, n_jobs: int | None) -> None:
+        self.wiring, self.limit, self.n_jobs = problem.wiring, limit, n_jobs
+        wiring = problem.wiring
+        constrained = not problem.uniform
+        self.later = (wiring.roles != HIDDEN) & constrained
+        # Roles may be replaced while scopes stay, so the constraint itself belongs to the key.
+        self._identity = (id(wiring.scopes), id(wiring.cards), self.later.tobytes(), limit)
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __eq__(self, other: object) -> bool:
+        # The key holds its wiring alive, so identities cannot be reused meanwhile.
+        return isinstance(other, _Key) and self._identity == other._identity
+
+
+def order_for(problem: Problem, limit: int | None, n_jobs: int | None = 1) -> Elimination:
+    """Elimination order of a problem, remembered while its wiring is in use."""
+    return _cached_order(_Key(problem, limit, n_jobs))
+
+
+def _too_slow(entries: float, seconds: float) -> str:
+    if entries * _SECONDS_PER_ENTRY <= seconds:
+        return ""
+    return TooWide(
+        f"exact inference would take about {entries * _SECONDS_PER_ENTRY:.0f} s, more than the "
+        f"time limit leaves; raise time_limit"
+    )
+
+
+def _fits(order: Elimination, max_table: int) -> bool:
+    return (
+        order.complete
+        and order.largest <= max_table * (1 + 1e-9)
+        and order.messages <= _MESSAGES_PER_TABLE * max_table
+    )
+
+
+def make_plan(wiring: Wiring, order: Elimination) -> Plan:
+    """Lay out buckets graph by graph: axes, messages, and which bucket takes which table."""
+    n = wiring.n_variables
+    by_graph = np.argsort(wiring.variable_graphs[order.variables], kind="stable")
+    variables = order.variables[by_graph]
+    sizes = np.diff(order.separator_offsets)[by_graph]
+    starts = offsets_of(sizes)
+    shift = np.repeat(order.separator_offsets[:-1][by_graph] - starts[:-1], sizes)
+    separators = order.separators[np.arange(starts[-1]) + shift]
+    rank = np.empty(n, np.int64)
+    rank[variables] = np.arange(n)
+    axes = np.empty(starts[-1] + n, np.int64)
+    eliminate.sort_separators(variables, rank, starts, separators, axes)
+    axis_offsets = starts + np.arange(n + 1)
+    parents = np.full(n, -1, np.int64)
+    inner = sizes > 0
+    parents[inner] = rank[axes[axis_offsets[1:][inner] - 2]]
+    owner = np.repeat(np.arange(n), sizes)
+    logs = np.bincount(owner, np.log(wiring.cards[separators]), n)
+    messages = offsets_of(np.rint(np.exp(logs)).astype(np.int64)) + wiring.table_offsets[-1]
+    owners = (
+        np.minimum.reduceat(rank[wiring.scopes], wiring.scope_offsets[:-1])
+        if wiring.n_factors
+        else np.empty(0, np.int64)
+    )
+    taken = np.bincount(np.concatenate([owners, parents[inner]]), minlength=n)
+    input_offsets = offsets_of(taken)
+    stride_offsets = offsets_of(np.repeat(np.diff(axis_offsets), taken))
+    plan = Plan(
+        variables, axis_offsets, axes, messages, parents, input_offsets,
+        np.empty(int(input_offsets[-1]), np.int64), stride_offsets,
+        np.empty(int(stride_offsets[-1]), np.int64), wiring.graph_variables,
+    )  # fmt: skip
+    eliminate.assign_inputs(wiring, input_offsets[:-1].copy(), plan, owners)
+    return plan

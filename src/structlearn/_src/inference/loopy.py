@@ -1,0 +1,284 @@
+"""Belief propagation: exact on forests, approximate elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from structlearn._src.common.arrays import Bools, Floats
+from structlearn._src.common.errors import ArgumentError, choose_one_of
+from structlearn._src.common.watch import EARLY
+from structlearn._src.graph.wiring import HIDDEN
+from structlearn._src.inference.base import (
+    NO_K_BEST,
+    Options,
+    Problem,
+    Result,
+    exceeds,
+    in_graphs,
+)
+from structlearn._src.inference.messenger import SCHEDULES, Messenger
+
+_APART = 1e-3  # difference of beliefs above which two runs count as different answers
+_AT_REST = 1e-9  # change below which messages in a forest are exact
+_COOLING = (1.0, 0.3, 0.1)  # temperatures of the outputs on the way to 0, per hidden one
+_COOLING_SWEEPS = 10
+_PATIENCE = 30  # undamped sweeps before damping sets in
+
+
+class Tree:
+    """Two passes over a forest: exact for any arity, at one temperature."""
+
+    name = "tree"
+
+    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+        """Refuse graphs with cycles, and different temperatures."""
+        if not problem.uniform:
+            return "two passes over a tree need one temperature for all variables"
+        if options.k > 1:
+            return NO_K_BEST
+        if not problem.wiring.forests().all():
+            return "the graph has a cycle"
+        return ""
+
+    def run(self, problem: Problem, query: str, options: Options) -> Result:
+        """Answer exactly."""
+        wiring = problem.wiring
+        messenger = Messenger(problem, n_jobs=options.n_jobs)
+        messenger.run(1, np.inf)
+        value, beliefs, factors = messenger.value(options.factor_marginals)
+        result = Result(value, exact=True, lower=value, upper=value, status="exact on a forest")
+        if query in ("map", "marginal_map") or (query == "marginals" and problem.temperature == 0):
+            result.labels = messenger.decode()
+        if query == "marginals":
+            result.beliefs, result.factor_beliefs = beliefs, factors
+            if result.labels is not None:
+                _point_masses(problem, result)
+        elif query == "marginal_map":
+            result.labels[wiring.roles == HIDDEN] = -1  # type: ignore[index]
+        elif query == "samples":
+            draws = options.rng.random((options.n_samples, wiring.n_variables))
+            result.draws = np.stack([messenger.decode(row) for row in draws])
+        return result
+
+
+def _point_masses(problem: Problem, result: Result) -> None:
+    """At temperature 0 the marginals are those of the one assignment found."""
+    wiring, labels = problem.wiring, result.labels
+    assert labels is not None
+    beliefs = np.zeros(int(wiring.belief_offsets[-1]))
+    beliefs[wiring.belief_offsets[:-1] + labels] = 1.0
+    result.beliefs = beliefs
+    if result.factor_beliefs is not None:
+        steps = np.bincount(
+            wiring.slot_factors, wiring.strides * labels[wiring.scopes], wiring.n_factors
+        )
+        factors = np.zeros(int(wiring.table_offsets[-1]))
+        factors[wiring.table_offsets[:-1] + steps.astype(np.int64)] = 1.0
+        result.factor_beliefs = factors
+
+
+class BeliefPropagation:
+    r"""Loopy belief propagation at any temperatures.
+
+    Sum-product for "partition" and "marginals", max-product for "map", mixed-product for
+    "marginal_map" (outputs at temperature 0, hidden variables at 1). The value is the Bethe
+    approximation
+
+    .. math:: \langle\theta,\tau\rangle + \sum_i \epsilon_i H(\tau_i) - \sum_f w_f I(\tau_f).
+
+    Where outputs are maximised over sums, the first run begins with the messages of warmer
+    outputs, cooled step by step: that leads to far better fixed points than any other start.
+    Runs from `restarts` random messages follow the first; if they end elsewhere, the status
+    says so and the converged run of largest value counts.
+
+    References
+    ----------
+    Q. Liu and A. Ihler, "Variational algorithms for marginal MAP", JMLR 14, 2013.
+    """
+
+    name = "bp"
+
+    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+        """Refuse samples, k best, and marginals that the messages do not determine."""
+        if query == "samples":
+            return "belief propagation draws no samples; use method='gibbs'"
+        if query == "marginals" and not problem.uniform and problem.eps_hidden == 0.0:
+            # A maximiser for every output state: its spread is lost in the limit.
+            return (
+                "messages at temperature 0 of the hidden variables do not tell their marginals "
+                "when the outputs are warmer; use a small temperature such as 0.01 instead"
+            )
+        if options.k > 1:
+            return NO_K_BEST
+        return ""
+
+    def run(self, problem: Problem, query: str, options: Options) -> Result:
+        """Pass messages until they rest."""
+        if options.schedule not in SCHEDULES:
+            raise ArgumentError(choose_one_of("schedule", options.schedule, SCHEDULES))
+        exact = bool(problem.uniform and problem.wiring.forests().all())
+        run = Runs(problem, options, appearance=None, restarts=0 if exact else options.restarts)
+        result = run.result(query)
+        result.exact = exact and bool(run.messenger.residual.max(initial=0.0) <= _AT_REST)
+        if result.exact:
+            result.lower = result.upper = result.value
+            if query == "marginals" and problem.temperature == 0:
+                result.labels = run.messenger.decode()
+                _point_masses(problem, result)
+        return result
+
+
+def best_states(problem: Problem, beliefs: Floats) -> np.ndarray:
+    """State of largest belief of every variable, the first of several."""
+    wiring = problem.wiring
+    starts, sizes = wiring.belief_offsets[:-1], wiring.cards
+    top = np.repeat(np.maximum.reduceat(beliefs, starts), sizes) if len(starts) else beliefs
+    state = np.arange(len(beliefs)) - np.repeat(starts, sizes)
+    hits = np.where(beliefs >= top, state, len(beliefs))
+    return np.minimum.reduceat(hits, starts) if len(starts) else np.empty(0, np.int64)
+
+
+def cooled(problem: Problem, options: Options, appearance: Floats | None = None) -> Floats | None:
+    """Messages to begin with: those of warmer outputs if these are (nearly) maximised over sums."""
+    start: Floats | None = None
+    if problem.uniform or problem.eps_output >= _COOLING[-1] * problem.eps_hidden:
+        return start
+    for share in _COOLING:
+        warm = replace(problem, eps_output=share * problem.eps_hidden)
+        messenger = Messenger(
+            warm, appearance=appearance, damping=0.3, start=start, n_jobs=options.n_jobs
+        )
+        messenger.run(min(_COOLING_SWEEPS, options.max_iter), 1e-3, options.watch)
+        start = messenger.messages
+        if options.watch.expired:
+            break
+    return start
+
+
+class Runs:
+    """A first run of messages, and for comparison runs from random ones."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        appearance: Floats | None,
+        restarts: int,
+    ) -> None:
+        self.problem, self.options = problem, options
+        self.apart = np.zeros(problem.wiring.n_graphs)
+        self.others = 0
+        start = cooled(problem, options, appearance) if options.start is None else options.start
+        self.messenger = self._messenger(start, appearance)
+        self.ended = self._settle(self.messenger)
+        for _ in range(restarts):
+            if self.ended in ("time", "interrupted"):
+                break
+            noise = options.rng.normal(0.0, 1.0, len(self.messenger.messages))
+            other = self._messenger(noise * max(problem.eps.max(initial=0.0), 0.1), appearance)
+            self.ended = self._settle(other)
+            self._compare(other)
+
+    def _messenger(self, start: Floats | None, appearance: Floats | None) -> Messenger:
+        return Messenger(
+            self.problem,
+            appearance=appearance,
+            schedule=self.options.schedule,
+            start=start,
+            n_jobs=self.options.n_jobs,
+        )
+
+    def _settle(self, messenger: Messenger) -> str:
+        """Run with more and more damping, unless the user chose one."""
+        ended = "limit"
+        for sweeps, damping in self._stages():
+            messenger.damping = damping
+            ended = messenger.run(sweeps, self.options.tol, self.options.watch)
+            if ended != "limit":
+                break
+        return ended
+
+    def _stages(self) -> Iterator[tuple[int, float]]:
+        left, options = self.options.max_iter, self.options
+        if options.damping is not None:
+            yield left, options.damping
+            return
+        first = 0.5 if options.schedule == "flooding" else 0.0
+        if (self.problem.eps == 0).any():
+            first = max(first, 0.3)
+        if self.problem.uniform and self.problem.wiring.forests().all():
+            first = 0.0  # messages rest by themselves
+        for sweeps, damping in ((_PATIENCE, first), (200, max(first, 0.3)), (left, 0.6)):
+            if left > 0:
+                yield min(sweeps, left), damping
+                left -= sweeps
+
+    def _compare(self, other: Messenger) -> None:
+        """Note how far two runs ended apart; keep the better one of each graph."""
+        mine, theirs = self.messenger, other
+        value, beliefs, _ = mine.value()
+        their_value, their_beliefs, _ = theirs.value()
+        wiring = self.problem.wiring
+        difference = np.abs(beliefs - their_beliefs)
+        graph = np.repeat(wiring.variable_graphs, wiring.cards)
+        apart = np.zeros(wiring.n_graphs)
+        np.maximum.at(apart, graph, difference)
+        self.apart = np.maximum(self.apart, apart)
+        self.others += 1
+        better = theirs.done & (~mine.done | exceeds(their_value, value, 1e-9))
+        self._take(theirs, better)
+
+    def _take(self, other: Messenger, better: Bools) -> None:
+        wiring = self.problem.wiring
+        slots = np.diff(wiring.message_offsets[wiring.scope_offsets[wiring.graph_factors]])
+        chosen = np.repeat(better, slots)
+        self.messenger.messages = np.where(chosen, other.messages, self.messenger.messages)
+        for name in ("residual", "iterations", "done"):
+            ours, theirs = getattr(self.messenger, name), getattr(other, name)
+            setattr(self.messenger, name, np.where(better, theirs, ours))
+
+    def report(self) -> Iterator[str]:
+        """Say how it went, part by part."""
+        messenger = self.messenger
+        if messenger.done.all():
+            yield f"messages converged in {messenger.iterations.max(initial=0)} sweeps"
+        else:
+            yield (
+                f"messages did not converge{in_graphs(~messenger.done)}: after "
+                f"{messenger.iterations.max()} sweeps the largest change is "
+                f"{messenger.residual.max():.2g}"
+            )
+        if self.others and self.apart.max() > _APART:
+            yield (
+                f"runs from different starts disagree by {self.apart.max():.2g} in a marginal: "
+                f"there are several fixed points"
+            )
+        if self.ended in EARLY:
+            yield EARLY[self.ended]
+
+    def result(self, query: str) -> Result:
+        """Read the answer off the messages, with the assignment that a query asks for."""
+        messenger, problem = self.messenger, self.problem
+        value, beliefs, factors = messenger.value(self.options.factor_marginals)
+        result = Result(
+            value,
+            exact=False,
+            beliefs=beliefs,
+            factor_beliefs=factors,
+            converged=messenger.converged,
+            iterations=messenger.iterations,
+            residual=messenger.residual,
+            messages=messenger.messages,
+            status="; ".join(self.report()),
+        )
+        if query == "map":
+            result.labels = messenger.decode()
+            result.value = problem.wiring.score(problem.potentials, result.labels)
+            result.lower = result.value
+        elif query == "marginal_map":
+            result.labels = best_states(problem, beliefs)
+            result.labels[problem.wiring.roles == HIDDEN] = -1
+        return result

@@ -1,0 +1,205 @@
+"""Find an elimination order whose tables are small, and say how small."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from structlearn._src.common import threads
+from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
+from structlearn._src.graph.wiring import Wiring
+from structlearn._src.kernels.graph import order as kernel
+from structlearn._src.kernels.graph.tournament import plant
+
+_TRIES = 64
+_GRAIN = 4096  # variables of small graphs that are ordered together
+_STEPS_PER_TRY = 50_000  # what a look costs beside its steps
+_LARGE = 2_000  # variables above which a graph too wide for a few orders is so for all
+_STEPS_PER_ENTRY = 1  # about as long as one entry of a table takes
+
+
+@dataclass(frozen=True, eq=False)
+class Elimination:
+    """An order with the separator of every variable in it, and what it costs."""
+
+    variables: Ints
+    separator_offsets: Ints
+    separators: Ints
+    width: int  #: variables in the largest table, less one
+    largest: float  #: entries of the largest table
+    total: float  #: entries of all tables
+    messages: float  #: entries of all messages
+    complete: bool  #: False if the search ended at a table over the limit
+
+
+def find_order(
+    wiring: Wiring,
+    later: Bools,
+    limit: float = math.inf,
+    tries: int = _TRIES,
+    n_jobs: int | None = 1,
+) -> Elimination:
+    """Eliminate by min-fill, by min-size and in index order; keep the cheapest of many orders.
+
+    Parameters
+    ----------
+    wiring : Wiring
+    later : bool array
+        Variables to eliminate after all others (outputs after hidden ones).
+    limit : float
+        Give up on an order once a table has more entries than this.
+    tries : int
+        Most orders to look at; fewer if looking costs more than eliminating would.
+    n_jobs : int, optional
+        Threads over ranges of graphs; the order does not depend on it.
+    """
+    starts, adjacent = _adjacency(wiring)
+    log_cards = np.log(wiring.cards.astype(np.float64))
+    found: dict[int, tuple[int, Elimination]] = {}
+
+    def work(first: int, last: int) -> None:
+        low, high = wiring.graph_variables[first], wiring.graph_variables[last]
+        span = starts[low : high + 1]
+        graph = span - span[0], adjacent[span[0] : span[-1]] - low
+        best = _search(log_cards[low:high], graph, later[low:high], limit, tries)
+        found[first] = int(low), best
+
+    ranges = threads.split(wiring.graph_variables, 1 + wiring.n_variables // _GRAIN)
+    threads.run(work, ranges, n_jobs)
+    parts = [found[first] for first, _ in ranges]
+    return parts[0][1] if len(parts) == 1 else _joined(parts)
+
+
+def _joined(parts: list[tuple[int, Elimination]]) -> Elimination:
+    """One order from those of consecutive ranges of variables, given with where they begin."""
+    sizes = [np.diff(part.separator_offsets) for _, part in parts]
+    return Elimination(
+        np.concatenate([part.variables + low for low, part in parts]),
+        offsets_of(np.concatenate(sizes)),
+        np.concatenate([part.separators + low for low, part in parts]),
+        max(part.width for _, part in parts),
+        max(part.largest for _, part in parts),
+        sum(part.total for _, part in parts),
+        sum(part.messages for _, part in parts),
+        all(part.complete for _, part in parts),
+    )
+
+
+def _search(
+    log_cards: Floats, graph: tuple[Ints, Ints], later: Bools, limit: float, tries: int
+) -> Elimination:
+    # Ties fall at random, but always the same way: the same graph gives the same order.
+    rng = np.random.default_rng(len(log_cards))
+    best: Elimination | None = None
+    spent = 0.0
+    n = len(log_cards)
+    for attempt in range(tries):
+        rule = kernel.MIN_SIZE if attempt % 4 == 3 else kernel.MIN_FILL
+        noise = rng.random(n) * (0.5 if attempt else 0.0)
+        if attempt == 1:  # row by row is hard to beat on grids, and only the user knows the rows
+            rule, noise = kernel.AS_GIVEN, np.arange(float(n))
+        bound = limit if best is None or not best.complete else min(limit, best.largest)
+        found, steps = _greedy(rule, log_cards, graph, noise, later, bound)
+        spent += steps + _STEPS_PER_TRY
+        if best is None or (found.complete, -found.total) > (best.complete, -best.total):
+            best = found
+        worth = best.total if best.complete or n > _LARGE else limit
+        if spent > _STEPS_PER_ENTRY * worth or (attempt > 0 and n > _LARGE and not best.complete):
+            break
+    assert best is not None
+    return best
+
+
+def _adjacency(wiring: Wiring) -> tuple[Ints, Ints]:
+    n = wiring.n_variables
+    pairs = np.empty(kernel.neighbours(wiring, np.empty(0, np.int64)), np.int64)
+    kernel.neighbours(wiring, pairs)
+    pairs.sort()  # much faster than np.unique
+    new = np.ones(len(pairs), np.bool_)
+    new[1:] = pairs[1:] != pairs[:-1]
+    pairs = pairs[new]
+    return offsets_of(np.bincount(pairs // max(n, 1), minlength=n)), pairs % max(n, 1)
+
+
+def _greedy(
+    rule: int,
+    log_cards: Floats,
+    graph: tuple[Ints, Ints],
+    noise: Floats,
+    later: Bools,
+    limit: float,
+) -> tuple[Elimination, float]:
+    n = len(log_cards)
+    log_limit = math.log(limit) + 1e-9 if limit < math.inf else math.inf
+    desk, report = _eliminate(rule, log_cards, graph, noise, later, log_limit, cutting=False)
+    largest, widest, steps = report.tolist()
+    order, starts = desk.order, desk.separator_offsets
+    separators = desk.separators[: starts.max(initial=0)]
+    complete = n == 0 or order[-1] >= 0
+    total = messages = math.inf
+    if complete and largest <= log_limit:
+        owner = np.repeat(np.arange(n), np.diff(starts))
+        log_messages = np.bincount(owner, log_cards[separators], n)
+        messages = float(np.exp(log_messages).sum())
+        total = float(np.exp(log_messages + log_cards[order]).sum())
+    found = Elimination(
+        order, starts, separators, max(int(widest) - 1, 0), math.exp(min(largest, 700.0)),
+        total, messages, bool(complete and largest <= log_limit),
+    )  # fmt: skip
+    return found, steps
+
+
+def cutset(wiring: Wiring, limit: float, rng: np.random.Generator) -> Bools:
+    """Variables whose states, once fixed, leave tables of at most `limit` entries for the rest.
+
+    A random choice among many: the order of elimination is greedy up to noise.
+    """
+    n = wiring.n_variables
+    log_cards = np.log(wiring.cards.astype(np.float64))
+    noise, nobody = 2.0 * rng.random(n), np.zeros(n, np.bool_)
+    graph = _adjacency(wiring)
+    desk, _ = _eliminate(
+        kernel.MIN_FILL, log_cards, graph, noise, nobody, math.log(limit), cutting=True
+    )
+    return desk.cut
+
+
+def _eliminate(
+    rule: int,
+    log_cards: Floats,
+    graph: tuple[Ints, Ints],
+    noise: Floats,
+    later: Bools,
+    log_limit: float,
+    cutting: bool,
+) -> tuple[kernel.Desk, Floats]:
+    """Run the kernel with as much room as its neighbour lists turn out to need."""
+    end = len(graph[1])
+    room = 4 * end + 64
+    while True:
+        desk, report = _desk(len(log_cards), graph, room), np.zeros(3)
+        if kernel.eliminate_greedily(
+            rule, log_cards, noise, later, log_limit, cutting, end, desk, report
+        ):
+            return desk, report
+        room *= 2
+
+
+def _desk(n: int, graph: tuple[Ints, Ints], room: int) -> kernel.Desk:
+    starts, adjacent = graph
+    pool = np.empty(room, np.int64)
+    pool[: len(adjacent)] = adjacent
+    return kernel.Desk(
+        np.full(n, -1),
+        np.zeros(n, np.bool_),
+        np.zeros(n + 1, np.int64),
+        np.empty(room, np.int64),
+        starts[:-1].copy(),
+        np.diff(starts),
+        pool,
+        np.full(n + 1, -1),
+        np.full(n, -1),
+        plant(n),
+    )

@@ -1,0 +1,229 @@
+"""Several ways to an assignment, each scored by the true objective and improved; the best wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.watch import EARLY
+from structlearn._src.graph.wiring import HIDDEN
+from structlearn._src.inference.base import (
+    NO_K_BEST,
+    Options,
+    Problem,
+    Result,
+    exceeds,
+    in_graphs,
+)
+from structlearn._src.inference.blocks import BlockAscent
+from structlearn._src.inference.clamped import Clamped, ascend
+from structlearn._src.inference.icm import improve, unary_labels
+from structlearn._src.inference.loopy import best_states, cooled
+from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.trw import covering_forests, upper_bound
+
+_SWEEPS = 150
+_COOLED = (0.5, 0.25)  # temperatures of the sum-product runs that are rounded to an assignment
+_BLOCKS = (2**10, 2**14, 2**18)  # entries of the largest table in block ascent
+_BLOCK_WORK = 2**27  # entries times variables up to which a round is quick
+_ROUNDS = 40
+Candidate = tuple[str, Ints]  # where it comes from, and its labels
+_CERTAIN = 1e-9  # relative gap at which a bound proves an assignment optimal
+
+
+class Portfolio:
+    """MAP and marginal MAP on graphs too wide for elimination.
+
+    For MAP: the best own states, tree-reweighted max-product (which also gives an upper bound),
+    max-product, and sum-product at low temperatures, each rounded one variable after the other
+    and improved by single flips; the best is improved further by exact maximisation over large
+    blocks. For marginal MAP: mixed-product, joint MAP, and the best states of the marginals, each
+    scored with the hidden variables summed out; the best is improved by coordinate ascent on that
+    score.
+    """
+
+    name = "portfolio"
+
+    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+        """Refuse what is not about an assignment."""
+        if query not in ("map", "marginal_map"):
+            return f"the portfolio looks for assignments; it cannot answer {query!r}"
+        if options.k > 1:
+            return NO_K_BEST
+        return ""
+
+    def run(self, problem: Problem, query: str, options: Options) -> Result:
+        """Try everything in turn, as far as time allows."""
+        search = (
+            _MarginalMap(problem, options)
+            if query == "marginal_map" and problem.hidden.any()
+            else _Map(problem, options)
+        )
+        steps = search.candidates()
+        ended = options.watch.repeat(lambda: search.advance(steps), 100, search.words)
+        return search.result(ended)
+
+
+class _Search:
+    """Candidates of all graphs so far, the best of each kept."""
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self.problem, self.options = problem, options
+        n = problem.wiring.n_graphs
+        self.labels = unary_labels(problem.wiring, problem.potentials)
+        self.value = np.full(n, -np.inf)
+        self.upper = np.full(n, np.inf)
+        self.winner = np.full(n, "", object)
+        self.tried = 0
+
+    def score(self, labels: Ints) -> Floats:
+        """Value of every graph at `labels`."""
+        raise NotImplementedError
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Find one candidate after the other."""
+        raise NotImplementedError
+
+    def advance(self, steps: Iterator[Candidate]) -> bool:
+        """Take the next candidate; True if there is none."""
+        candidate = next(steps, None)
+        if candidate is not None:
+            self.offer(*candidate)
+        return candidate is None
+
+    def offer(self, name: str, labels: Ints) -> None:
+        """Take over the graphs where `labels` are better."""
+        value = self.score(labels)
+        # The first candidate always counts: an infeasible answer is better than none.
+        better = (value > self.value) | (self.tried == 0)
+        graphs = self.problem.wiring.variable_graphs
+        self.labels = np.where(better[graphs], labels, self.labels)
+        self.value = np.where(better, value, self.value)
+        self.winner = np.where(better, name, self.winner)
+        self.tried += 1
+
+    def messenger(self, eps: tuple[float, float], **settings: object) -> Messenger:
+        """Messages at other temperatures, run for a while."""
+        problem = replace(self.problem, eps_output=eps[0], eps_hidden=eps[1])
+        messenger = Messenger(problem, n_jobs=self.options.n_jobs, **settings)  # type: ignore[arg-type]
+        messenger.run(min(_SWEEPS, self.options.max_iter), 1e-5, self.options.watch)
+        return messenger
+
+    def words(self) -> str:
+        """Say how far the search is."""
+        return f"{self.tried} candidates, best {self.value.sum():.6g}"
+
+    def result(self, ended: str) -> Result:
+        """Pack up."""
+        names = ", ".join(sorted({str(w) for w in self.winner}))
+        status = f"best of {self.tried} candidates, found by {names}"
+        lost = self.value == -np.inf
+        if lost.any():
+            status = (
+                f"no assignment free of forbidden combinations found{in_graphs(lost)}; {status}"
+            )
+        if ended in EARLY:
+            status += f"; {EARLY[ended]}"
+        return Result(
+            self.value,
+            exact=False,
+            lower=self.value,
+            upper=np.maximum(self.upper, self.value),  # equal up to rounding where it is proved
+            labels=self.labels,
+            iterations=np.full(len(self.value), self.tried),
+            converged=np.ones(len(self.value), np.bool_),
+            status=status,
+        )
+
+
+class _Map(_Search):
+    """Joint MAP over all variables."""
+
+    def score(self, labels: Ints) -> Floats:
+        return self.problem.wiring.score(self.problem.potentials, labels)
+
+    def candidates(self) -> Iterator[Candidate]:
+        yield self._improved("own states", self.labels)
+        wiring = self.problem.wiring
+        forests = covering_forests(wiring, self.options.rng)
+        trw = self.messenger((0.0, 0.0), appearance=forests.mean(axis=0), damping=0.1)
+        self.upper = upper_bound(trw, forests)
+        yield self._improved("tree-reweighted max-product", trw.decode())
+        if self.proved():
+            return
+        yield self._improved("max-product", self.messenger((0.0, 0.0), damping=0.3).decode())
+        for eps in _COOLED:
+            cold = self.messenger((eps, eps), damping=0.3)
+            yield self._improved(f"sum-product at {eps}", cold.decode())
+        for limit in _BLOCKS:
+            if limit * wiring.n_variables <= _BLOCK_WORK and not self.proved():
+                yield self._by_blocks(limit)
+
+    def _by_blocks(self, limit: int) -> Candidate:
+        wiring, options = self.problem.wiring, self.options
+        ascent = BlockAscent(wiring, self.problem.potentials, self.labels, limit, options.rng)
+        options.watch.repeat(
+            ascent.step, _ROUNDS, lambda: f"blocks of {limit} entries, {ascent.value.sum():.6g}"
+        )
+        return "block ascent", ascent.labels
+
+    def _improved(self, name: str, labels: Ints) -> Candidate:
+        wiring, potentials = self.problem.wiring, self.problem.potentials
+        return name, improve(wiring, potentials, labels, n_jobs=self.options.n_jobs)
+
+    def proved(self) -> bool:
+        """Whether the bound meets the score in every graph."""
+        return not exceeds(self.upper, self.value, _CERTAIN).any()
+
+    def result(self, ended: str) -> Result:
+        out = super().result(ended)
+        if self.proved():
+            out.exact = True
+            out.status += "; proved optimal by the tree-reweighted bound"
+        return out
+
+
+class _MarginalMap(_Search):
+    """Outputs maximised, hidden variables summed out."""
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        super().__init__(problem, options)
+        self.clamped = Clamped(problem, options)
+
+    def score(self, labels: Ints) -> Floats:
+        return self.clamped.value(labels)
+
+    def candidates(self) -> Iterator[Candidate]:
+        warm = self.problem.eps_hidden
+        mixed = self.messenger((0.0, warm), damping=0.3, start=cooled(self.problem, self.options))
+        yield "mixed-product", self._best(mixed)
+        yield "mixed-product, rounded", mixed.decode()
+        yield "joint MAP", self._joint_map()
+        summed = self.messenger((warm, warm), damping=0.3)
+        yield "sum-product", self._best(summed)
+        between = self.messenger((0.5 * warm, warm), damping=0.3)
+        yield "half-way sum-product", self._best(between)
+        if self.clamped.exact:
+            climbed = ascend(self.problem, self.clamped, self.labels, self.options)
+            yield "coordinate ascent", climbed
+
+    def _joint_map(self) -> Ints:
+        joint = replace(self.problem, eps_output=0.0, eps_hidden=0.0)
+        labels = Portfolio().run(joint, "map", self.options).labels
+        assert labels is not None
+        return labels
+
+    def _best(self, messenger: Messenger) -> Ints:
+        return best_states(self.problem, messenger.beliefs()[0])
+
+    def result(self, ended: str) -> Result:
+        out = super().result(ended)
+        assert out.labels is not None
+        out.labels = np.where(self.problem.wiring.roles == HIDDEN, -1, out.labels)
+        if not self.clamped.exact:
+            out.lower = np.full_like(out.value, -np.inf)
+            out.status += "; hidden variables summed by the Bethe approximation"
+        return out

@@ -1,0 +1,85 @@
+"""From the tables of groups to the potentials of graphs and chains, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.graph.batch import Graphs, Sequences
+from structlearn._src.graph.wiring import Wiring
+from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.model.model import Tables
+
+
+def tables_to_potentials(graphs: Graphs, tables: Tables) -> Floats:
+    """Flat potentials from the tables of every group."""
+    potentials = np.zeros(int(graphs.wiring.table_offsets[-1]))
+    for entries, table in zip(graphs.entries, tables, strict=True):
+        if len(entries):
+            potentials[entries] = table
+    return potentials
+
+
+def potentials_to_tables(graphs: Graphs, values: Floats, like: Tables) -> Tables:
+    """Adjoint of `tables_to_potentials`: tables that factors share get the sum of their values."""
+    out = []
+    for entries, table in zip(graphs.entries, like, strict=True):
+        rows = values[entries] if len(entries) else np.zeros((0, table.shape[1]))
+        out.append(rows if len(table) == len(rows) else rows.sum(axis=0, keepdims=True))
+    return tuple(out)
+
+
+def point_mass(wiring: Wiring, potentials: Floats, labels: Ints) -> tuple[Floats, Floats]:
+    """Score of the labels in every graph, and the beliefs of factors that are sure of them."""
+    steps = wiring.strides * labels[wiring.scopes]
+    first = np.bincount(wiring.slot_factors, steps, wiring.n_factors).astype(np.int64)
+    beliefs = np.zeros(len(potentials))
+    beliefs[wiring.table_offsets[:-1] + first] = 1.0
+    return wiring.score(potentials, labels), beliefs
+
+
+def tables_to_chains(
+    sequences: Sequences, tables: Tables, added: Floats | None, eps: float, n_jobs: int | None
+) -> Chains:
+    """Return the chains of all sequences, potentials divided by the temperature.
+
+    Parameters
+    ----------
+    added
+        (positions, states) What is added to the potentials of the positions, the ends that are
+        forbidden included (see `forbid_ends`).
+    eps
+        Temperature; 0 maximises, so that nothing is divided.
+    """
+    nodes = _nodes(sequences, tables)
+    edges = _edges(sequences, tables)
+    if added is not None:
+        nodes = nodes + added
+    if sequences.bars is not None:
+        edges = np.where(sequences.bars.steps, -np.inf, edges)
+    if eps not in (0.0, 1.0):
+        nodes = nodes / eps
+        edges = edges / eps
+    return Chains(nodes, edges, sequences.offsets, n_jobs)
+
+
+def forbid_ends(sequences: Sequences, added: Floats | None) -> Floats:
+    """Forbid the states that must not begin or end a sequence."""
+    bars, offsets = sequences.bars, sequences.offsets
+    assert bars is not None
+    out = np.zeros((int(offsets[-1]), sequences.states)) if added is None else added.copy()
+    out[offsets[:-1]] = np.where(bars.first, -np.inf, out[offsets[:-1]])
+    out[offsets[1:] - 1] = np.where(bars.last, -np.inf, out[offsets[1:] - 1])
+    return out
+
+
+def _nodes(sequences: Sequences, tables: Tables) -> Floats:
+    nodes, n = tables[0], sequences.n_variables
+    return nodes if len(nodes) == n else np.repeat(nodes, n, axis=0)
+
+
+def _edges(sequences: Sequences, tables: Tables) -> Floats:
+    states = sequences.states
+    if len(tables) == 1:
+        return np.zeros((1, states, states))
+    return tables[1].reshape(-1, states, states)

@@ -1,0 +1,1 @@
+"""How is it computed fast? Compiled loops over plain arrays, nothing else."""

@@ -1,0 +1,190 @@
+"""Forward filtering and backward sampling where slices leave few transitions (Van Gael, 2008).
+
+``rows[0]`` are the probabilities to begin in a state, ``rows[1 + j]`` those to follow state ``j``;
+a last column, of states not yet seen, is not read. A transition may happen at ``t`` if its
+probability is above ``slices[t]``, and then has weight 1: the density of the slice, one over the
+probability, cancels it. (The weight that eq. 25 of Zhang, Zhu and Zhang gives it is wrong.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structlearn._src.kernels.jit import lean, part
+
+
+@part
+def _reach(rows, limit, before, now):
+    """now[k] = sum over ``j`` with an open transition to ``k`` of ``before[j]``."""
+    K = now.size
+    for k in range(K):
+        now[k] = 0.0
+    for j in range(K):
+        f = before[j]
+        if f > 0.0:
+            for k in range(K):
+                now[k] += f if rows[j + 1, k] > limit else 0.0
+
+
+@part
+def _reach_in_logs(rows, limit, before, now):
+    """As `_reach`, of logs: for weights so far apart that the small ones vanish."""
+    K = now.size
+    for k in range(K):
+        now[k] = -np.inf
+    for j in range(K):
+        f = before[j]
+        if f == -np.inf:
+            continue
+        for k in range(K):
+            if rows[j + 1, k] > limit:
+                high, low = max(now[k], f), min(now[k], f)
+                now[k] = high + np.log1p(np.exp(low - high))
+
+
+@part
+def _begin(rows, limit, now):
+    for k in range(now.size):
+        now[k] = 1.0 if rows[0, k] > limit else 0.0
+
+
+@part
+def _weigh(logs, now):
+    """Multiply by the densities and normalise; False if nothing is left."""
+    top = -np.inf
+    for k in range(now.size):
+        if now[k] > 0.0:
+            top = max(top, logs[k])
+    total = 0.0
+    for k in range(now.size):
+        if now[k] > 0.0:
+            now[k] *= np.exp(logs[k] - top)
+            total += now[k]
+    if not total > 0.0:
+        return False
+    for k in range(now.size):
+        now[k] /= total
+    return True
+
+
+@part
+def _forward(logs, rows, slices, filtered):
+    """Filter one sequence; False if weights vanished on the way."""
+    for t in range(slices.size):
+        if t == 0:
+            _begin(rows, slices[t], filtered[t])
+        else:
+            _reach(rows, slices[t], filtered[t - 1], filtered[t])
+        if not _weigh(logs[t], filtered[t]):
+            return False
+    return True
+
+
+@part
+def _forward_in_logs(logs, rows, slices, filtered):
+    K = filtered.shape[1]
+    for t in range(slices.size):
+        now = filtered[t]
+        if t == 0:
+            for k in range(K):
+                now[k] = 0.0 if rows[0, k] > slices[t] else -np.inf
+        else:
+            _reach_in_logs(rows, slices[t], filtered[t - 1], now)
+        top = -np.inf
+        for k in range(K):
+            now[k] += logs[t, k]
+            top = max(top, now[k])
+        for k in range(K):
+            now[k] -= top
+
+
+@part
+def _draw(weights, uniform):
+    """Draw an index by weights that need not sum to 1."""
+    total = 0.0
+    for k in range(weights.size):
+        total += weights[k]
+    left, chosen = uniform * total, 0
+    for k in range(weights.size):
+        if weights[k] > 0.0:
+            chosen = k
+            left -= weights[k]
+            if left < 0.0:
+                break
+    return chosen
+
+
+@part
+def _backward(rows, slices, uniforms, filtered, in_logs, states):
+    """Draw the states of a sequence from its last to its first; uses `filtered` up."""
+    T, K = filtered.shape
+    for t in range(T - 1, -1, -1):
+        now = filtered[t]
+        closed = -np.inf if in_logs else 0.0
+        if t < T - 1:
+            after = states[t + 1]
+            for k in range(K):
+                now[k] = now[k] if rows[k + 1, after] > slices[t + 1] else closed
+        if in_logs:
+            top = -np.inf
+            for k in range(K):
+                top = max(top, now[k])
+            for k in range(K):
+                now[k] = np.exp(now[k] - top)
+        states[t] = _draw(now, uniforms[t])
+
+
+@lean
+def draw_paths(logs, rows, slices, uniforms, offsets, first, last, filtered, states):
+    """Draw the states of the sequences from `first` to `last` given their slices.
+
+    `logs` (positions, states) are log densities of the positions of these sequences alone;
+    `filtered`, of the same shape, is scratch. Returns the sum of those along the paths.
+    """
+    total, low = 0.0, offsets[first]
+    for c in range(first, last):
+        start, stop = offsets[c], offsets[c + 1]
+        own, scratch = logs[start - low : stop - low], filtered[start - low : stop - low]
+        limits, path = slices[start:stop], states[start:stop]
+        vanished = not _forward(own, rows, limits, scratch)
+        if vanished:
+            _forward_in_logs(own, rows, limits, scratch)
+        _backward(rows, limits, uniforms[start:stop], scratch, vanished, path)
+        for t in range(path.size):
+            total += own[t, path[t]]
+    return total
+
+
+@lean
+def follow(states, offsets, rows, out):
+    """Multiply ``out[t]`` by the probability of the transition into position ``t``."""
+    for c in range(offsets.size - 1):
+        row = 0
+        for t in range(offsets[c], offsets[c + 1]):
+            out[t] *= rows[row, states[t]]
+            row = states[t] + 1
+
+
+@lean
+def count(states, offsets, counts):
+    """Add how often each state follows each row."""
+    for c in range(offsets.size - 1):
+        row = 0
+        for t in range(offsets[c], offsets[c + 1]):
+            counts[row, states[t]] += 1
+            row = states[t] + 1
+
+
+@lean
+def seat(counts, masses, offsets, uniforms, tables):
+    """Draw how many tables the customers of every restaurant and dish sit at.
+
+    Customer ``i`` of `counts` (cells,) opens a table with probability mass / (mass + i), with
+    `masses` (cells,); its uniform number is that from ``offsets[cell] + i``.
+    """
+    for cell in range(counts.size):
+        opened, mass, at = 0, masses[cell], offsets[cell]
+        for i in range(counts[cell]):
+            if uniforms[at + i] * (mass + i) < mass:
+                opened += 1
+        tables[cell] = opened

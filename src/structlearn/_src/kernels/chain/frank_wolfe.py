@@ -1,0 +1,311 @@
+r"""Block-coordinate Frank-Wolfe steps on the dual of the structured hinge.
+
+The dual variables of a sequence are a distribution :math:`\alpha_i` over labellings. Weights and
+scores need only its flow: how likely state ``s`` stands at position ``t`` after state ``r``. Few
+of these probabilities are not 0, so the flow is a list of links, sorted by position: a link ends
+in the node ``t * K + s``, comes from the state ``r`` (-1 at the first position), and has a share.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn._src.kernels.chain.sequence import (
+    bar_ends,
+    find,
+    pull_node,
+    push_errors,
+    score,
+    unit_cost,
+)
+from structlearn._src.kernels.chain.viterbi import best_path
+from structlearn._src.kernels.jit import lean, part
+
+_TINY = 1e-13  # shares below this are dropped
+_ROUNDING = 1e-13  # by how much two scores may differ that should agree, relatively
+
+
+class Dual(NamedTuple):
+    """The flow of every sequence, and its expected cost."""
+
+    starts: np.ndarray  #: (sequences,) where its list begins
+    counts: np.ndarray  #: (sequences,) length of the list; there must be room for one more path
+    ends: np.ndarray  #: node in which a link ends, int32
+    befores: np.ndarray  #: state from which it comes, int32
+    shares: np.ndarray
+    losses: np.ndarray  #: (sequences,) weighted expected cost
+
+
+class Primal(NamedTuple):
+    """Weights, and how far each is ahead of the average."""
+
+    weights: np.ndarray  #: of features, flat
+    lag: np.ndarray
+    edges: np.ndarray  #: (1, states, states) table of transitions, -inf where forbidden
+    edge_lag: np.ndarray  #: (states, states)
+
+
+class Desk(NamedTuple):
+    """Scratch space for one sequence."""
+
+    nodes: np.ndarray  #: (longest, states) scores
+    delta: np.ndarray  #: (longest, states) scores of partial paths; the moves of nodes
+    labels: np.ndarray  #: (longest,)
+    borders: np.ndarray  #: (longest + 1,) where the links of every position begin
+    states: np.ndarray  #: state in which every link ends, int32
+    befores: np.ndarray
+    shares: np.ndarray
+    moves: np.ndarray  #: what a step of length 1 takes from every share
+    back: np.ndarray  #: (longest, states) link by which a state is reached
+    path: np.ndarray  #: (longest,) links of the best path
+    pulled: np.ndarray  #: the moves as weights of features, all 0 between steps
+    turns: np.ndarray  #: (states, states) the moves as weights of transitions
+
+
+@part
+def _load(c, n, dual, desk):
+    """Copy the flow of sequence `c` to the desk, and mark or add the path in ``desk.labels``."""
+    K, q, m = desk.nodes.shape[1], dual.starts[c], 0
+    stop = q + dual.counts[c]
+    for t in range(n):
+        state, before = desk.labels[t], desk.labels[t - 1] if t > 0 else -1
+        desk.borders[t], desk.path[t] = m, -1
+        while q < stop and dual.ends[q] < (t + 1) * K:
+            desk.states[m], desk.befores[m] = dual.ends[q] - t * K, dual.befores[q]
+            desk.shares[m] = dual.shares[q]
+            if desk.states[m] == state and desk.befores[m] == before:
+                desk.path[t] = m
+            q += 1
+            m += 1
+        if desk.path[t] < 0:
+            desk.states[m], desk.befores[m], desk.shares[m] = state, before, 0.0
+            desk.path[t] = m
+            m += 1
+    desk.borders[n] = m
+
+
+@part
+def _store(c, n, dual, desk):
+    """Put the flow back, without the links that are gone."""
+    K, q = desk.nodes.shape[1], dual.starts[c]
+    for t in range(n):
+        for m in range(desk.borders[t], desk.borders[t + 1]):
+            if desk.shares[m] > _TINY:
+                dual.ends[q], dual.befores[q] = t * K + desk.states[m], desk.befores[m]
+                dual.shares[q] = desk.shares[m]
+                q += 1
+    dual.counts[c] = q - dual.starts[c]
+
+
+@part
+def _leave_all(n, edges, desk):
+    """Let all of the flow move; return its mean score and how far the step can go."""
+    mean = 0.0
+    for t in range(n):
+        for m in range(desk.borders[t], desk.borders[t + 1]):
+            s, r = desk.states[m], desk.befores[m]
+            mean += desk.shares[m] * (desk.nodes[t, s] + (edges[0, r, s] if t > 0 else 0.0))
+            desk.moves[m] = desk.shares[m]
+    return mean, 1.0
+
+
+@part
+def _leave_worst(n, edges, desk):
+    """Let only the worst path in use move; return its score and how far the step can go."""
+    K, delta = desk.nodes.shape[1], desk.delta
+    for t in range(n):
+        for s in range(K):
+            delta[t, s] = np.inf
+        for m in range(desk.borders[t], desk.borders[t + 1]):
+            desk.moves[m] = 0.0
+            s, r = desk.states[m], desk.befores[m]
+            value = desk.nodes[t, s] + (delta[t - 1, r] + edges[0, r, s] if t > 0 else 0.0)
+            if value < delta[t, s] and desk.shares[m] > 0.0:
+                delta[t, s] = value
+                desk.back[t, s] = m
+    s, most = 0, 1.0
+    for r in range(1, K):
+        if delta[n - 1, r] < delta[n - 1, s]:
+            s = r
+    worst = delta[n - 1, s]
+    for t in range(n - 1, -1, -1):
+        m = desk.back[t, s]
+        desk.moves[m] = 1.0
+        if m != desk.path[t]:
+            most = min(most, desk.shares[m])
+        s = desk.befores[m]
+    return worst, most
+
+
+@part
+def _begin(data, e, K):
+    """Where the weights of an entry begin if all pairs have one.
+
+    Unsigned, since every signed index costs a check of its sign, a third of the time of a loop.
+    """
+    return np.uint64(data.columns[e]) * np.uint64(K)
+
+
+@part
+def _pull_node(data, t, s, by, out, K):
+    """Like `pull_node`, but faster where all pairs have a weight."""
+    if data.pair_offsets.size > 0:
+        return pull_node(data, t, s, by, out, K)
+    own, ones, total = out[s:], data.values.size == 0, 0.0
+    for e in range(data.rows[t], data.rows[t + 1]):
+        k, x = _begin(data, e, K), by if ones else by * data.values[e]
+        total += x * (2.0 * own[k] + x)
+        own[k] += x
+    return total
+
+
+@part
+def _pull(data, first, n, desk):
+    """Turn the moves of links into those of nodes, and these into weights; their squared length."""
+    K, moves, total = desk.nodes.shape[1], desk.delta, 0.0
+    for t in range(n):
+        for s in range(K):
+            moves[t, s] = 0.0
+        for m in range(desk.borders[t], desk.borders[t + 1]):
+            s, r, x = desk.states[m], desk.befores[m], desk.moves[m]
+            moves[t, s] += x
+            if t > 0 and data.learnt[r, s]:
+                total += x * (2.0 * desk.turns[r, s] + x)
+                desk.turns[r, s] += x
+        for s in range(K):
+            if abs(moves[t, s]) > _TINY:
+                total += _pull_node(data, first + t, s, moves[t, s], desk.pulled, K)
+    return total
+
+
+@part
+def _walk(data, first, n, length, by, past, primal, desk):
+    """Take a step of some length; return by how much it raises the expected cost."""
+    K, moves, cost = desk.nodes.shape[1], desk.delta, 0.0
+    for t in range(n):
+        for m in range(desk.borders[t], desk.borders[t + 1]):
+            s, r = desk.states[m], desk.befores[m]
+            desk.shares[m] -= length * desk.moves[m]
+            if t > 0:
+                y = length * by * desk.turns[r, s]
+                primal.edges[0, r, s] += y
+                primal.edge_lag[r, s] += past * y
+                desk.turns[r, s] = 0.0
+        for s in range(K):
+            if abs(moves[t, s]) > _TINY:
+                cost -= moves[t, s] * data.costs[data.labels[first + t], s]
+                _add_node(data, first + t, s, length * by, past, primal, desk)
+    return cost * length * unit_cost(data, n)
+
+
+@part
+def _add_node(data, t, s, by, past, primal, desk):
+    """Add what was pulled for a node to its weights."""
+    K = desk.nodes.shape[1]
+    if data.pair_offsets.size > 0:
+        for e in range(data.rows[t], data.rows[t + 1]):
+            k = find(data, data.columns[e], s, K)
+            if k >= 0:
+                _add(np.uint64(k), by, past, primal.weights, primal.lag, desk.pulled)
+    else:
+        weights, lag, pulled = primal.weights[s:], primal.lag[s:], desk.pulled[s:]
+        for e in range(data.rows[t], data.rows[t + 1]):
+            _add(_begin(data, e, K), by, past, weights, lag, pulled)
+
+
+@part
+def _add(k, by, past, weights, lag, pulled):
+    y = by * pulled[k]
+    weights[k] += y
+    lag[k] += past * y
+    pulled[k] = 0.0
+
+
+@part
+def _score(data, first, n, weights, nodes):
+    """Scores of positions where all pairs have a weight: two features at a time, fewer stores."""
+    K, ones = nodes.shape[1], data.values.size == 0
+    for t in range(n):
+        row, stop = nodes[t], data.rows[first + t + 1]
+        for s in range(K):
+            row[s] = 0.0
+        for e in range(data.rows[first + t], stop, 2):
+            f = min(e + 1, stop - 1)
+            x = 1.0 if ones else data.values[e]
+            y = 0.0 if f == e else 1.0 if ones else data.values[f]
+            j, k = data.columns[e] * K, data.columns[f] * K
+            a, b = weights[j : j + K], weights[k : k + K]
+            for s in range(K):
+                row[s] += x * a[s] + y * b[s]
+
+
+@part
+def _best(data, first, n, weights, edges, desk):
+    """Best score of one sequence, costs included; its labels and all scores go to the desk."""
+    if data.pair_offsets.size == 0:
+        _score(data, first, n, weights, desk.nodes)
+    else:
+        score(data, first, n, weights, 1.0, desk.nodes)
+    push_errors(data, first, n, desk.nodes)
+    bar_ends(data, n, desk.nodes)
+    return best_path(desk.nodes, 0, n, edges, 0, 0, desk.delta, desk.labels)
+
+
+@lean
+def hinge(data, by, weights, edges, desk):
+    """Weighted sum of the losses of all sequences."""
+    total = 0.0
+    for c in range(by.size):
+        first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
+        loss = _best(data, first, n, weights, edges, desk)
+        for t in range(n):
+            s = data.labels[first + t]
+            loss -= desk.nodes[t, s] + (edges[0, data.labels[first + t - 1], s] if t > 0 else 0.0)
+        total += by[c] * loss
+    return total
+
+
+@lean
+def frank_wolfe(order, data, by, primal, dual, desk, steps, pairwise):
+    r"""One step with exact line search for every sequence in `order`.
+
+    A step moves probability to the best path, from all others or from the worst one in use only.
+
+    Parameters
+    ----------
+    by : array (sequences,)
+        Weight of every sequence's loss.
+    steps : int
+        Number of steps before these. Weights after step :math:`k` count by :math:`k` in the
+        average, which is the weights less the lag over :math:`\sum_{j \le k} j`.
+    pairwise : bool
+        Take only from the worst path.
+
+    Notes
+    -----
+    Lacoste-Julien et al. (2013), "Block-coordinate Frank-Wolfe optimization for structural SVMs",
+    algorithm 4; Garber and Meshi (2016), "Linear-memory and decomposition-invariant linearly
+    convergent conditional gradient algorithm for structured polytopes", algorithm 3.
+    """
+    for i in range(order.size):
+        c = order[i]
+        first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
+        best = _best(data, first, n, primal.weights, primal.edges, desk)
+        _load(c, n, dual, desk)
+        if pairwise:
+            left, most = _leave_worst(n, primal.edges, desk)
+        else:
+            left, most = _leave_all(n, primal.edges, desk)
+        for t in range(n):
+            desk.moves[desk.path[t]] -= 1.0
+        rise = by[c] * (best - left)
+        if rise > _ROUNDING * by[c] * abs(best):
+            square = by[c] * by[c] * _pull(data, first, n, desk)
+            length = most if rise >= square * most else rise / square
+            past = 0.5 * steps * (steps + 1.0)
+            cost = _walk(data, first, n, length, by[c], past, primal, desk)
+            dual.losses[c] += by[c] * cost
+            _store(c, n, dual, desk)
+        steps += 1

@@ -1,0 +1,316 @@
+r"""Stochastic gradient steps, one sequence at a time, each at the cost of its own features.
+
+Weights are kept as :math:`w = s v`, so that shrinking all of them changes one number, and averages
+as :math:`\bar w = a u + b v`, so that averaging does. What pulls every weight on its own is made up
+for when its feature is met again. All arrays are those of `Primal`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn._src.kernels.chain.sequence import differ, pull, pull_node, score, span
+from structlearn._src.kernels.jit import lean, part
+
+FIXED, DECAYING, ROOT, PEGASOS, ADAGRAD = range(5)
+#: The clock: s, a, b; how far pulls have come; the squared length of the weights.
+SCALE, MASS, SHARE, NOW, SQUARE = range(5)
+
+_SMALL = 1e-6  # a scale below this is multiplied out
+_TINY = 1e-12  # added to roots of sums of squares that may be 0
+
+
+class Rule(NamedTuple):
+    """How steps are made."""
+
+    kind: int
+    step: float
+    ridge: float  #: factor of half the squares in the penalty
+    lasso: float  #: factor of the absolute values
+    radius: float  #: of the ball to which weights are projected, infinite for none
+    power: float  #: weights after update t count by its power in the average
+    begin: float  #: updates before the average begins; below 0 use the power instead
+
+
+class Primal(NamedTuple):
+    """Weights of features and, flat too, of transitions; arrays that are not used are empty."""
+
+    weights: np.ndarray
+    average: np.ndarray
+    squares: np.ndarray  #: sums of squared gradients
+    gradient: np.ndarray  #: all 0 between updates
+    table: np.ndarray
+    table_average: np.ndarray
+    table_squares: np.ndarray
+    table_gradient: np.ndarray
+    last: np.ndarray  #: (features,) up to where pulls have been made up for
+
+
+@part
+def _length(rule, t):
+    """Length of step `t`, counted from 1."""
+    if rule.kind == DECAYING:
+        return rule.step / (1.0 + rule.step * rule.ridge * (t - 1.0))
+    if rule.kind == ROOT:
+        return rule.step / math.sqrt(t)
+    if rule.kind == PEGASOS:
+        return 1.0 / (rule.ridge * t)
+    return rule.step
+
+
+@part
+def _portion(rule, t):
+    """How much of the average the weights after update `t` are to be."""
+    if rule.begin >= 0.0:
+        return 1.0 / max(t - rule.begin, 1.0)
+    return (rule.power + 1.0) / (t + rule.power)
+
+
+@part
+def _pulled(x, by, divisor):
+    """Pull a number towards 0, no further, and divide it."""
+    size = abs(x) - by
+    return 0.0 if size <= 0.0 else math.copysign(size / divisor, x)
+
+
+@part
+def _make_up(start, stop, missed, ratio, rule, weights, squares, average):
+    """Pull weights by what they missed: an amount, or a number of steps of lengths of their own."""
+    for k in range(start, stop):
+        before = weights[k]
+        if rule.kind == ADAGRAD:
+            step = missed * rule.step / (math.sqrt(squares[k]) + _TINY)
+            weights[k] = _pulled(before, step * rule.lasso, 1.0 + step * rule.ridge)
+        else:
+            weights[k] = _pulled(before, missed, 1.0)
+        if ratio != 0.0:
+            average[k] -= ratio * (weights[k] - before)
+
+
+@part
+def _meet(data, first, last, now, ratio, rule, primal, K):
+    """Make up for all that the features of some positions have missed."""
+    arrays = primal.weights, primal.squares, primal.average
+    for e in range(data.rows[first], data.rows[last]):
+        d = data.columns[e]
+        if primal.last[d] != now:
+            start, stop = span(data, d, K)
+            _make_up(start, stop, now - primal.last[d], ratio, rule, *arrays)
+            primal.last[d] = now
+
+
+@part
+def _meet_all(data, now, ratio, rule, primal, K):
+    """Make up for all that any feature has missed."""
+    arrays = primal.weights, primal.squares, primal.average
+    for d in range(primal.last.size):
+        start, stop = span(data, d, K)
+        _make_up(start, stop, now - primal.last[d], ratio, rule, *arrays)
+        primal.last[d] = now
+
+
+@part
+def _adapt(start, stop, ratio, rule, weights, squares, average, gradient):
+    """Take a step of its own length for every weight; clears the gradient."""
+    for k in range(start, stop):
+        before, g = weights[k], gradient[k]
+        squares[k] += g * g
+        step = rule.step / (math.sqrt(squares[k]) + _TINY)
+        weights[k] = _pulled(before - step * g, step * rule.lasso, 1.0 + step * rule.ridge)
+        gradient[k] = 0.0
+        if ratio != 0.0:
+            average[k] -= ratio * (weights[k] - before)
+
+
+@part
+def _adapt_all(data, first, last, now, ratio, rule, primal, K):
+    """Adapt the weights of the features of some positions, and of all transitions."""
+    arrays = primal.weights, primal.squares, primal.average, primal.gradient
+    for e in range(data.rows[first], data.rows[last]):
+        d = data.columns[e]
+        if primal.last[d] != now:
+            start, stop = span(data, d, K)
+            _adapt(start, stop, ratio, rule, *arrays)
+            primal.last[d] = now
+    edges = primal.table, primal.table_squares, primal.table_average, primal.table_gradient
+    _adapt(0, primal.table.size, ratio, rule, *edges)
+
+
+@part
+def _fold(scale, mass, share, weights, average):
+    """Multiply out weights and average."""
+    for k in range(average.size):
+        average[k] = mass * average[k] + share * weights[k]
+    for k in range(weights.size):
+        weights[k] *= scale
+
+
+@part
+def _fold_both(begun, primal, clock):
+    """Multiply everything out; an average that has not begun becomes 0."""
+    scale = clock[SCALE]
+    mass, share = (clock[MASS], clock[SHARE]) if begun else (0.0, 0.0)
+    _fold(scale, mass, share, primal.weights, primal.average)
+    _fold(scale, mass, share, primal.table, primal.table_average)
+    clock[SCALE], clock[MASS], clock[SHARE] = 1.0, 1.0, 0.0
+
+
+@part
+def _lay_out(data, scale, table, edges):
+    """Write the table of transitions to `edges`, with bars."""
+    K = edges.shape[0]
+    for r in range(K):
+        for s in range(K):
+            edges[r, s] = scale * table[r * K + s] + data.bars[r, s]
+
+
+@part
+def _turn(data, by, steps, gradient):
+    """Write `by` times the errors of transitions to their gradient."""
+    K = steps.shape[0]
+    for r in range(K):
+        for s in range(K):
+            gradient[r * K + s] = by * steps[r, s] if data.learnt[r, s] else 0.0
+
+
+@part
+def _add(by, ratio, gradient, table, average):
+    """Add `by` times the gradient to the table."""
+    for k in range(table.size):
+        table[k] += by * gradient[k]
+        if ratio != 0.0:
+            average[k] -= ratio * by * gradient[k]
+
+
+@part
+def _project(data, first, n, by, length, rule, primal, errors, clock):
+    """Follow the squared length of the weights through a step, and back into the ball."""
+    square, product = _slope(data, first, n, by, errors, primal)
+    shrink = 1.0 - length * rule.ridge
+    clock[SQUARE] *= shrink * shrink
+    clock[SQUARE] += length * (length * square - 2.0 * shrink * product)
+    most = rule.radius * rule.radius
+    if clock[SQUARE] <= most:
+        return 1.0
+    back = math.sqrt(most / clock[SQUARE])
+    clock[SQUARE] = most
+    return back
+
+
+@part
+def _slope(data, first, n, by, errors, primal):
+    """Squared length of the gradient, and its product with the weights."""
+    K, square, product = errors.scores.shape[1], 0.0, 0.0
+    for t in range(n):
+        for s in range(K):
+            x = by * errors.nodes[t, s]
+            if x != 0.0:
+                product += x * errors.scores[t, s]
+                square += pull_node(data, first + t, s, x, primal.gradient, K)
+    for e in range(data.rows[first], data.rows[first + n]):
+        start, stop = span(data, data.columns[e], K)
+        primal.gradient[start:stop] = 0.0
+    for r in range(K):
+        for s in range(K):
+            x = primal.table_gradient[r * K + s]
+            if x != 0.0:
+                square += x * x
+                product += x * errors.edges[r, s]
+    return square, product
+
+
+@part
+def _step_own(data, first, last, by, ratio, rule, primal, errors, clock):
+    """Take a step of its own length for every weight."""
+    K = errors.scores.shape[1]
+    clock[NOW] += 1.0
+    pull(data, first, last - first, by, errors.nodes, primal.gradient)
+    _adapt_all(data, first, last, clock[NOW], ratio, rule, primal, K)
+
+
+@part
+def _step_shared(data, first, last, by, begun, ratio, length, rule, primal, errors, clock):
+    """Take a step of one length for all weights."""
+    K, n, back = errors.scores.shape[1], last - first, 1.0
+    if rule.radius < np.inf:
+        back = _project(data, first, n, by, length, rule, primal, errors, clock)
+    clock[SCALE] *= 1.0 - length * rule.ridge
+    if abs(clock[SCALE]) < _SMALL:
+        if rule.lasso > 0.0:
+            _meet_all(data, clock[NOW], ratio, rule, primal, K)
+        _fold_both(begun, primal, clock)
+        ratio = 0.0
+    step = -length / clock[SCALE]
+    pull(data, first, n, step * by, errors.nodes, primal.weights)
+    _add(step, ratio, primal.table_gradient, primal.table, primal.table_average)
+    if ratio != 0.0:
+        pull(data, first, n, -ratio * step * by, errors.nodes, primal.average)
+    if rule.lasso > 0.0:
+        amount = abs(step) * rule.lasso
+        clock[NOW] += amount
+        edges = primal.table, primal.table_squares, primal.table_average
+        _make_up(0, K * K, amount, ratio, rule, *edges)
+    clock[SCALE] *= back
+
+
+@lean
+def online(order, data, parts, by, rule, primal, errors, slate, clock, updates):
+    """Take one step for every sequence in `order`; return the weighted losses met on the way.
+
+    Parameters
+    ----------
+    by : array (sequences,)
+        Weight of every sequence's loss times the number of sequences.
+    clock : array (5,)
+        Scratch space.
+    updates : int
+        Number of steps before these.
+    """
+    K, met = errors.scores.shape[1], 0.0
+    own, averaging = rule.kind == ADAGRAD, primal.average.size > 0
+    lazy = own or rule.lasso > 0.0
+    begun = averaging and _portion(rule, updates + 1.0) < 1.0
+    _wind_up(begun, 1.0 * updates if own else 0.0, rule, primal, clock)
+    for i in range(order.size):
+        c = order[i]
+        first, last = data.offsets[c], data.offsets[c + 1]
+        updates += 1
+        portion = _portion(rule, 1.0 * updates) if averaging else 1.0
+        begun = portion < 1.0
+        ratio = clock[SHARE] / clock[MASS] if begun else 0.0
+        if lazy:
+            _meet(data, first, last, clock[NOW], ratio, rule, primal, K)
+        score(data, first, last - first, primal.weights, clock[SCALE], errors.scores)
+        _lay_out(data, clock[SCALE], primal.table, errors.edges)
+        met += by[c] * differ(data, c, parts, errors, slate)
+        _turn(data, by[c], errors.steps, primal.table_gradient)
+        if own:
+            _step_own(data, first, last, by[c], ratio, rule, primal, errors, clock)
+        else:
+            rest = _length(rule, 1.0 * updates), rule, primal, errors, clock
+            _step_shared(data, first, last, by[c], begun, ratio, *rest)
+        clock[MASS] *= 1.0 - portion if begun else 1.0
+        clock[SHARE] = (1.0 - portion) * clock[SHARE] + portion * clock[SCALE]
+    if lazy:
+        ratio = clock[SHARE] / clock[MASS] if begun else 0.0
+        _meet_all(data, clock[NOW], ratio, rule, primal, K)
+    _fold_both(True, primal, clock)
+    return met
+
+
+@part
+def _wind_up(begun, now, rule, primal, clock):
+    """Set the clock, and clear an average that has not begun."""
+    clock[SCALE], clock[MASS], clock[SHARE], clock[NOW], clock[SQUARE] = 1.0, 1.0, 0.0, now, 0.0
+    primal.last[:] = now
+    if not begun:
+        primal.average[:] = 0.0
+        primal.table_average[:] = 0.0
+    if rule.radius < np.inf:
+        for k in range(primal.weights.size):
+            clock[SQUARE] += primal.weights[k] * primal.weights[k]
+        for k in range(primal.table.size):
+            clock[SQUARE] += primal.table[k] * primal.table[k]

@@ -1,0 +1,1 @@
+"""Random draws: densities, max-margin weights, mixtures."""

@@ -1,0 +1,1 @@
+"""Hinge-loss fields: steps of ADMM and of Newton."""

@@ -1,0 +1,1 @@
+"""Any factor graph: wiring, messages, elimination, single flips."""

@@ -1,0 +1,325 @@
+r"""Bucket elimination at any temperature per variable, forward and back, on flat arrays.
+
+Bucket b eliminates one variable v. Its table is the sum of its inputs (factors whose first
+eliminated variable is v, and messages of earlier buckets), over the axes (separator..., v);
+separators are sorted by elimination position, latest first, so v is the fastest axis and the
+message
+
+.. math:: m_b(s) = \epsilon_v \log \sum_{x_v} \exp \frac{t_b(s, x_v)}{\epsilon_v}
+
+is a reduction of neighbouring entries. Going back, the belief of a bucket is that of its
+separator times :math:`\exp((t_b - m_b) / \epsilon_v)`, and beliefs of inputs are sums of it: the
+gradient of the value. Tables are never stored: they are summed up block by block.
+
+Factor tables and messages lie in one array, the *store*; beliefs lie in a second of the same
+layout.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn._src.kernels.graph.readout import choose
+from structlearn._src.kernels.jit import lean, part
+
+BLOCK = 4096
+_LINE = 16  # numbers that keep two arrays on different cache lines
+
+
+class Plan(NamedTuple):
+    """Which tables are summed where."""
+
+    variables: np.ndarray  #: variable of every bucket
+    axis_offsets: np.ndarray  #: (buckets + 1) into axes
+    axes: np.ndarray  #: variables of every bucket, its own last
+    message_offsets: np.ndarray  #: (buckets + 1) into the store
+    parents: np.ndarray  #: bucket that takes the message, -1 at the end
+    input_offsets: np.ndarray  #: (buckets + 1) into inputs
+    inputs: np.ndarray  #: where every input begins in the store
+    stride_offsets: np.ndarray  #: (inputs + 1) into strides
+    strides: np.ndarray  #: step of every input along every axis of its bucket, 0 if absent
+    graph_buckets: np.ndarray  #: (graphs + 1) into buckets
+
+
+@lean
+def sort_separators(order, rank, separator_offsets, separators, axes):
+    """Axes of every bucket: the separator, latest eliminated first, then its own variable."""
+    for b in range(order.size):
+        low, high = separator_offsets[b], separator_offsets[b + 1]
+        out = low + b
+        for k in range(low, high):  # insertion: separators are short
+            v = separators[k]
+            j = out + k - low
+            while j > out and rank[axes[j - 1]] < rank[v]:
+                axes[j] = axes[j - 1]
+                j -= 1
+            axes[j] = v
+        axes[out + high - low] = order[b]
+
+
+@lean
+def assign_inputs(wiring, used, plan, owners):
+    """Fill plan.inputs and plan.strides.
+
+    `owners` holds the bucket of each factor, `used` where each bucket's next input goes.
+    """
+    for f in range(owners.size):
+        b = owners[f]
+        i = used[b]
+        used[b] += 1
+        plan.inputs[i] = wiring.table_offsets[f]
+        for a in range(plan.axis_offsets[b], plan.axis_offsets[b + 1]):
+            step = 0
+            for s in range(wiring.scope_offsets[f], wiring.scope_offsets[f + 1]):
+                if wiring.scopes[s] == plan.axes[a]:
+                    step = wiring.strides[s]
+            plan.strides[plan.stride_offsets[i] + a - plan.axis_offsets[b]] = step
+    for c in range(plan.variables.size):
+        b = plan.parents[c]
+        if b < 0:
+            continue
+        i = used[b]
+        used[b] += 1
+        plan.inputs[i] = plan.message_offsets[c]
+        # Both axis lists are sorted the same way, so one walk from the back matches them.
+        k = plan.axis_offsets[c + 1] - 2
+        step = 1
+        for a in range(plan.axis_offsets[b + 1] - 1, plan.axis_offsets[b] - 1, -1):
+            at = plan.stride_offsets[i] + a - plan.axis_offsets[b]
+            plan.strides[at] = 0
+            if k >= plan.axis_offsets[c] and plan.axes[k] == plan.axes[a]:
+                plan.strides[at] = step
+                step *= wiring.cards[plan.axes[k]]
+                k -= 1
+
+
+class Block(NamedTuple):
+    """Scratch space: one block of a bucket's table and where its inputs lie."""
+
+    split: np.ndarray  #: [first inner axis, inner size, outer size, number of moving inputs]
+    digits: np.ndarray
+    moving: np.ndarray  #: inputs that change from block to block
+    bases: np.ndarray  #: where each moving input's block begins
+    places: np.ndarray  #: (inputs, block) offsets inside a block
+    still: np.ndarray  #: sum of the inputs that are the same in every block
+    table: np.ndarray
+    total: np.ndarray  #: sum of all blocks
+
+
+def make_block(most_axes: int, most_inputs: int, most_states: int) -> Block:
+    """Scratch space for the largest bucket."""
+    size = max(BLOCK, most_states)
+    # Together and padded, so that no two workers write to the same cache line.
+    small = np.zeros(_LINE + 4 + most_axes + 2 * most_inputs + _LINE, np.int64)[_LINE:-_LINE]
+    return Block(
+        *np.split(small, np.cumsum([4, most_axes, most_inputs])),
+        np.zeros((most_inputs, size), np.int32),
+        np.zeros(size),
+        np.zeros(size),
+        np.zeros(size),
+    )
+
+
+@part
+def _places(i, b, cards, plan, first_axis, inner, out):
+    """Offsets of input `i` along the inner axes of bucket `b`, in C order."""
+    out[0] = 0
+    filled = 1
+    low = plan.axis_offsets[b]
+    for a in range(plan.axis_offsets[b + 1] - 1, first_axis - 1, -1):
+        step = plan.strides[plan.stride_offsets[i] + a - low]
+        # Slower axes repeat the faster ones' pattern, shifted.
+        for x in range(1, cards[plan.axes[a]]):
+            for k in range(filled):
+                out[x * filled + k] = out[k] + x * step
+        filled *= cards[plan.axes[a]]
+
+
+@part
+def _open(b, cards, plan, store, block):
+    """Split the axes of bucket `b` into outer and inner, and sum up the still inputs."""
+    low, axis = plan.axis_offsets[b], plan.axis_offsets[b + 1]
+    inner = 1
+    while axis > low and (inner == 1 or inner * cards[plan.axes[axis - 1]] <= BLOCK):
+        axis -= 1
+        inner *= cards[plan.axes[axis]]
+    outer = 1
+    for a in range(low, axis):
+        outer *= cards[plan.axes[a]]
+        block.digits[a - low] = 0
+    block.still[:inner] = 0.0
+    moving = 0
+    for i in range(plan.input_offsets[b], plan.input_offsets[b + 1]):
+        row = i - plan.input_offsets[b]
+        _places(i, b, cards, plan, axis, inner, block.places[row])
+        still = True
+        for a in range(low, axis):
+            still = still and plan.strides[plan.stride_offsets[i] + a - low] == 0
+        if still:
+            for k in range(inner):
+                block.still[k] += store[plan.inputs[i] + block.places[row, k]]
+        else:
+            block.moving[moving] = row
+            block.bases[moving] = plan.inputs[i]
+            moving += 1
+    block.split[0], block.split[1], block.split[2], block.split[3] = axis, inner, outer, moving
+
+
+@part
+def _load(store, block):
+    """Sum the inputs of the current block into block.table."""
+    inner, moving = block.split[1], block.split[3]
+    for k in range(inner):
+        block.table[k] = block.still[k]
+    for j in range(moving):
+        row, base = block.moving[j], block.bases[j]
+        for k in range(inner):
+            block.table[k] += store[base + block.places[row, k]]
+
+
+@part
+def _next(b, cards, plan, block):
+    """Move every moving input on to the next block."""
+    low = plan.axis_offsets[b]
+    a = block.split[0] - 1
+    while a >= low:
+        block.digits[a - low] += 1
+        turned = block.digits[a - low] == cards[plan.axes[a]]
+        back = block.digits[a - low] - 1 if turned else -1
+        for j in range(block.split[3]):
+            i = plan.input_offsets[b] + block.moving[j]
+            step = plan.strides[plan.stride_offsets[i] + a - low]
+            block.bases[j] -= step * back
+        if not turned:
+            return
+        block.digits[a - low] = 0
+        a -= 1
+
+
+@part
+def _soft_max(table, k, states, eps):
+    """Soft maximum of `states` neighbouring entries."""
+    if states == 2 and eps > 0.0:
+        a, b = table[k], table[k + 1]
+        top, gap = (a, b - a) if a >= b else (b, a - b)
+        if top == -np.inf:
+            return top
+        return top + eps * np.log1p(np.exp(gap / eps))
+    top = table[k]
+    for x in range(1, states):
+        top = max(top, table[k + x])
+    if eps == 0.0 or top == -np.inf:
+        return top
+    total = 0.0
+    for x in range(states):
+        total += np.exp((table[k + x] - top) / eps)
+    return top + eps * np.log(total)
+
+
+@lean
+def forward(cards, eps, plan, store, block, first, last, value):
+    """Eliminate the buckets of the graphs first..last-1; messages go to the store."""
+    for g in range(first, last):
+        value[g] = 0.0
+        for b in range(plan.graph_buckets[g], plan.graph_buckets[g + 1]):
+            v = plan.variables[b]
+            states = cards[v]
+            _open(b, cards, plan, store, block)
+            out = plan.message_offsets[b]
+            for _ in range(block.split[2]):
+                _load(store, block)
+                for k in range(0, block.split[1], states):
+                    store[out] = _soft_max(block.table, k, states, eps[v])
+                    out += 1
+                _next(b, cards, plan, block)
+            if plan.parents[b] < 0:
+                value[g] += store[plan.message_offsets[b]]
+
+
+@part
+def _share(table, k, states, eps, message, belief):
+    """Turn `states` entries of a table into beliefs: conditional times separator belief."""
+    if belief == 0.0 or message == -np.inf:
+        for x in range(states):
+            table[k + x] = 0.0
+        return
+    if eps > 0.0:
+        for x in range(states):
+            table[k + x] = belief * np.exp((table[k + x] - message) / eps)
+        return
+    best = k
+    for x in range(1, states):
+        if table[k + x] > table[best]:
+            best = k + x
+    for x in range(states):
+        table[k + x] = belief if k + x == best else 0.0
+
+
+@lean
+def backward(cards, eps, plan, store, beliefs, belief_offsets, block, first, last, marginals):
+    """Beliefs of all factors and separators, and marginals of all variables.
+
+    `beliefs` has the layout of the store and must be zero; so must `marginals`.
+    """
+    total = block.total
+    for g in range(first, last):
+        for b in range(plan.graph_buckets[g + 1] - 1, plan.graph_buckets[g] - 1, -1):
+            v = plan.variables[b]
+            states = cards[v]
+            message = plan.message_offsets[b]
+            if plan.parents[b] < 0:
+                beliefs[message] = 1.0
+            _open(b, cards, plan, store, block)
+            inner = block.split[1]
+            total[:inner] = 0.0
+            for _ in range(block.split[2]):
+                _load(store, block)
+                for k in range(0, inner, states):
+                    _share(block.table, k, states, eps[v], store[message], beliefs[message])
+                    message += 1
+                for k in range(inner):
+                    total[k] += block.table[k]
+                for j in range(block.split[3]):
+                    row, base = block.moving[j], block.bases[j]
+                    for k in range(inner):
+                        beliefs[base + block.places[row, k]] += block.table[k]
+                _next(b, cards, plan, block)
+            _spread_still(b, plan, total, block, beliefs)
+            for k in range(inner):
+                marginals[belief_offsets[v] + k % states] += total[k]
+
+
+@part
+def _spread_still(b, plan, total, block, beliefs):
+    """Give the inputs that are the same in every block their beliefs, once per bucket."""
+    at = 0
+    for row in range(plan.input_offsets[b + 1] - plan.input_offsets[b]):
+        if at < block.split[3] and block.moving[at] == row:
+            at += 1
+            continue
+        base = plan.inputs[plan.input_offsets[b] + row]
+        for k in range(block.split[1]):
+            beliefs[base + block.places[row, k]] += total[k]
+
+
+@lean
+def decode(cards, eps, plan, store, uniforms, wanted, scores, labels):
+    """Walk back and give every wanted variable its best state, or one drawn with `uniforms`."""
+    for b in range(plan.variables.size - 1, -1, -1):
+        v = plan.variables[b]
+        if not wanted[v]:
+            continue
+        low, high = plan.axis_offsets[b], plan.axis_offsets[b + 1]
+        for x in range(cards[v]):
+            scores[x] = 0.0
+        for i in range(plan.input_offsets[b], plan.input_offsets[b + 1]):
+            place = plan.inputs[i]
+            steps = plan.stride_offsets[i]
+            for a in range(low, high - 1):
+                place += plan.strides[steps + a - low] * labels[plan.axes[a]]
+            step = plan.strides[steps + high - 1 - low]
+            for x in range(cards[v]):
+                scores[x] += store[place + x * step]
+        labels[v] = choose(scores, cards[v], eps[v], uniforms[v])

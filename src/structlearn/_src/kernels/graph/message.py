@@ -1,0 +1,238 @@
+r"""The one message update, with a temperature per variable.
+
+With the weight :math:`w_f` of a factor, the temperature :math:`\epsilon_i` of a variable and
+their ratio :math:`r = w_f / \epsilon_i`, the update
+
+.. math:: B_i = \sum_{f \ni i} \lambda_{f i}, \qquad
+          n_{i f} = r B_i - \lambda_{f i}, \qquad
+          \lambda_{f j}(x_j) = w_f \log \sum_{x_{f \setminus j}}
+              \exp \frac{\theta_f(x_f) + \sum_{i \ne j} n_{i f}(x_i)}{w_f}
+
+states where the Bethe functional
+:math:`\langle\theta,\tau\rangle + \sum_i \epsilon_i H_i - \sum_f w_f I_f` is stationary. The
+ratio is 1 for sum-product (all temperatures 1) and max-product (all 0), the edge appearance
+probability for tree-reweighted messages, and infinite from a max node to a factor that sums:
+there :math:`n_{if}` keeps only the states that maximise the sender's full belief, which is the
+mixed-product rule of Liu and Ihler (2013).
+
+Messages are kept either *linear*, as :math:`\exp(\lambda / w)`, where an update is a sum of
+products, or in the log domain, which also serves temperature 0 and extreme potentials.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn._src.kernels.jit import part
+
+_TINY = 1e-140  # below this a linear message is not divided out of a belief but left out
+_TIE = 1e-9
+_WIDE = 12  # states from which a table is better read along its rows
+# Plain numbers as arguments would have a function compiled anew for each of them.
+NOBODY, START, _ONE = np.int64(-1), np.int64(0), np.int64(1)
+
+
+class Net(NamedTuple):
+    """A wiring packed so that one message touches few cache lines."""
+
+    slots: np.ndarray  #: (slots, 3) variable, factor, where its message begins
+    variables: np.ndarray  #: (variables + 1, 2) where its entries in `touching`, its belief begin
+    factors: np.ndarray  #: (factors + 1, 2) where its slots, its table begin
+    touching: np.ndarray  #: slots of every variable
+
+
+class Traffic(NamedTuple):
+    """Everything an update reads and writes, beside the net."""
+
+    tables: np.ndarray  #: potentials; linear: exp(potentials / weight), largest entry 1
+    weights: np.ndarray  #: temperature of every factor
+    ratios: np.ndarray  #: weight / temperature of the variable, for every slot
+    messages: np.ndarray  #: factor to variable, one block per slot, largest entry 1 (log: 0)
+    fresh: np.ndarray  #: messages in waiting, for schedules that need them
+    beliefs: np.ndarray  #: combined messages of every variable
+    linear: bool
+    damping: float
+
+
+class Desk(NamedTuple):
+    """Scratch space of one worker."""
+
+    incoming: np.ndarray  #: (largest arity, most states)
+    one: np.ndarray  #: largest table, or most states if that is more
+    two: np.ndarray
+
+
+@part
+def combine(v, skip, net, traffic, out, start):
+    """Belief of `v` from the messages of all its slots but `skip`, into out[start:]."""
+    states = net.variables[v + 1, 1] - net.variables[v, 1]
+    for x in range(states):
+        out[start + x] = 1.0 if traffic.linear else 0.0
+    for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
+        s = net.touching[q]
+        m = net.slots[s, 2]
+        if s == skip:
+            continue
+        if not traffic.linear:
+            for x in range(states):
+                out[start + x] += traffic.messages[m + x]
+        elif traffic.ratios[s] == 1.0:
+            for x in range(states):
+                out[start + x] *= traffic.messages[m + x]
+        else:
+            for x in range(states):
+                out[start + x] *= traffic.messages[m + x] ** traffic.ratios[s]
+        if traffic.linear and q % 4 == 3:  # keep clear of underflow
+            top = 0.0
+            for x in range(states):
+                top = max(top, out[start + x])
+            if top > 0.0:
+                for x in range(states):
+                    out[start + x] /= top
+
+
+@part
+def outgoing(s, net, traffic, out, row, spare):
+    """What the variable of slot `s` tells its factor, into out[row]."""
+    v, m = net.slots[s, 0], net.slots[s, 2]
+    b = net.variables[v, 1]
+    states = net.variables[v + 1, 1] - b
+    r = traffic.ratios[s]
+    least, top = np.inf, -np.inf
+    for x in range(states):
+        least = min(least, traffic.messages[m + x])
+        top = max(top, traffic.beliefs[b + x])
+    ruled_out = least < _TINY if traffic.linear else least == -np.inf
+    if ruled_out:
+        combine(v, s, net, traffic, spare, START)
+    top -= _TIE * (1.0 + abs(top))
+    for x in range(states):
+        full, message = traffic.beliefs[b + x], traffic.messages[m + x]
+        if traffic.linear:
+            if ruled_out and message < _TINY:
+                # Unless r = 1 a state that this factor rules out stays out.
+                out[row, x] = spare[x] if r == 1.0 else 0.0
+            else:
+                out[row, x] = full / message
+        elif r == np.inf:
+            out[row, x] = -message if full >= top and message > -np.inf else -np.inf
+        elif ruled_out and message == -np.inf:
+            out[row, x] = r * spare[x] if spare[x] > -np.inf else -np.inf
+        else:
+            out[row, x] = r * full - message if full > -np.inf else -np.inf
+
+
+@part
+def contract(source, base, before, states, after, incoming, row, eps, linear, out):
+    """Reduce the middle axis of source[base:], seen as (before, states, after)."""
+    if linear and after >= _WIDE:
+        for p in range(before):
+            o = p * after
+            for q in range(after):
+                out[o + q] = 0.0
+            for x in range(states):
+                c = incoming[row, x]
+                k = base + (p * states + x) * after
+                for q in range(after):
+                    out[o + q] += c * source[k + q]
+        return
+    for p in range(before):
+        for q in range(after):
+            start = base + p * states * after + q
+            if linear:
+                total = 0.0
+                k = start
+                for x in range(states):
+                    total += incoming[row, x] * source[k]
+                    k += after
+                out[p * after + q] = total
+                continue
+            top = -np.inf
+            k = start
+            for x in range(states):
+                top = max(top, source[k] + incoming[row, x])
+                k += after
+            if eps > 0.0 and top > -np.inf:
+                total = 0.0
+                for x in range(states):
+                    total += np.exp((source[start + x * after] + incoming[row, x] - top) / eps)
+                top += eps * np.log(total)
+            out[p * after + q] = top
+
+
+@part
+def reduce(f, keep, net, traffic, desk):
+    """Reduce every axis of factor `f` but that of slot `keep`; the result is left in desk.one.
+
+    Axes go one after the other from the last, so that arity 2 is a single pass over the table.
+    `keep` = -1 reduces all. The factor must have another slot than `keep`.
+    """
+    low, high = net.factors[f, 0], net.factors[f + 1, 0]
+    base = net.factors[f, 1]
+    size = net.factors[f + 1, 1] - base
+    source, out, other = traffic.tables, desk.one, desk.two
+    if (high - low - (keep >= 0)) % 2 == 0:
+        out, other = other, out  # the last of several passes must end in desk.one
+    after = _ONE
+    for s in range(high - 1, low - 1, -1):
+        v = net.slots[s, 0]
+        states = net.variables[v + 1, 1] - net.variables[v, 1]
+        if s == keep:
+            after = states
+            continue
+        size //= states
+        contract(
+            source, base, size // after, states, after, desk.incoming, s - low,
+            traffic.weights[f], traffic.linear, out,
+        )  # fmt: skip
+        source, out, other = out, other, out
+        base = 0
+
+
+@part
+def update(t, net, traffic, desk, out):
+    """Write the new message of slot `t` to its place in `out`.
+
+    Returns its distance from the stored message: infinite if the incoming messages leave no
+    state possible, and then the stored message is kept.
+    """
+    v, f, m = net.slots[t, 0], net.slots[t, 1], net.slots[t, 2]
+    states = net.variables[v + 1, 1] - net.variables[v, 1]
+    low = net.factors[f, 0]
+    for s in range(low, net.factors[f + 1, 0]):
+        if s != t:
+            outgoing(s, net, traffic, desk.incoming, s - low, desk.two)
+    reduce(f, t, net, traffic, desk)
+    new, w, damping = desk.one, traffic.weights[f], traffic.damping
+    top = new[0]
+    for x in range(1, states):
+        top = max(top, new[x])
+    if not top > (0.0 if traffic.linear else -np.inf):
+        for k in range(m, m + states):
+            out[k] = traffic.messages[k]
+        return np.inf
+    change = 0.0
+    if traffic.linear:
+        scale, peak = (1.0 - damping) / top, 1.0
+        if damping > 0.0:  # how much of the old message stays must not depend on its scale
+            peak = 0.0
+            for x in range(states):
+                peak = max(peak, new[x] * scale + damping * traffic.messages[m + x])
+        for x in range(states):
+            old = traffic.messages[m + x]
+            value = (new[x] * scale + damping * old) / peak
+            change = max(change, abs(value - old))
+            out[m + x] = value
+        return change
+    for x in range(states):
+        old, value = traffic.messages[m + x], new[x] - top
+        if damping > 0.0 and old > -np.inf and value > -np.inf:
+            value += damping * (old - value)
+        if w > 0.0:
+            change = max(change, abs(np.exp(value / w) - np.exp(old / w)))
+        elif value != old:
+            change = max(change, min(abs(value - old), 1e30))
+        out[m + x] = value
+    return change

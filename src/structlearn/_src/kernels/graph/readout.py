@@ -1,0 +1,170 @@
+"""Read answers off messages: beliefs, factor beliefs, the Bethe value, one assignment or draw.
+
+All of these take messages in the log domain. `borders` is as in `loopy.propagate`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structlearn._src.kernels.graph.message import NOBODY, START, combine, outgoing, reduce
+from structlearn._src.kernels.jit import lean, part
+
+
+@part
+def soften(values, start, stop, eps, out):
+    """Turn log values at temperature `eps` into probabilities out[start:stop].
+
+    Returns eps * log sum exp(values / eps). At temperature 0 all maximisers share the mass.
+    """
+    top = -np.inf
+    for k in range(start, stop):
+        top = max(top, values[k])
+    if top == -np.inf:
+        for k in range(start, stop):
+            out[k] = 0.0
+        return top
+    total = 0.0
+    for k in range(start, stop):
+        gap = values[k] - top
+        if eps > 0.0:
+            out[k] = np.exp(gap / eps)
+        else:
+            out[k] = 1.0 if gap >= -1e-9 * (1.0 + abs(top)) else 0.0
+        total += out[k]
+    for k in range(start, stop):
+        out[k] /= total
+    return top + eps * np.log(total)
+
+
+@lean
+def read_beliefs(borders, net, traffic, eps, first, last, out, value):
+    r"""Beliefs of all variables and, in `value`, their part of the Bethe value.
+
+    .. math:: \sum_i \epsilon_i \log \sum_x \exp(B_i(x) / \epsilon_i)
+    """
+    for g in range(first, last):
+        value[g] = 0.0
+        for v in range(borders[g, 0], borders[g + 1, 0]):
+            start, stop = net.variables[v, 1], net.variables[v + 1, 1]
+            combine(v, NOBODY, net, traffic, traffic.beliefs, start)
+            value[g] += soften(traffic.beliefs, start, stop, eps[v], out)
+
+
+@part
+def _normalised_outgoing(s, row, net, traffic, w, marginals, desk):
+    """What the variable of slot `s` tells its factor, w log tau - message, with its constant.
+
+    Messages leave the constant open; the value needs it.
+    """
+    v, m = net.slots[s, 0], net.slots[s, 2]
+    b = net.variables[v, 1]
+    states = net.variables[v + 1, 1] - b
+    outgoing(s, net, traffic, desk.incoming, row, desk.two)
+    for x in range(states):
+        tau, message = marginals[b + x], traffic.messages[m + x]
+        if tau > 0.0 and message > -np.inf:
+            shift = w * np.log(tau) - message - desk.incoming[row, x]
+            for y in range(states):
+                desk.incoming[row, y] += shift
+            break
+
+
+@lean
+def read_factors(borders, net, traffic, marginals, desk, first, last, wanted, out, value):
+    r"""Add the factors' part of the Bethe value, and write their beliefs if `wanted`.
+
+    .. math:: \sum_f w_f \log \sum_{x_f} \prod_i \tau_i(x_i)
+              \exp \frac{\theta_f(x_f) - \sum_i \lambda_{f i}(x_i)}{w_f}
+    """
+    for g in range(first, last):
+        for f in range(borders[g, 2], borders[g + 1, 2]):
+            start, stop = net.factors[f, 0], net.factors[f + 1, 0]
+            low, high = net.factors[f, 1], net.factors[f + 1, 1]
+            w = traffic.weights[f]
+            if stop == start + 1:
+                b = net.variables[net.slots[start, 0], 1]
+                for k in range(low, high if wanted else low):
+                    out[k] = marginals[b + k - low]
+                continue
+            for s in range(start, stop):
+                _normalised_outgoing(s, s - start, net, traffic, w, marginals, desk)
+            for k in range(low, high):
+                log, rest = traffic.tables[k], k - low
+                for s in range(stop - 1, start - 1, -1):
+                    v = net.slots[s, 0]
+                    states = net.variables[v + 1, 1] - net.variables[v, 1]
+                    log += desk.incoming[s - start, rest % states]
+                    rest //= states
+                desk.one[k - low] = log
+            value[g] += soften(desk.one, START, high - low, w, desk.two)
+            for k in range(low, high if wanted else low):
+                out[k] = desk.two[k - low]
+
+
+@part
+def choose(values, states, eps, uniform):
+    """The best state, or at eps > 0 with uniform >= 0 a random one."""
+    best = 0
+    for x in range(1, states):
+        if values[x] > values[best]:
+            best = x
+    if uniform < 0.0 or eps == 0.0 or values[best] == -np.inf:
+        return best
+    total = 0.0
+    top = values[best]
+    for x in range(states):
+        total += np.exp((values[x] - top) / eps)
+    left = uniform * total
+    for x in range(states):
+        left -= np.exp((values[x] - top) / eps)
+        if left < 0.0:
+            return x
+    return best
+
+
+@lean
+def decode(net, traffic, eps, order, uniforms, desk, scores, labels):
+    """Give the variables states one after the other, each given those before it.
+
+    In a forest with parents first this is an exact maximiser, or with `uniforms` (one number
+    in [0, 1) per variable, else -1) an exact draw. Elsewhere it is a rounding that, unlike the
+    best state of every belief, keeps neighbours consistent. Labels that are not -1 stay.
+    """
+    for v in range(labels.size):
+        combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
+    for k in range(labels.size):
+        v = order[k]
+        if labels[v] >= 0:
+            continue
+        states = net.variables[v + 1, 1] - net.variables[v, 1]
+        for x in range(states):
+            scores[x] = 0.0
+        for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
+            t = net.touching[q]
+            source, start = traffic.messages, net.slots[t, 2]
+            if _condition(t, net, traffic, labels, desk):
+                reduce(net.slots[t, 1], t, net, traffic, desk)
+                source, start = desk.one, 0
+            for x in range(states):
+                scores[x] += source[start + x]
+        labels[v] = choose(scores, states, eps[v], uniforms[v])
+
+
+@part
+def _condition(t, net, traffic, labels, desk):
+    """Fill desk.incoming for slot `t` given the labels so far; False if they change nothing."""
+    f = net.slots[t, 1]
+    low, high = net.factors[f, 0], net.factors[f + 1, 0]
+    known = False
+    for s in range(low, high):
+        known = known or (s != t and labels[net.slots[s, 0]] >= 0)
+    for s in range(low, high if known else low):
+        v = net.slots[s, 0]
+        if labels[v] < 0:
+            if s != t:
+                outgoing(s, net, traffic, desk.incoming, s - low, desk.two)
+            continue
+        for x in range(net.variables[v + 1, 1] - net.variables[v, 1]):
+            desk.incoming[s - low, x] = 0.0 if x == labels[v] else -np.inf
+    return known

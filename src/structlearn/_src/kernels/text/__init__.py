@@ -1,0 +1,1 @@
+"""Strings, sparse rows and numbers in text."""

@@ -1,0 +1,1 @@
+"""How wrong are these weights? Worlds, the objective, losses, task costs, penalties."""

@@ -1,0 +1,205 @@
+r"""Linear maps from weights to tables, each with its adjoint.
+
+A term turns its weights and the features of ``n`` factors into tables (n, size), linearly in the
+weights; `pull` is the adjoint of `push`, so that for all weights ``w`` and marginals ``m``
+
+.. math:: \langle \text{push}(w), m \rangle = \langle w, \text{pull}(m) \rangle .
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from structlearn._src.common import threads
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.kernels.chain import scatter
+from structlearn._src.model.features import Features, Sparse
+from structlearn._src.text.rows import Index
+
+_GRAIN = 2**17  # entries of a feature matrix per range: outweighs what a range costs
+
+
+class Term(Protocol):
+    """One linear map."""
+
+    @property
+    def size(self) -> int:
+        """Number of entries of a table."""
+        ...
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        ...
+
+    def push(self, weights: Floats, features: Features, n_jobs: int | None = None) -> Floats:
+        """Tables (rows, size); a single row if all factors have the same."""
+        ...
+
+    def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
+        """Return the weights' share of `marginals`, which has the shape of what `push` returns."""
+        ...
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table, the same for every factor.
+
+    Parameters
+    ----------
+    size
+        Entries of the table.
+    ties
+        (size,) Which weight each entry uses, -1 for entries that are always 0; by default each
+        has its own.
+    """
+
+    size: int
+    ties: tuple[int, ...] | None = None
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return self.size if self.ties is None else max(self.ties) + 1
+
+    def push(self, weights: Floats, features: Features, n_jobs: int | None = None) -> Floats:
+        """One row."""
+        return (weights if self.ties is None else np.append(weights, 0.0)[list(self.ties)])[None]
+
+    def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
+        """Sum over rows, and over entries that share a weight."""
+        total: Floats = marginals.sum(axis=0)
+        if self.ties is None:
+            return total
+        tied = np.bincount(np.array(self.ties) + 1, total, self.n_weights + 1)[1:]
+        return tied.astype(np.float64)
+
+
+def symmetric(states: int) -> Table:
+    """Table over two variables that does not care which is which."""
+    low, high = np.indices((states, states))
+    ties = np.minimum(low, high) * states + np.maximum(low, high)
+    _, numbers = np.unique(ties, return_inverse=True)
+    return Table(states * states, tuple(int(i) for i in np.ravel(numbers)))
+
+
+def potts(states: int) -> Table:
+    """Table over two variables with one weight, for being equal."""
+    return Table(states * states, tuple(int(i) - 1 for i in np.eye(states).ravel()))
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Every feature has a weight for every entry of the table: ``features @ weights``."""
+
+    n_features: int
+    size: int
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return self.n_features * self.size
+
+    def push(self, weights: Floats, features: Features, n_jobs: int | None = None) -> Floats:
+        """Product of the features and the weights."""
+        matrix, features = weights.reshape(self.n_features, self.size), self._checked(features)
+        if not isinstance(features, Sparse):
+            return features @ matrix
+        rows, out = features.rows, np.empty((features.rows.n_rows, self.size))
+        _spread(lambda a, b: scatter.push_all(*rows[:3], matrix, a, b, out), rows.offsets, n_jobs)
+        return out
+
+    def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
+        """Product of the transposed features and the marginals."""
+        features = self._checked(features)
+        if not isinstance(features, Sparse):
+            return np.ravel(features.T @ marginals)
+        columns, out = features.columns, np.empty((self.n_features, self.size))
+        _spread(lambda a, b: scatter.pull_all(*columns, marginals, a, b, out), columns[0], n_jobs)
+        return out.ravel()
+
+    def _checked(self, features: Features) -> Floats | Sparse:
+        if features is None or features.shape[1] != self.n_features:
+            raise ArgumentError(_unfit(features, f"features with {self.n_features} columns"))
+        return features
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """As `Linear` on sparse features, but with weights for chosen pairs of feature and state only.
+
+    Parameters
+    ----------
+    offsets, states
+        Feature ``d`` has weights for the states ``states[offsets[d]:offsets[d + 1]]``.
+    size
+        Entries of the table.
+    """
+
+    offsets: Ints
+    states: Index
+    size: int
+
+    @classmethod
+    def seen(cls, features: Sparse, labels: Ints, size: int) -> Pairs:
+        """Return the pairs that occur in training; rows labelled -1 count for none."""
+        columns = features.columns
+        offsets = np.empty(len(columns[0]), np.int64)
+        states = np.empty(0, np.int32)
+        for _ in range(2):
+            seen = np.full(size, -1, np.int64)
+            scatter.seen_pairs(columns[0], columns[1], labels, seen, offsets, states)
+            states = np.empty(offsets[-1], np.int32) if not len(states) else states
+        return cls(offsets, states, size)
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return len(self.states)
+
+    def push(self, weights: Floats, features: Features, n_jobs: int | None = None) -> Floats:
+        """Sum of the weights of the pairs of every row."""
+        rows = self._sparse(features).rows
+        out = np.empty((rows.n_rows, self.size))
+        pairs = self.offsets, self.states
+        _spread(
+            lambda a, b: scatter.push_pairs(*rows[:3], *pairs, weights, a, b, out),
+            rows.offsets,
+            n_jobs,
+        )
+        return out
+
+    def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
+        """Sum of the marginals of the states of every pair."""
+        columns, out = self._sparse(features).columns, np.empty(self.n_weights)
+        pairs = self.offsets, self.states
+        _spread(
+            lambda a, b: scatter.pull_pairs(*columns, *pairs, marginals, a, b, out),
+            columns[0],
+            n_jobs,
+        )
+        return out
+
+    def _sparse(self, features: Features) -> Sparse:
+        if not isinstance(features, Sparse) or features.shape[1] != len(self.offsets) - 1:
+            need = f"sparse features with {len(self.offsets) - 1} columns"
+            raise ArgumentError(_unfit(features, need))
+        return features
+
+
+def _unfit(features: Features, need: str) -> str:
+    given = "no features were given"
+    if features is not None:
+        kind = "a sparse matrix" if isinstance(features, Sparse) else "an array"
+        given = f"{kind} of shape {features.shape} was given"
+    return f"{given}, but these weights need {need}; give those that the model was made for"
+
+
+def _spread(work: Callable[[int, int], None], offsets: Ints, n_jobs: int | None) -> None:
+    """Run `work` on ranges that depend on the features alone, never on the number of threads."""
+    threads.run(work, threads.split(offsets, 1 + int(offsets[-1]) // _GRAIN), n_jobs)

@@ -1,0 +1,254 @@
+"""Check rules against the predicates they speak of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NoReturn
+
+from structlearn._src.common.errors import RuleError, did_you_mean
+from structlearn._src.rules.linear import counted_by
+from structlearn._src.rules.syntax import (
+    Atom,
+    Both,
+    Clause,
+    Comparison,
+    Condition,
+    Either,
+    Filter,
+    Linear,
+    Literal,
+    Not,
+    Place,
+    Predicate,
+    Program,
+    Rule,
+    SumVariable,
+    Term,
+    Variable,
+)
+from structlearn._src.rules.write import write, write_atom
+
+Known = Mapping[str, Predicate]
+
+
+def check(program: Program, predicates: Iterable[Predicate]) -> Program:
+    """Check every rule, and spell its predicates as they are declared.
+
+    Parameters
+    ----------
+    program : tuple of Rule
+    predicates : iterable of Predicate
+        All that the rules may use. Their names do not depend on case.
+
+    Returns
+    -------
+    tuple of Rule
+        The same rules; every predicate is written as in its declaration.
+
+    Raises
+    ------
+    RuleError
+        If a predicate is not declared or has another arity, a variable has no values to range
+        over, a summed variable is used twice, or a filter does not fit its rule.
+    """
+    known = {predicate.name.lower(): predicate for predicate in predicates}
+    return tuple(check_rule(rule, known) for rule in program)
+
+
+def check_rule(rule: Rule, known: Known) -> Rule:
+    """Check one rule; `known` has the predicates by their names in lower case."""
+    for atom in atoms_of(rule.body):
+        _check_atom(rule, atom, known)
+    if isinstance(rule.body, Clause):
+        _check_clause(rule, rule.body)
+        return replace(rule, body=_spelled_clause(rule.body, known))
+    _check_linear(rule, rule.body, known)
+    return replace(rule, body=_spelled_linear(rule.body, known))
+
+
+def atoms_of(body: Clause | Linear) -> Iterator[Atom]:
+    """List the atoms of a rule, those of its filters last; comparisons are none."""
+    if isinstance(body, Clause):
+        yield from (each.atom for each in body.literals if isinstance(each.atom, Atom))
+        return
+    yield from (each.atom for each in body.summands if each.atom is not None)
+    for clause in body.filters:
+        yield from condition_atoms(clause.condition)
+
+
+def condition_atoms(condition: Condition) -> Iterator[Atom]:
+    """List the atoms of a filter's condition."""
+    if isinstance(condition, Atom):
+        yield condition
+    elif isinstance(condition, Not):
+        yield from condition_atoms(condition.inner)
+    else:
+        for part in condition.inner:
+            yield from condition_atoms(part)
+
+
+def variables_of(terms: Iterable[Term]) -> list[str]:
+    """Name the variables among terms, each once, without those that are summed."""
+    return list(dict.fromkeys(term.name for term in terms if isinstance(term, Variable)))
+
+
+def _check_atom(rule: Rule, atom: Atom, known: Known) -> None:
+    declared = known.get(atom.predicate.lower())
+    if declared is None:
+        names = [predicate.name for predicate in known.values()]
+        _refuse(
+            rule,
+            f"{atom.predicate!r} is not a known predicate{did_you_mean(atom.predicate, names)}",
+            atom.place,
+        )
+    if declared.arity != len(atom.terms):
+        _refuse(
+            rule,
+            f"{write_atom(atom)} has {len(atom.terms)} arguments, but {declared.name} takes "
+            f"{declared.arity}",
+            atom.place,
+        )
+
+
+def _check_clause(rule: Rule, clause: Clause) -> None:
+    for atom in atoms_of(clause):
+        if any(isinstance(term, SumVariable) for term in atom.terms):
+            _refuse(
+                rule,
+                f"{write_atom(atom)} sums in a logical rule: only arithmetic rules can",
+                atom.place,
+            )
+    if not any(variables_of(_terms(each.atom)) for each in clause.literals):
+        _refuse(rule, "the rule has no variables: at least one is needed", rule.place)
+    _check_bound(rule, clause)
+
+
+def _check_bound(rule: Rule, clause: Clause) -> None:
+    """Every variable needs values: those of an atom that is positive in the body."""
+    bound = {
+        name
+        for each in clause.literals
+        if each.negated and isinstance(each.atom, Atom)
+        for name in variables_of(each.atom.terms)
+    }
+    for literal in clause.literals:
+        for name in variables_of(_terms(literal.atom)):
+            if name not in bound:
+                _refuse(rule, _unbound(name, literal, clause), literal.atom.place)
+
+
+def _unbound(name: str, literal: Literal, clause: Clause) -> str:
+    shown = write_atom(literal.atom)
+    if len(clause.literals) == 1:
+        return f"{shown} stands alone, so {name!r} has no values: for a prior write {shown} >= 1"
+    return (
+        f"the variable {name!r} of {shown} is in no positive atom of the body, so it has no "
+        f"values: add an atom with it to the body, or use one of the body's variables"
+    )
+
+
+def _check_linear(rule: Rule, form: Linear, known: Known) -> None:
+    atoms = [each.atom for each in form.summands if each.atom is not None]
+    if len(set(atoms)) == 1 < len(atoms):
+        _refuse(rule, f"{write_atom(atoms[0])} is all there is: write it once", atoms[1].place)
+    sums = _check_sums(rule, atoms)
+    for name in sorted(counted_by(form) - sums):
+        _refuse(rule, f"|{name}| counts what is not summed: write +{name} in an atom", rule.place)
+    plain = {name for atom in atoms for name in variables_of(atom.terms)}
+    for name, times in Counter(clause.variable for clause in form.filters).items():
+        if times > 1:
+            _refuse(rule, f"{name!r} has {times} filters: join them by '&' in one", rule.place)
+    for clause in form.filters:
+        _check_filter(rule, clause, sums, plain, known)
+
+
+def _check_sums(rule: Rule, atoms: list[Atom]) -> set[str]:
+    """List the summed variables, each in one place only."""
+    sums: set[str] = set()
+    plain = {name for atom in atoms for name in variables_of(atom.terms)}
+    for atom in atoms:
+        for name in (term.name for term in atom.terms if isinstance(term, SumVariable)):
+            if name in sums or name in plain:
+                _refuse(
+                    rule,
+                    f"the summed variable {name!r} is used twice: give every sum its own",
+                    atom.place,
+                )
+            sums.add(name)
+    return sums
+
+
+def _check_filter(
+    rule: Rule, clause: Filter, sums: set[str], plain: set[str], known: Known
+) -> None:
+    if clause.variable not in sums:
+        _refuse(
+            rule,
+            f"the filter is for {clause.variable!r}, which is not summed: only a variable with "
+            f"'+' can be filtered{did_you_mean(clause.variable, sums)}",
+            clause.place,
+        )
+    for atom in condition_atoms(clause.condition):
+        if known[atom.predicate.lower()].open:
+            _refuse(
+                rule,
+                f"{atom.predicate} is open, so {write_atom(atom)} is not known before inference: "
+                f"a filter needs closed predicates",
+                atom.place,
+            )
+        for term in atom.terms:
+            name = getattr(term, "name", clause.variable)
+            if isinstance(term, SumVariable) or name not in plain | {clause.variable}:
+                _refuse(
+                    rule,
+                    f"{write_atom(atom)} in a filter may use {clause.variable!r} and variables of "
+                    f"the rule that are not summed, but {name!r} is neither",
+                    atom.place,
+                )
+
+
+def _terms(atom: Atom | Comparison) -> tuple[Term, ...]:
+    return atom.terms if isinstance(atom, Atom) else (atom.left, atom.right)
+
+
+def _refuse(rule: Rule, reason: str, place: Place) -> NoReturn:
+    if not rule.text:
+        raise RuleError(f"{reason}, in {write(rule)!r}")
+    # Blanks before the rule bring its text to where its places say it is.
+    text = "\n" * (rule.place.line - 1) + " " * (rule.place.column - 1) + rule.text
+    raise RuleError(reason, text, *place)
+
+
+def _spelled(atom: Atom, known: Known) -> Atom:
+    return replace(atom, predicate=known[atom.predicate.lower()].name)
+
+
+def _spelled_clause(clause: Clause, known: Known) -> Clause:
+    literals = tuple(
+        replace(each, atom=_spelled(each.atom, known)) if isinstance(each.atom, Atom) else each
+        for each in clause.literals
+    )
+    return replace(clause, literals=literals)
+
+
+def _spelled_linear(form: Linear, known: Known) -> Linear:
+    summands = tuple(
+        each if each.atom is None else replace(each, atom=_spelled(each.atom, known))
+        for each in form.summands
+    )
+    filters = tuple(
+        replace(clause, condition=_spelled_condition(clause.condition, known))
+        for clause in form.filters
+    )
+    return replace(form, summands=summands, filters=filters)
+
+
+def _spelled_condition(condition: Condition, known: Known) -> Condition:
+    if isinstance(condition, Atom):
+        return _spelled(condition, known)
+    if isinstance(condition, Not):
+        return Not(_spelled_condition(condition.inner, known))
+    kind = Both if isinstance(condition, Both) else Either
+    return kind(tuple(_spelled_condition(part, known) for part in condition.inner))

@@ -1,0 +1,180 @@
+"""Why an atom has its value: what every grounding with it pulls, and how much."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError, RuleError
+from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
+from structlearn._src.rules.ground import Grounding
+from structlearn._src.rules.parse import parse_rule
+from structlearn._src.rules.syntax import Constant, Linear, Number
+
+# What is in quotes, or an argument without: easier to write in a shell.
+_ARGUMENT = re.compile(
+    r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?<=[(,])\s*([^\s'",()][^'",()]*?)\s*(?=[,)])""",
+    re.DOTALL,
+)
+
+#: A hard constraint holds with nothing to spare up to this.
+_ACTIVE = 1e-5
+
+
+@dataclass(frozen=True)
+class Pull:
+    r"""What one grounding does to an atom.
+
+    Parameters
+    ----------
+    rule
+        Number of the rule.
+    text
+        Its text.
+    slope
+        Derivative of the energy by the atom's value through this grounding,
+        :math:`w p \max(l, 0)^{p - 1} a`: above 0 it pulls down, below 0 up.
+    distance
+        :math:`l(y)`; the grounding is satisfied where it is at most 0.
+    hard
+        Whether it is a constraint: its pull is what the others make necessary.
+    atoms
+        The free atoms in it: name, coefficient, value.
+    constant
+        What the observed atoms add to :math:`l`.
+    """
+
+    rule: int
+    text: str
+    slope: float
+    distance: float
+    hard: bool
+    atoms: tuple[tuple[str, float, float], ...]
+    constant: float
+
+    def __str__(self) -> str:
+        way = "down" if self.slope > 0 else "up" if self.slope < 0 else "holds"
+        amount = f" {abs(self.slope):.4g}" if self.slope else ""
+        terms = " ".join(f"{a:+g} {name} [{value:.3g}]" for name, a, value in self.atoms)
+        return f"{way}{amount}  {terms} {self.constant:+.4g}  |  {self.text}"
+
+
+def explain(
+    grounding: Grounding,
+    atom: str | int,
+    values: Floats,
+    *,
+    weights: Floats | None = None,
+    forces: Floats | None = None,
+) -> list[Pull]:
+    r"""List the groundings that pull an atom up or down, the strongest first.
+
+    At the minimum of the energy the slopes of an atom strictly between 0 and 1 add up to 0, those
+    of linear hinges at their kink and of constraints included. Their slopes do not follow from the
+    values: give `forces` to have them.
+
+    Parameters
+    ----------
+    grounding : Grounding
+    atom : str or int
+        A target such as ``"Likes('bob', 'tea')"``, or its number.
+    values : ndarray of shape (free atoms,)
+        Where to look, such as the best values.
+    weights : ndarray of shape (rules,), optional
+        Those of the rules if not given.
+    forces : ndarray of shape (forms,), optional
+        Derivative of the energy by each form :math:`l`; from `weights` if not given, and 0 for
+        hard forms.
+
+    Returns
+    -------
+    list of Pull
+        Groundings with a slope, and constraints without anything to spare.
+    """
+    hinges = grounding.hinges
+    variable = _number(grounding, atom)
+    entries = np.flatnonzero(hinges.variables == variable)
+    forms = np.searchsorted(hinges.offsets, entries, "right") - 1
+    distances = hinges.values(values)[forms]
+    if forces is None:
+        weights = grounding.weights if weights is None else weights
+        slopes = _forces(hinges, forms, distances, weights)
+    else:
+        slopes = forces[forms]
+    slopes = slopes * hinges.coefficients[entries]
+    tight = np.where(hinges.kinds[forms] == EQUAL, 0.0, -distances) <= _ACTIVE
+    shown = np.flatnonzero((slopes != 0) | ((hinges.kinds[forms] != HINGE) & tight))
+    shown = shown[np.argsort(-np.abs(slopes[shown]), kind="stable")]
+    names = _names(grounding, forms[shown])
+    return [
+        _pull(grounding, int(forms[i]), float(slopes[i]), float(distances[i]), values, names)
+        for i in shown
+    ]
+
+
+def _number(grounding: Grounding, atom: str | int) -> int:
+    if isinstance(atom, str):
+        return grounding.tables.find(*read_atom(atom))
+    if not 0 <= atom < grounding.hinges.n_variables:
+        raise ArgumentError(
+            f"there is no atom {atom}: the {grounding.hinges.n_variables} targets count from 0"
+        )
+    return int(atom)
+
+
+def read_atom(text: str) -> tuple[str, list[str]]:
+    """Read an atom without variables; quotes may be left out.
+
+    Examples
+    --------
+    >>> from structlearn._src.rules.explain import read_atom
+    >>> read_atom("Likes('bob', tea)")
+    ('Likes', ['bob', 'tea'])
+    """
+    quoted = _ARGUMENT.sub(lambda found: f"'{found[1]}'" if found[1] else found[0], text)
+    try:
+        body = parse_rule(f"{quoted} >= 1 .").body
+    except RuleError:
+        body = None
+    first = body.summands[0] if isinstance(body, Linear) and len(body.summands) == 2 else None
+    if first is None or first.atom is None or first.coefficient != Number(1.0):
+        raise ArgumentError(f"{text!r} is not an atom; write it as in Likes('bob', 'tea')")
+    return first.atom.predicate, [t.value for t in first.atom.terms if isinstance(t, Constant)]
+
+
+def _forces(hinges: Hinges, forms: Ints, distances: Floats, weights: Floats) -> Floats:
+    """Derivative of the weighted hinges by their forms; 0 for constraints."""
+    powers = hinges.powers[forms]
+    above = np.where(powers == 2, 2 * np.maximum(distances, 0), distances > 0)
+    return np.where(hinges.kinds[forms] == HINGE, weights[hinges.groups[forms]] * above, 0.0)
+
+
+def _names(grounding: Grounding, forms: Ints) -> dict[int, str]:
+    hinges = grounding.hinges
+    inside = [hinges.variables[hinges.offsets[i] : hinges.offsets[i + 1]] for i in forms]
+    atoms = np.unique(np.concatenate([np.zeros(0, np.int32), *inside]))
+    return dict(zip(atoms.tolist(), grounding.tables.names(atoms), strict=True))
+
+
+def _pull(
+    grounding: Grounding,
+    form: int,
+    slope: float,
+    distance: float,
+    values: Floats,
+    names: dict[int, str],
+) -> Pull:
+    hinges = grounding.hinges
+    rule = int(hinges.groups[form])
+    entries = range(hinges.offsets[form], hinges.offsets[form + 1])
+    atoms = tuple(
+        (names[v], float(hinges.coefficients[k]), float(values[v]))
+        for k in entries
+        for v in [int(hinges.variables[k])]
+    )
+    hard = bool(hinges.kinds[form] != HINGE)
+    constant = float(hinges.constants[form])
+    return Pull(rule, grounding.rules[rule].text, slope, distance, hard, atoms, constant)

@@ -1,0 +1,283 @@
+"""Ground rules: from rules and tables of atoms to flat hinges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.errors import AtomError, RuleError
+from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
+from structlearn._src.rules.plan import (
+    SLACK,
+    Plan,
+    first_unlisted,
+    flat_clause,
+    flat_linear,
+    plan_clause,
+    plan_linear,
+)
+from structlearn._src.rules.sums import SumPlan, broken_sums, has_sums, plan_sums
+from structlearn._src.rules.syntax import Clause, Program, Rule
+from structlearn._src.rules.tables import Tables
+
+#: Hard rules hold among observed atoms if they miss by no more than this.
+MISSED = 1e-6
+
+
+@dataclass(frozen=True)
+class Grounding:
+    """A ground program.
+
+    Parameters
+    ----------
+    hinges
+        One linear form for each grounding; its group is the number of its rule.
+    rules
+        The program.
+    weights
+        (rules) 0 for hard rules.
+    hard
+        (rules) Which rules are hard constraints.
+    tables
+        The atoms; a variable of the hinges is the number of a free atom there.
+    """
+
+    hinges: Hinges
+    rules: Program
+    weights: Floats
+    hard: Bools
+    tables: Tables
+
+    @cached_property
+    def counts(self) -> Ints:
+        """(rules) Number of forms of every rule."""
+        return np.bincount(self.hinges.groups, minlength=len(self.rules))
+
+    @property
+    def silent(self) -> list[int]:
+        """Rules without a single form."""
+        return np.flatnonzero(self.counts == 0).tolist()
+
+    @cached_property
+    def unreached(self) -> Ints:
+        """Free atoms that are in no form: nothing speaks about their value."""
+        found = np.bincount(self.hinges.variables, minlength=self.hinges.n_variables)
+        return np.flatnonzero(found == 0)
+
+
+class Piece(NamedTuple):
+    """Forms of one rule: how many entries each has, the entries, and the constants."""
+
+    lengths: Ints
+    variables: Ints
+    coefficients: Floats
+    constants: Floats
+    kind: int
+
+
+def ground(rules: Program, tables: Tables) -> Grounding:
+    """Ground a program: one query for each rule.
+
+    Groundings without free atoms, and those satisfied for every value of the free atoms, are not
+    there. A weighted rule with ``=`` gives two hinges. The order of the forms does not depend on
+    the number of threads: by rule, then by atoms.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+        Checked against the predicates of `tables`.
+    tables : Tables
+        The atoms. Those of a predicate without targets are 0 where they are not listed.
+
+    Returns
+    -------
+    Grounding
+
+    Raises
+    ------
+    AtomError
+        If a rule reaches an atom of a predicate with targets that is neither observed nor target.
+
+    Examples
+    --------
+    >>> from structlearn._src.rules.ground import ground
+    >>> from structlearn._src.rules.parse import parse
+    >>> from structlearn._src.rules.tables import Tables
+    >>> tables = Tables({"Knows": 2, "Likes": 2})
+    >>> tables.observe("Knows", [("ann", "bob"), ("bob", "cyd")])
+    >>> tables.observe("Likes", [("ann", "tea", 0.75)])
+    >>> tables.target("Likes", [("bob", "tea"), ("cyd", "tea")])
+    >>> grounding = ground(parse("20: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2"), tables)
+    >>> grounding.hinges.offsets, grounding.hinges.variables, grounding.hinges.coefficients
+    (array([0, 1, 3]), array([0, 0, 1], dtype=int32), array([-1.,  1., -1.]))
+    >>> grounding.hinges.constants
+    array([0.75, 0.  ])
+    """
+    hinges = _assemble(rules, tables)
+    weights = np.array([rule.weight or 0.0 for rule in rules])
+    hard = np.array([rule.weight is None for rule in rules], bool)
+    return Grounding(hinges, rules, weights, hard, tables)
+
+
+def estimate(rules: Program, tables: Tables) -> list[int]:
+    """Count the forms of every rule without making them.
+
+    The queries are those of `ground`, so the work of joining is done, but nothing is kept in
+    memory. Counts are exact, except that a form which is satisfied only because one atom stands in
+    it twice is still counted.
+    """
+    return [sum(_count(plan, tables) for plan, _ in _plans(rule, tables)) for rule in rules]
+
+
+def broken(rules: Program, tables: Tables) -> list[int]:
+    """Count the groundings of every hard rule that observed atoms alone do not keep.
+
+    No value of the free atoms can mend these, so `ground` leaves them out, as PSL does. Unlike
+    `ground`, this goes through all groundings without free atoms.
+    """
+    counts = []
+    for rule in rules:
+        queries = _broken(rule, tables) if rule.weight is None else []
+        counts.append(sum(tables.count(query) for query in queries))
+    return counts
+
+
+def _broken(rule: Rule, tables: Tables) -> Iterator[str]:
+    if isinstance(rule.body, Clause):
+        yield f"({flat_clause(rule.body, tables).broken(MISSED)})"
+        return
+    sign, equal = (-1 if rule.body.operator == ">=" else 1), rule.body.operator == "="
+    if has_sums(rule.body):
+        for query in broken_sums(rule.body, tables, sign, equal, MISSED).prepare:
+            tables.connection.execute(query)
+        yield "forms"
+    else:
+        yield f"({flat_linear(rule.body, tables, sign, equal).broken(MISSED)})"
+
+
+def _plans(rule: Rule, tables: Tables) -> Iterator[tuple[Plan | SumPlan, int]]:
+    """The queries of a rule, each with the kind of its forms."""
+    hard, body = rule.weight is None, rule.body
+    if isinstance(body, Clause):
+        plan = plan_clause(body, tables)
+        if plan is not None:
+            yield plan, AT_MOST if hard else HINGE
+        return
+    signs = {"<=": (1,), ">=": (-1,), "=": (1,) if hard else (1, -1)}[body.operator]
+    kind = HINGE if not hard else EQUAL if body.operator == "=" else AT_MOST
+    for sign in signs:
+        write = plan_sums if has_sums(body) else plan_linear
+        found = write(body, tables, sign, kind == EQUAL)
+        if found is not None:
+            yield found, kind
+
+
+def _count(plan: Plan | SumPlan, tables: Tables) -> int:
+    if isinstance(plan, SumPlan):
+        for query in plan.prepare:
+            tables.connection.execute(query)
+        return tables.count("forms")
+    return tables.count(f"({plan.query})")
+
+
+def _pieces(rule: Rule, tables: Tables) -> Iterator[Piece]:
+    if isinstance(rule.body, Clause):
+        unlisted = first_unlisted(rule.body, tables)
+        if unlisted:
+            raise AtomError(
+                f"the rule {rule.text!r} reaches {unlisted}, which is neither observed nor a "
+                f"target: list it as one of them"
+            )
+    for plan, kind in _plans(rule, tables):
+        if isinstance(plan, SumPlan):
+            yield _summed(plan, kind, rule, tables)
+        else:
+            yield _flat(plan, kind, tables)
+
+
+def _flat(plan: Plan, kind: int, tables: Tables) -> Piece:
+    query = f"SELECT * FROM ({plan.query}) ORDER BY ALL"
+    found = tables.connection.execute(query).fetchnumpy()
+    constants = found.pop("b")
+    atoms = np.stack(list(found.values()), axis=1)
+    del found
+    is_free = atoms >= 0
+    coefficients = np.broadcast_to(np.array(plan.coefficients), atoms.shape)[is_free]
+    piece = Piece(
+        is_free.sum(axis=1, dtype=np.int32), atoms[is_free], coefficients, constants, kind
+    )
+    has_twins = any(((atoms[:, i] == atoms[:, j]) & is_free[:, i]).any() for i, j in plan.twins)
+    return _merge(piece) if has_twins else piece
+
+
+def _summed(plan: SumPlan, kind: int, rule: Rule, tables: Tables) -> Piece:
+    for query in plan.prepare:
+        tables.connection.execute(query)
+    forms = tables.connection.execute(plan.forms).fetchnumpy()
+    entries = tables.connection.execute(plan.entries).fetchnumpy()
+    if not (np.isfinite(forms["b"]).all() and np.isfinite(entries["coefficient"]).all()):
+        raise RuleError(
+            f"the rule {rule.text!r} divides by 0 where a sum has no atoms: write "
+            f"@Max[1, |B|] for the count |B|"
+        )
+    lengths = np.bincount(
+        np.searchsorted(forms["form"], entries["form"]), minlength=len(forms["form"])
+    )
+    return _merge(Piece(lengths, entries["variable"], entries["coefficient"], forms["b"], kind))
+
+
+def _merge(piece: Piece) -> Piece:
+    """Add up entries of one atom in one form; drop what is 0, empty or satisfied by that."""
+    n = len(piece.constants)
+    rows = np.repeat(np.arange(n), piece.lengths)
+    order = np.lexsort((piece.variables, rows))
+    rows, variables = rows[order], piece.variables[order]
+    is_new = np.ones(len(rows), bool)
+    is_new[1:] = (rows[1:] != rows[:-1]) | (variables[1:] != variables[:-1])
+    starts = np.flatnonzero(is_new)
+    coefficients = np.add.reduceat(piece.coefficients[order], starts) if len(rows) else np.zeros(0)
+    kept = coefficients != 0
+    rows, variables, coefficients = rows[starts][kept], variables[starts][kept], coefficients[kept]
+    lengths = np.bincount(rows, minlength=n)
+    largest = piece.constants + np.bincount(rows, np.maximum(coefficients, 0), minlength=n)
+    alive = (lengths > 0) & ((piece.kind == EQUAL) | (largest > SLACK))
+    inside = alive[rows]
+    return Piece(
+        lengths[alive], variables[inside], coefficients[inside], piece.constants[alive], piece.kind
+    )
+
+
+def _assemble(rules: Program, tables: Tables) -> Hinges:
+    """Put the pieces of all rules one after another, array by array, freeing them as it goes."""
+    heads: list[tuple[int, int, int, int]] = []
+    arrays: list[list[NDArray[Any]]] = [[], [], [], []]
+    for i, rule in enumerate(rules):
+        for piece in _pieces(rule, tables):
+            heads.append((piece.kind, 2 if rule.squared else 1, i, len(piece.constants)))
+            for array, part in zip(arrays, piece[:4], strict=True):
+                array.append(part)
+    kinds, powers, groups, sizes = np.array(heads, np.int64).reshape(-1, 4).T
+    offsets = np.zeros(sizes.sum() + 1, np.int64)
+    np.cumsum(_joined(arrays.pop(0), np.int32), out=offsets[1:])
+    return Hinges(
+        offsets,
+        _joined(arrays.pop(0), np.int32),
+        _joined(arrays.pop(0), np.float64),
+        _joined(arrays.pop(0), np.float64),
+        np.repeat(kinds.astype(np.int8), sizes),
+        np.repeat(powers.astype(np.int8), sizes),
+        np.repeat(groups.astype(np.int32), sizes),
+        tables.n_free,
+        len(rules),
+    )
+
+
+def _joined(arrays: list[NDArray[Any]], kind: type) -> NDArray[Any]:
+    """Concatenate, also nothing at all."""
+    return np.concatenate([np.zeros(0, kind), *arrays]).astype(kind, copy=False)

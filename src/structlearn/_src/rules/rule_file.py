@@ -1,0 +1,105 @@
+"""Models of rules in files: texts and numbers in JSON, so that loading runs no code."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from structlearn._src.common.errors import DataNotFoundError, FormatError, StructlearnError
+from structlearn._src.common.paths import PathLike, write_bytes
+from structlearn._src.rules.program import Declaration, ProgramFile
+
+KIND, VERSION = "structlearn.rules", 1
+_PARAMETERS = ("tol", "max_iter")
+_FACTS = ("value_", "n_iter_", "converged_", "status_")
+
+
+def save(
+    path: PathLike, rules: list[str], parameters: Mapping[str, Any], facts: Mapping[str, Any]
+) -> None:
+    """Write a model; others see the old file or the whole new one."""
+    record = {
+        "schema": f"{KIND}/{VERSION}",
+        "rules": rules,
+        "parameters": dict(parameters),
+        "fit": dict(facts),
+    }
+    write_bytes(path, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def load(path: PathLike) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
+    """Return the rules, the parameters, and how learning went.
+
+    Raises
+    ------
+    FormatError
+        The file is foreign, damaged, or from a newer version.
+    """
+    try:
+        record = json.loads(Path(path).read_bytes())
+    except FileNotFoundError:
+        raise DataNotFoundError(f"there is no file {str(path)!r}: check the path") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as reason:
+        raise FormatError(f"{path}: this is not a model of rules ({reason})") from None
+    schema = record.get("schema") if isinstance(record, dict) else None
+    kind, _, version = str(schema).rpartition("/")
+    if kind != KIND or not version.isdecimal():
+        raise FormatError(
+            f"{path}: the file is of kind {schema!r}, but {KIND + '/' + str(VERSION)!r} is needed; "
+            f"files of PSL are read by RuleModel.from_file"
+        )
+    if int(version) > VERSION:
+        raise FormatError(f"{path}: the file is from a newer structlearn; upgrade structlearn")
+    with damaged(path):
+        rules = [_text(rule) for rule in record["rules"]]
+        parameters = {name: record["parameters"][name] for name in _PARAMETERS}
+        return rules, parameters, {k: v for k, v in record["fit"].items() if k in _FACTS}
+
+
+@contextmanager
+def damaged(path: PathLike) -> Iterator[None]:
+    """Say which file is at fault."""
+    try:
+        yield
+    except (StructlearnError, KeyError, TypeError, AttributeError) as reason:
+        raise FormatError(f"{path}: the model in the file is damaged ({reason})") from None
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str):
+        raise FormatError(f"{given!r} is no rule")
+    return given
+
+
+# ---- PSL's own layout ----------------------------------------------------------------------
+
+
+def learned_json(program: ProgramFile, rules: list[str], folder: Path) -> str:
+    """Write a program with other weights as a model of PSL 2.4, to be put into a folder."""
+    predicates = {
+        f"{each.predicate.name}/{each.predicate.arity}": _declared(each, folder)
+        for each in program.declarations
+    }
+    config = {"options": dict(program.options), "rules": rules, "predicates": predicates}
+    return json.dumps(config, indent=1) + "\n"
+
+
+def _declared(declared: Declaration, folder: Path) -> dict[str, Any]:
+    entry: dict[str, Any] = {"types": list(declared.types)} if declared.types else {}
+    for (partition, split), sources in declared.data.items():
+        places = entry.setdefault(partition, {}).setdefault(split, [])
+        for source in sources:
+            places += [_relative(source, folder)] if isinstance(source, Path) else map(list, source)
+    evaluations = [
+        {"evaluator": each.name, "options": dict(each.options), "primary": each.primary}
+        for each in declared.evaluations
+    ]
+    return entry | ({"evaluations": evaluations} if evaluations else {})
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return os.path.relpath(path, folder)

@@ -1,0 +1,258 @@
+"""From an arithmetic rule with sums to queries: every row of the answer is a linear form.
+
+The variables that are not summed take all values for which each atom of the rule is listed, as if
+summed variables were plain. For each of these bindings a sum runs over the atoms that are listed
+and that its filters let pass. ``|B|`` counts them; over a closed predicate, whose atoms are 0 where
+they are not listed, it counts all values that its column has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from structlearn._src.common.errors import RuleError
+from structlearn._src.rules.join import Join, is_summed, names_of, plain
+from structlearn._src.rules.linear import counted
+from structlearn._src.rules.plan import SLACK
+from structlearn._src.rules.syntax import (
+    Atom,
+    Both,
+    Coefficient,
+    Condition,
+    Constant,
+    Count,
+    Either,
+    Linear,
+    Not,
+    Number,
+    SumVariable,
+)
+from structlearn._src.rules.tables import Relation, Tables
+
+
+@dataclass(frozen=True)
+class Part:
+    """One atom of the rule, summed or not."""
+
+    atom: Atom
+    relation: Relation
+    coefficient: Coefficient
+
+    @property
+    def summed(self) -> list[str]:
+        """Names of its summed variables."""
+        return [term.name for term in self.atom.terms if isinstance(term, SumVariable)]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether free atoms may stand here."""
+        return self.relation.n_free > 0
+
+
+@dataclass(frozen=True)
+class SumPlan:
+    """Queries to run in turn.
+
+    Parameters
+    ----------
+    prepare
+        Make the table ``forms``, with a row for each linear form.
+    forms
+        Gives ``form`` and the constants ``b``, in order.
+    entries
+        Gives ``form``, ``variable`` and ``coefficient``, in order of the forms.
+    """
+
+    prepare: tuple[str, ...]
+    forms: str = "SELECT form, b FROM forms ORDER BY form"
+    entries: str = ""
+
+
+def has_sums(body: Linear) -> bool:
+    """Say whether a rule has sums."""
+    return any(each.atom is not None and is_summed(each.atom) for each in body.summands)
+
+
+def plan_sums(body: Linear, tables: Tables, sign: int, equal: bool) -> SumPlan | None:
+    """Plan an arithmetic rule with sums, as `sign` times its form, at most or equal to 0."""
+    return Sums(body, tables, sign, equal).plan()
+
+
+def broken_sums(body: Linear, tables: Tables, sign: int, equal: bool, slack: float) -> SumPlan:
+    """Plan the same for the forms without free atoms that are not satisfied."""
+    sums = Sums(body, tables, sign, equal)
+    value = "abs(b)" if equal else "b"
+    return SumPlan((sums.base(), sums.forms(f"n_free = 0 AND {value} > {slack}")))
+
+
+class Sums:
+    """The pieces of the queries; ``base`` has a row for each binding, ``forms`` for each form."""
+
+    def __init__(self, body: Linear, tables: Tables, sign: int, equal: bool) -> None:
+        self.tables, self.sign, self.equal = tables, sign, equal
+        self.filters = body.filters
+        self.constants = [each.coefficient for each in body.summands if each.atom is None]
+        self.parts = [
+            Part(each.atom, tables.relation(each.atom.predicate), each.coefficient)
+            for each in body.summands
+            if each.atom is not None
+        ]
+        names = dict.fromkeys(n for part in self.parts for n in names_of(part.atom))
+        summed = {name for part in self.parts for name in part.summed}
+        self.columns = {name: f"x{i}" for i, name in enumerate(n for n in names if n not in summed)}
+
+    def plan(self) -> SumPlan | None:
+        """Write the queries."""
+        opened = [k for k, part in enumerate(self.parts) if part.is_open]
+        if not opened:
+            return None
+        alive = "true" if self.equal else f"(NOT isfinite(b) OR largest > {SLACK})"
+        prepare = (self.base(), self.forms(f"n_free > 0 AND {alive}"))
+        entries = " UNION ALL ".join(self._entries(k) for k in opened)
+        return SumPlan(prepare, entries=f"SELECT * FROM ({entries}) ORDER BY ALL")
+
+    def base(self) -> str:
+        """Make a table of every binding of the variables that are not summed, numbered."""
+        join = Join(self.tables)
+        for k, part in enumerate(self.parts):
+            join.add(part.atom, f"t{k}", self._rows(part) if part.summed else "")
+        bound = [f"{join.bound[name]} AS {column}" for name, column in self.columns.items()]
+        chosen = ", ".join(bound) or "0 AS x"
+        order = ", ".join(self.columns.values()) or "x"
+        query = f"SELECT DISTINCT {chosen} {join.clause()}"
+        return (
+            f"CREATE OR REPLACE TEMP TABLE base AS "
+            f"SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS form FROM ({query})"
+        )
+
+    def _rows(self, part: Part) -> str:
+        """The table of a sum without its summed columns: one row is enough."""
+        kept = []
+        for i, term in enumerate(part.atom.terms):
+            kept.append(f"0 AS a{i}" if isinstance(term, SumVariable) else f"a{i}")
+        return f"(SELECT DISTINCT {', '.join(kept)} FROM {part.relation.table})"
+
+    def _bound(self) -> Join:
+        """A join in which the binding of a form is known."""
+        join = Join(self.tables)
+        join.bound = {name: f"base.{column}" for name, column in self.columns.items()}
+        return join
+
+    def _listed(self, k: int) -> str:
+        """The atoms of one part in every form, with values."""
+        join, part = self._bound(), self.parts[k]
+        join.add(plain(part.atom), "t")
+        conditions = [*join.conditions, *self._passing(part, join)]
+        where = " AND ".join(conditions) or "true"
+        return (
+            f"SELECT form, t.atom, t.value, {', '.join(f't.{c}' for c in part.relation.columns)} "
+            f"FROM base CROSS JOIN {part.relation.table} AS t WHERE {where}"
+        )
+
+    def _passing(self, part: Part, join: Join) -> Iterator[str]:
+        for each in self.filters:
+            if each.variable in part.summed:
+                yield _condition(each.condition, join)
+
+    def _total(self, k: int) -> str:
+        """How many atoms one part has in a form, which are free, and the sum of all values."""
+        part = self.parts[k]
+        order = f"ORDER BY {part.relation.keys}"
+        return (
+            f"SELECT form, count(*) AS n, list(atom {order}) FILTER (atom >= 0) AS atoms, "
+            f"sum(value {order}) AS total FROM ({self._listed(k)}) GROUP BY form"
+        )
+
+    def _domain(self, k: int) -> str:
+        """How many atoms of a closed predicate one part has in a form, listed or not."""
+        join, part = self._bound(), self.parts[k]
+        fixed = [
+            f"a{i} = {join.term(term)}"
+            for i, term in enumerate(part.atom.terms)
+            if isinstance(term, Constant)
+        ]
+        where = " AND ".join(fixed) or "true"
+        sources = ["base"]
+        for i, term in enumerate(part.atom.terms):
+            if isinstance(term, SumVariable):
+                values = f"SELECT DISTINCT a{i} AS a FROM {part.relation.table} WHERE {where}"
+                sources.append(f"({values}) AS d{i}")
+                join.bound[term.name] = f"d{i}.a"
+        passing = " AND ".join(self._passing(part, join)) or "true"
+        return (
+            f"SELECT form, count(*) AS n FROM {' CROSS JOIN '.join(sources)} "
+            f"WHERE {passing} GROUP BY form"
+        )
+
+    def forms(self, kept: str) -> str:
+        """Make a table of the forms, of those for which `kept` holds."""
+        parts = range(len(self.parts))
+        sources, counts = self._sources()
+        lists = [f"coalesce(s{k}.atoms, []) AS atoms{k}" for k in parts]
+        factors = [
+            f"{self._number(part.coefficient, counts)} AS f{k}" for k, part in enumerate(self.parts)
+        ]
+        constants = [self._number(each, counts) for each in self.constants]
+        values = [f"f{k} * coalesce(s{k}.total, 0)" for k in parts]
+        gains = [f"greatest(f{k}, 0) * len(atoms{k})" for k in parts]
+        n_free = " + ".join(f"len(atoms{k})" for k in parts)
+        return (
+            f"CREATE OR REPLACE TEMP TABLE forms AS SELECT * FROM ("
+            f"SELECT *, {n_free} AS n_free, {' + '.join(['b', *gains])} AS largest FROM ("
+            f"SELECT {', '.join(['form', *lists, *factors])}, "
+            f"{' + '.join([*constants, *values])} AS b FROM {sources})) WHERE {kept}"
+        )
+
+    def _sources(self) -> tuple[str, dict[str, str]]:
+        """All parts side by side, and how many atoms each summed variable counts."""
+        sources, counts = ["base"], {}
+        for k, part in enumerate(self.parts):
+            sources.append(f"LEFT JOIN ({self._total(k)}) AS s{k} USING (form)")
+            counter = f"s{k}"
+            if part.summed and not part.is_open and self._counted(part):
+                counter = f"d{k}"
+                sources.append(f"LEFT JOIN ({self._domain(k)}) AS d{k} USING (form)")
+            counts.update(dict.fromkeys(part.summed, f"coalesce({counter}.n, 0)"))
+        return " ".join(sources), counts
+
+    def _counted(self, part: Part) -> bool:
+        found = [each.coefficient for each in self.parts] + self.constants
+        return any(name in counted(each) for each in found for name in part.summed)
+
+    def _number(self, coefficient: Coefficient, counts: dict[str, str]) -> str:
+        return f"({self.sign} * {_expression(coefficient, counts)})::DOUBLE"
+
+    def _entries(self, k: int) -> str:
+        return f"SELECT form, unnest(atoms{k}) AS variable, f{k} AS coefficient FROM forms"
+
+
+def _expression(coefficient: Coefficient, counts: dict[str, str]) -> str:
+    """A coefficient in SQL; `counts` has an expression for every summed variable."""
+    if isinstance(coefficient, Number):
+        return f"({coefficient.value!r}::DOUBLE)"
+    if isinstance(coefficient, Count):
+        return f"({counts[coefficient.variable]}::DOUBLE)"
+    left, right = _expression(coefficient.left, counts), _expression(coefficient.right, counts)
+    if coefficient.operator in ("min", "max"):
+        return f"{'least' if coefficient.operator == 'min' else 'greatest'}({left}, {right})"
+    if coefficient.operator == "/":
+        return f"coalesce({left} / {right}, 'nan'::DOUBLE)"
+    return f"({left} {coefficient.operator} {right})"
+
+
+def _condition(condition: Condition, join: Join) -> str:
+    """A filter's condition in SQL: an atom holds where its value is not 0."""
+    if isinstance(condition, Not):
+        return f"NOT {_condition(condition.inner, join)}"
+    if isinstance(condition, Both | Either):
+        word = " AND " if isinstance(condition, Both) else " OR "
+        return f"({word.join(_condition(part, join) for part in condition.inner)})"
+    relation = join.tables.relation(condition.predicate)
+    if relation.n_free:
+        raise RuleError(
+            f"the filter asks for {relation.name}, which has {relation.n_free} targets: "
+            f"filters need predicates whose values are all observed"
+        )
+    agree = " AND ".join([*join.matches(condition, "c"), "c.value > 0"])
+    return f"EXISTS (SELECT 1 FROM {relation.table} AS c WHERE {agree})"

@@ -1,0 +1,342 @@
+"""Predicates and their atoms: one table each, in DuckDB."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.checks import whole
+from structlearn._src.common.errors import (
+    ArgumentError,
+    AtomError,
+    DataNotFoundError,
+    FormatError,
+    did_you_mean,
+)
+from structlearn._src.rules.load import TEXTS, atom_text, stage
+
+
+@dataclass
+class Relation:
+    """A predicate, its table in DuckDB, and how many of its atoms are observed and free."""
+
+    name: str
+    arity: int
+    table: str
+    n_observed: int = 0
+    n_free: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of atoms that are listed."""
+        return self.n_observed + self.n_free
+
+    @property
+    def free(self) -> str:
+        """The table of its free atoms alone: DuckDB then knows how few they are."""
+        return f"{self.table}_free"
+
+    @property
+    def truth(self) -> str:
+        """The table of true values."""
+        return f"{self.table}_truth"
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns with the arguments."""
+        return [f"a{i}" for i in range(self.arity)]
+
+    @property
+    def keys(self) -> str:
+        """The same, for a query."""
+        return ", ".join(self.columns)
+
+
+class Tables:
+    """All atoms of a program: what is observed, what is to be found, and what is true.
+
+    Atoms lie in DuckDB, in memory, and spill to a folder for temporary files where they do not
+    fit. Arguments are kept as whole numbers: those from 0 to 2^30 - 1 stand for themselves, every
+    other text has a code in one dictionary. A free atom has a number, counted from 0 in the order
+    in which targets were given: its variable in `Hinges`.
+
+    Parameters
+    ----------
+    arities : mapping of str to int
+        Number of arguments of every predicate. Names do not depend on case.
+    source : path, optional
+        A file of DuckDB; the tables in it can be given by name. It is only read.
+    n_jobs : int, optional
+        Threads of DuckDB; all cores if not given. Results do not depend on it.
+    memory : str, optional
+        Limit for DuckDB, such as ``"2GB"``; it spills to disk above.
+
+    Examples
+    --------
+    >>> from structlearn._src.rules.tables import Tables
+    >>> tables = Tables({"Knows": 2, "Likes": 2})
+    >>> tables.observe("Knows", [("ann", "bob"), ("bob", "cyd")])
+    >>> tables.observe("Likes", [("ann", "tea", 0.8)])
+    >>> tables.target("Likes", [("bob", "tea"), ("cyd", "tea")])
+    >>> tables.n_free, tables.names([1])
+    (2, ["Likes('cyd', 'tea')"])
+    """
+
+    def __init__(
+        self,
+        arities: Mapping[str, int],
+        *,
+        source: str | Path | None = None,
+        n_jobs: int | None = None,
+        memory: str | None = None,
+    ) -> None:
+        import duckdb  # takes as long to load as NumPy, and few need it
+
+        self.connection = duckdb.connect()
+        spill = Path(tempfile.gettempdir()) / f"structlearn-{uuid.uuid4().hex}"
+        self.connection.execute(f"SET temp_directory = '{spill}'")
+        self.connection.execute("CREATE TABLE constants (code INTEGER, text VARCHAR)")
+        if n_jobs is not None:
+            self.connection.execute(f"SET threads = {whole('n_jobs', n_jobs, low=1)}")
+        if memory is not None:
+            self.connection.execute("SET memory_limit = ?", [memory])
+        if source is not None:
+            self._attach(Path(source))
+        self.relations: dict[str, Relation] = {}
+        self._blocks: list[tuple[int, Relation]] = []  # first atom of every call of target
+        self._covers: dict[tuple[Any, ...], bool] = {}
+        self.n_free = 0
+        for name, arity in arities.items():
+            self.declare(name, arity)
+
+    def _attach(self, source: Path) -> None:
+        import duckdb
+
+        if not source.is_file():
+            raise DataNotFoundError(f"there is no file {str(source)!r}: check the path")
+        path = str(source).replace("'", "''")
+        try:
+            self.connection.execute(f"ATTACH '{path}' AS source (READ_ONLY)")
+        except (duckdb.IOException, duckdb.BinderException) as error:
+            reason = str(error).partition("\n")[0]
+            raise FormatError(f"{source}: this is no file of DuckDB ({reason})") from None
+
+    def declare(self, name: str, arity: int) -> None:
+        """Add a predicate without atoms; again with the same arity does nothing."""
+        known = self.relations.get(name.lower())
+        if known is not None:
+            if known.arity != arity:
+                raise ArgumentError(
+                    f"{known.name} was given {arity} arguments, but it takes {known.arity}: "
+                    f"one predicate has one arity"
+                )
+            return
+        relation = Relation(
+            name, whole(f"arity of {name}", arity, low=1), f"p{len(self.relations)}"
+        )
+        typed = ", ".join(f"{column} INTEGER" for column in relation.columns)
+        for table in (relation.table, relation.free, relation.truth):
+            self.connection.execute(f"CREATE TABLE {table} ({typed}, value DOUBLE, atom INTEGER)")
+        self.relations[name.lower()] = relation
+
+    def relation(self, name: str) -> Relation:
+        """Return a predicate by name."""
+        known = self.relations.get(name.lower())
+        if known is None:
+            names = [relation.name for relation in self.relations.values()]
+            raise ArgumentError(
+                f"there is no predicate {name!r}; the program has {', '.join(names) or 'none'}"
+                f"{did_you_mean(name, names)}"
+            )
+        return known
+
+    def observe(self, predicate: str, data: Any, *, header: bool = False) -> None:
+        """Add atoms with known values: a last column beside the arguments, or else 1.
+
+        Parameters
+        ----------
+        predicate : str
+            Its name.
+        data : frame, rows, path or paths, or name of a table
+            A frame of pandas, polars or Arrow; a list of rows; files with commas (``.csv``), tabs
+            (any other) or Parquet; the name of a table in `source`.
+        header : bool, default=False
+            Skip the first line of text files.
+        """
+        relation = self.relation(predicate)
+        relation.n_observed += self._add(relation, relation.table, data, header)
+
+    def target(self, predicate: str, data: Any, *, header: bool = False) -> None:
+        """Add free atoms, whose values are to be found; a column of values is not used."""
+        relation = self.relation(predicate)
+        added = self._add(relation, relation.table, data, header, free=True)
+        if added:
+            self._blocks.append((self.n_free, relation))
+            new = f"SELECT * FROM {relation.table} WHERE atom >= {self.n_free}"
+            self.connection.execute(f"INSERT INTO {relation.free} {new}")
+        relation.n_free += added
+        self.n_free += added
+
+    def truth(self, predicate: str, data: Any, *, header: bool = False) -> None:
+        """Add true values of free atoms, for learning and scores; the others are latent."""
+        relation = self.relation(predicate)
+        self._add(relation, relation.truth, data, header)
+
+    def covers(self, wide: Relation, narrow: Relation, places: tuple[int, ...], one: bool) -> bool:
+        """Whether `wide` lists an atom for each of `narrow` that is free or above 0.
+
+        The arguments of the first are those at `places` of the second. With `one` it must be
+        observed with value 1, and for each of `narrow` whatever its value. The answer is kept as
+        long as no atoms are added.
+        """
+        key = (wide.table, narrow.table, places, one, wide.size, narrow.size)
+        if key not in self._covers:
+            agree = " AND ".join(f"w.a{i} = n.a{place}" for i, place in enumerate(places))
+            if one:
+                lone = f"{narrow.table} AS n ANTI JOIN {wide.table} AS w ON {agree} AND w.value = 1"
+            else:
+                rows = f"(SELECT * FROM {narrow.table} WHERE atom >= 0 OR value > 0)"
+                lone = f"{rows} AS n ANTI JOIN {wide.table} AS w ON {agree}"
+            self._covers[key] = self.count(lone) == 0
+        return self._covers[key]
+
+    def labels(self) -> Floats:
+        """(free atoms) True values, NaN where none is known."""
+        labels = np.full(self.n_free, np.nan)
+        for relation in self.relations.values():
+            found = self.connection.execute(
+                f"SELECT known.atom, given.value FROM {relation.truth} AS given "
+                f"JOIN {relation.free} AS known USING ({relation.keys})"
+            ).fetchnumpy()
+            labels[found["atom"]] = found["value"]
+        return labels
+
+    def arguments(self, predicate: str) -> tuple[Ints, list[NDArray[Any]]]:
+        """Numbers of a predicate's free atoms, and a column for each of their arguments.
+
+        A column of whole numbers alone comes as such, any other as texts.
+        """
+        relation = self.relation(predicate)
+        found = self.connection.execute(
+            f"SELECT atom, {relation.keys} FROM {relation.free} ORDER BY atom"
+        ).fetchnumpy()
+        columns = [self._decode(found[column]) for column in relation.columns]
+        return found["atom"].astype(np.int64), columns
+
+    def names(self, atoms: Sequence[int] | Ints) -> list[str]:
+        """Write free atoms as rules do."""
+        wanted = np.asarray(atoms, np.int64)
+        firsts = np.array([first for first, _ in self._blocks])
+        blocks = np.searchsorted(firsts, wanted, "right") - 1
+        names: dict[int, str] = {}
+        for block in np.unique(blocks):
+            relation = self._blocks[block][1]
+            found = self.connection.execute(
+                f"SELECT atom, {relation.keys} FROM {relation.free} WHERE atom IN "
+                f"(SELECT unnest(?::INTEGER[]))",
+                [np.unique(wanted[blocks == block]).tolist()],
+            ).fetchnumpy()
+            columns = [self._decode(found[column]) for column in relation.columns]
+            rows = zip(found["atom"].tolist(), zip(*columns, strict=True), strict=True)
+            names.update({atom: atom_text(relation.name, row) for atom, row in rows})
+        return [names[atom] for atom in wanted.tolist()]
+
+    def find(self, predicate: str, arguments: Sequence[Any]) -> int:
+        """Number of a free atom."""
+        relation = self.relation(predicate)
+        text = atom_text(relation.name, arguments)
+        if len(arguments) != relation.arity:
+            raise AtomError(f"{text} has {len(arguments)} arguments: {relation.arity} are needed")
+        codes = [self.code(str(argument)) for argument in arguments]
+        same = " AND ".join(f"a{i} = {code}" for i, code in enumerate(codes))
+        query = f"SELECT atom FROM {relation.table} WHERE {same}"
+        found = self.connection.execute(query).fetchall()
+        if not found or found[0][0] < 0:
+            state = "observed" if found else "not listed"
+            raise AtomError(f"{text} is {state}: name one of the {relation.n_free} targets")
+        return found[0][0]
+
+    def code(self, text: str) -> int:
+        """Code of a constant; -1 where no atom has it."""
+        if text.isdecimal() and text.isascii() and str(int(text)) == text and int(text) < TEXTS:
+            return int(text)
+        query = "SELECT code FROM constants WHERE text = ?"
+        found = self.connection.execute(query, [text]).fetchall()
+        return found[0][0] if found else -1
+
+    def learn_code(self, text: str) -> int:
+        """Code of a constant in a rule, a new one where no atom has it: it differs from others."""
+        known = self.code(text)
+        if known >= 0:
+            return known
+        new = TEXTS + self.count("constants")
+        self.connection.execute("INSERT INTO constants VALUES (?, ?)", [new, text])
+        return new
+
+    def atom_text(self, relation: Relation, codes: Sequence[int]) -> str:
+        """Write an atom whose arguments are given by their codes."""
+        return atom_text(relation.name, [self._decode(np.array([code]))[0] for code in codes])
+
+    def _decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+        if not len(codes) or codes.max() < TEXTS:
+            return codes.astype(np.int64)
+        texts = self.connection.execute("SELECT text FROM constants ORDER BY code").fetchnumpy()
+        decoded = codes.astype(str).astype(object)
+        coded = codes >= TEXTS
+        decoded[coded] = texts["text"][codes[coded] - TEXTS]
+        return decoded
+
+    def _add(
+        self, relation: Relation, table: str, data: Any, header: bool, *, free: bool = False
+    ) -> int:
+        """Add atoms to a table and return how many were new."""
+        length = stage(self.connection, relation.name, relation.arity, data, header)
+        if self._has_twins(relation, table, length):
+            self._refuse_clash(relation, table, free)
+            length = self._drop_twins(relation, table)
+        value = f"0.0, {self.n_free} + rowid" if free else "value, -1"
+        self.connection.execute(f"INSERT INTO {table} SELECT {relation.keys}, {value} FROM stage")
+        return length
+
+    def _has_twins(self, relation: Relation, table: str, length: int) -> bool:
+        distinct = self.count(f"(SELECT DISTINCT {relation.keys} FROM stage)")
+        known = f"stage SEMI JOIN {table} USING ({relation.keys})"
+        return distinct < length or self.count(known) > 0
+
+    def count(self, table: str) -> int:
+        """Number of rows of a table or of a query in parentheses."""
+        return self.connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+
+    def _refuse_clash(self, relation: Relation, table: str, free: bool) -> None:
+        new = f"{'0.0' if free else 'value'} AS value, {free} AS free FROM stage"
+        found = self.connection.execute(
+            f"SELECT {relation.keys}, min(value), max(value), min(free) < max(free) FROM "
+            f"(SELECT {relation.keys}, value, atom >= 0 AS free FROM {table} "
+            f"UNION ALL SELECT {relation.keys}, {new}) GROUP BY {relation.keys} "
+            f"HAVING min(value) < max(value) OR min(free) < max(free) ORDER BY ALL LIMIT 1"
+        ).fetchall()
+        if not found:
+            return
+        *codes, low, high, mixed = found[0]
+        how = "as observed and as a target" if mixed else f"twice, with the values {low} and {high}"
+        raise AtomError(
+            f"{self.atom_text(relation, codes)} is given {how}: every atom has one part to play"
+        )
+
+    def _drop_twins(self, relation: Relation, table: str) -> int:
+        """Leave in ``stage`` the first of equal rows, where the atom is not known yet."""
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE stage AS SELECT {relation.keys}, value FROM "
+            f"(SELECT {relation.keys}, value, rowid AS line FROM stage) "
+            f"ANTI JOIN {table} USING ({relation.keys}) QUALIFY "
+            f"row_number() OVER (PARTITION BY {relation.keys} ORDER BY line) = 1 ORDER BY line"
+        )
+        return self.count("stage")

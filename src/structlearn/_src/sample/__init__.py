@@ -1,0 +1,1 @@
+"""How do we draw from a posterior? One runner, its sweeps and moves."""

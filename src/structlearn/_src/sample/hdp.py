@@ -1,0 +1,206 @@
+r"""Transitions between states without a limit on their number: a hierarchical Dirichlet process.
+
+.. math:: \beta \sim \mathrm{GEM}(\gamma), \qquad \pi_j \sim \mathrm{DP}(\alpha, \beta),
+          \qquad z_t \sim \pi_{z_{t-1}} .
+
+Only states that occur are represented; what is left of :math:`\beta` and of every row is their last
+entry. Row 0 is of starts, row :math:`1 + j` of state :math:`j`.
+
+References
+----------
+Y. W. Teh, M. Jordan, M. Beal and D. Blei, "Hierarchical Dirichlet processes", JASA 2006.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.kernels.chain import beam
+
+_MOST = 4000  # states, beyond which tables of transitions take gigabytes
+_TINY = 1e-290  # least parameter of a gamma or beta draw, which must not be 0
+_ROUNDS = 3  # draws of alpha in a sweep: each costs little beside the rest
+
+
+class Gamma(NamedTuple):
+    """Prior of a concentration."""
+
+    shape: float
+    rate: float
+
+    @property
+    def mean(self) -> float:
+        """Expected value."""
+        return self.shape / self.rate
+
+
+#: A concentration that is given, or its prior.
+Concentration = float | Gamma
+
+
+class Process(NamedTuple):
+    """Concentrations, sticks and transitions, where they stand."""
+
+    alpha: float
+    gamma: float
+    sticks: Floats  #: (states + 1,)
+    rows: Floats  #: (states + 1, states + 1)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states that are represented."""
+        return len(self.sticks) - 1
+
+
+def first_value(concentration: Concentration) -> float:
+    """Return what to begin with."""
+    return concentration.mean if isinstance(concentration, Gamma) else float(concentration)
+
+
+def count_transitions(states: Ints, offsets: Ints, n_states: int) -> Ints:
+    """Return how often each state follows each row, (states + 1, states)."""
+    counts = np.zeros((n_states + 1, n_states), np.int64)
+    beam.count(states, offsets, counts)
+    return counts
+
+
+def draw_tables(counts: Ints, alpha: float, sticks: Floats, rng: np.random.Generator) -> Ints:
+    """Draw the number of tables of every cell of `counts`, (states + 1, states)."""
+    flat = np.ascontiguousarray(counts).ravel()
+    masses = np.tile(np.maximum(alpha * sticks[:-1], _TINY), len(counts))
+    offsets = np.cumsum(flat) - flat
+    tables = np.empty_like(flat)
+    beam.seat(flat, masses, offsets, rng.random(int(flat.sum())), tables)
+    return tables.reshape(counts.shape)
+
+
+def draw_alpha(
+    prior: Concentration, alpha: float, visits: Ints, tables: int, rng: np.random.Generator
+) -> float:
+    """Draw the concentration of the rows, given how often each was left, and all tables."""
+    if not isinstance(prior, Gamma):
+        return alpha
+    left = visits[visits > 0].astype(float)
+    for _ in range(_ROUNDS):
+        logs = np.log(np.maximum(rng.beta(alpha + 1.0, left), _TINY)).sum()
+        odd = (rng.random(len(left)) * (left + alpha) < left).sum()
+        alpha = _draw_gamma(prior.shape + tables - odd, prior.rate - logs, rng)
+    return alpha
+
+
+def draw_gamma(
+    prior: Concentration, gamma: float, n_groups: int, n_items: int, rng: np.random.Generator
+) -> float:
+    """Draw the concentration of a Dirichlet process with so many items in so many groups.
+
+    Escobar and West (1995). Here items are tables and groups are states.
+    """
+    if not isinstance(prior, Gamma):
+        return gamma
+    log = np.log(max(rng.beta(gamma + 1.0, n_items), _TINY))
+    rate, more = prior.rate - log, prior.shape + n_groups - 1.0
+    extra = rng.random() * (more + n_items * rate) < more
+    return _draw_gamma(more + extra, rate, rng)
+
+
+def draw_process(
+    process: Process,
+    counts: Ints,
+    alpha: Concentration,
+    gamma: Concentration,
+    rng: np.random.Generator,
+) -> Process:
+    """Draw tables, concentrations, sticks and rows in turn, given how often states follow.
+
+    The concentrations come before sticks and rows, which are integrated out in their draws.
+    """
+    tables = draw_tables(counts, process.alpha, process.sticks, rng)
+    total = int(tables.sum())
+    new_alpha = draw_alpha(alpha, process.alpha, counts.sum(1), total, rng)
+    new_gamma = draw_gamma(gamma, process.gamma, counts.shape[1], total, rng)
+    sticks = draw_dirichlet(np.append(tables.sum(0), new_gamma), rng)
+    return Process(new_alpha, new_gamma, sticks, draw_rows(counts, new_alpha, sticks, rng))
+
+
+def draw_rows(counts: Ints, alpha: float, sticks: Floats, rng: np.random.Generator) -> Floats:
+    """Draw all rows given the sticks."""
+    padded = np.pad(counts, ((0, 0), (0, 1)))
+    return draw_dirichlet(alpha * sticks + padded, rng)
+
+
+def draw_dirichlet(parameters: Floats, rng: np.random.Generator) -> Floats:
+    """Draw from Dirichlet distributions along the last axis, whose parameters may be tiny.
+
+    By logs of gamma draws, :math:`G(a) = G(a + 1) U^{1/a}`, of which at least one is not 0.
+    """
+    a = np.maximum(parameters, _TINY)
+    logs = np.log(rng.standard_gamma(a + 1.0)) - rng.standard_exponential(a.shape) / a
+    weights = np.exp(logs - logs.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def grow(process: Process, least: float, rng: np.random.Generator) -> Process:
+    """Break sticks until what is left of every row is at most `least`, the smallest slice.
+
+    No state beyond those represented then has a transition above any slice.
+    """
+    (alpha, gamma, sticks, rows), (n, k) = process, process.rows.shape
+    while rows[:n, k - 1].max() > least:
+        if n == len(rows) or k == rows.shape[1]:
+            sticks, rows = _roomier(sticks), _roomier(rows)
+        part, whole = rng.beta(1.0, gamma), sticks[k - 1]
+        sticks[k - 1 : k + 1] = part * whole, (1.0 - part) * whole
+        masses = np.maximum(alpha * sticks[: k + 1], _TINY)
+        shares, rest = rng.beta(masses[-2], masses[-1], n), rows[:n, k - 1].copy()
+        rows[:n, k - 1], rows[:n, k] = shares * rest, (1.0 - shares) * rest
+        rows[n, : k + 1] = draw_dirichlet(masses, rng)
+        n, k = n + 1, k + 1
+    return Process(alpha, gamma, sticks[:k].copy(), rows[:n, :k].copy())
+
+
+def _roomier(array: Floats) -> Floats:
+    """Return the same numbers with as much room again along every axis."""
+    if len(array) > _MOST:
+        raise ArgumentError(
+            f"more than {_MOST} states are open at once; lower gamma0 and alpha0, which say how "
+            f"many there are"
+        )
+    return np.pad(array, [(0, size) for size in array.shape])
+
+
+def keep(process: Process, states: Ints) -> Process:
+    """Forget all states but some; what they had goes to what is left."""
+    columns = np.append(states, process.n_states)
+    lost = np.ones(process.n_states + 1, bool)
+    lost[columns] = False
+    sticks, rows = process.sticks[columns], process.rows[np.append(0, 1 + states)][:, columns]
+    sticks[-1] += process.sticks[lost].sum()
+    rows[:, -1] += process.rows[np.append(0, 1 + states)][:, lost].sum(1)
+    return Process(process.alpha, process.gamma, sticks, rows)
+
+
+def log_probability(counts: Ints, alpha: float, sticks: Floats) -> float:
+    """Log probability of the states given concentration and sticks, rows integrated out."""
+    masses = alpha * np.maximum(sticks[:-1], _TINY)
+    cells = gammaln(masses + counts) - gammaln(masses)
+    return float((gammaln(alpha) - gammaln(alpha + counts.sum(1))).sum() + cells.sum())
+
+
+def log_sticks(gamma: float, sticks: Floats) -> float:
+    r"""Log density of the sticks of states that occur, in no order.
+
+    .. math:: \gamma^K \beta_u^{\gamma - 1} \prod_k \beta_k^{-1} ,
+
+    which the powers of :math:`\beta_k` that tables bring make proper.
+    """
+    logs = np.log(np.maximum(sticks, _TINY))
+    return float((len(sticks) - 1) * np.log(gamma) + (gamma - 1.0) * logs[-1] - logs[:-1].sum())
+
+
+def _draw_gamma(shape: float, rate: float, rng: np.random.Generator) -> float:
+    return max(float(rng.gamma(shape) / rate), 1e-10)

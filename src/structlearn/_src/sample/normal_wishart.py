@@ -1,0 +1,111 @@
+r"""Gaussians with unknown mean and covariance: the normal-inverse-Wishart distribution.
+
+.. math:: \Sigma \sim \mathrm{IW}(\mathrm{degrees}, S), \qquad
+          \mu \mid \Sigma \sim N(m, \Sigma / \mathrm{strength}) .
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from structlearn._src.common.arrays import Floats
+
+
+class Moments(NamedTuple):
+    """What a Gaussian needs to know of the points of every state; those of unions are sums."""
+
+    counts: Floats  #: (states,)
+    sums: Floats  #: (states, features)
+    outers: Floats  #: (states, features, features), or (states, features) of the diagonal alone
+
+
+@dataclass(frozen=True, eq=False)
+class NormalWishart:
+    """One distribution of means and covariances, or a stack of them.
+
+    Parameters
+    ----------
+    mean : array (..., features)
+        Expected mean.
+    strength : float or array (...,)
+        How many points the expected mean counts for.
+    degrees : float or array (...,)
+        Degrees of freedom, above ``features - 1``.
+    scale : array (..., features, features)
+        The expected covariance is ``scale / (degrees - features - 1)``.
+    """
+
+    mean: Floats
+    strength: Floats | float
+    degrees: Floats | float
+    scale: Floats
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.mean.shape[-1]
+
+    def posterior(self, moments: Moments) -> NormalWishart:
+        """Return the distributions given the points of every state, as a stack."""
+        counts = np.asarray(moments.counts, float)
+        strength = self.strength + counts
+        pull = np.asarray(self.strength) * self.mean
+        mean = (pull + moments.sums) / strength[:, None]
+        scale = (
+            self.scale
+            + moments.outers
+            + np.asarray(self.strength) * _outer(self.mean)
+            - strength[:, None, None] * _outer(mean)
+        )
+        return NormalWishart(mean, strength, self.degrees + counts, scale)
+
+    @cached_property
+    def log_normaliser(self) -> Floats:
+        """Log of what the density is divided by, up to a constant of the number of features."""
+        D, half = self.width, 0.5 * np.asarray(self.degrees, float)
+        volume = np.linalg.slogdet(self.scale)[1]
+        gammas = gammaln(half[..., None] - 0.5 * np.arange(D)).sum(-1)
+        return gammas - half * volume - 0.5 * D * np.log(self.strength)
+
+    def log_evidence(self, moments: Moments) -> Floats:
+        """Log marginal likelihood of the points of every state, (states,)."""
+        after = self.posterior(moments).log_normaliser
+        constant = 0.5 * self.width * np.log(np.pi)
+        return after - self.log_normaliser - constant * np.asarray(moments.counts)
+
+    def log_predictive(self, points: Floats) -> Floats:
+        """Log density of one more point: (..., n) for points (n, features); Student's t."""
+        D = self.width
+        df = np.asarray(self.degrees, float) - D + 1.0
+        grow = (np.asarray(self.strength) + 1.0) / (np.asarray(self.strength) * df)
+        root = np.linalg.cholesky(self.scale * grow[..., None, None])
+        away = np.swapaxes(points - self.mean[..., None, :], -1, -2)
+        squares = (np.linalg.solve(root, away) ** 2).sum(-2)
+        volume = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+        constant = gammaln(0.5 * (df + D)) - gammaln(0.5 * df) - 0.5 * D * np.log(df * np.pi)
+        tail = 0.5 * (df + D)[..., None] * np.log1p(squares / df[..., None])
+        return (constant - volume)[..., None] - tail
+
+    def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw the means (..., features), and roots ``R`` (..., features, features).
+
+        The inverse covariance is ``R' R``, with ``R`` upper triangular and its diagonal positive.
+        """
+        D, degrees = self.width, np.asarray(self.degrees, float)
+        chi = np.sqrt(rng.chisquare(degrees[..., None] - np.arange(D)))
+        bartlett = np.tril(rng.standard_normal(self.scale.shape), -1)
+        bartlett[..., np.arange(D), np.arange(D)] = chi
+        half = np.linalg.inv(np.linalg.cholesky(self.scale))
+        roots = np.linalg.qr(np.swapaxes(bartlett, -1, -2) @ half, mode="r")
+        roots *= np.sign(np.diagonal(roots, axis1=-2, axis2=-1))[..., None]
+        noise = rng.standard_normal(self.mean.shape) / np.sqrt(self.strength)[..., None]
+        return self.mean + np.linalg.solve(roots, noise[..., None])[..., 0], roots
+
+
+def _outer(rows: Floats) -> Floats:
+    return rows[..., :, None] * rows[..., None, :]

@@ -1,0 +1,87 @@
+"""What draws say of sequences: probabilities of states, densities, and votes for labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.sample.chain import Model, State, log_densities
+from structlearn._src.sample.labelled import Labelled
+
+
+def chains_of(model: Model, draw: State, logs: Floats) -> Chains:
+    """Return the sequences as chains over the states of a draw, given log densities.
+
+    What a draw leaves to states that it does not have goes to those that it has.
+    """
+    rows = draw.process.rows[:, :-1]
+    with np.errstate(divide="ignore"):
+        tables = np.log(rows / rows.sum(1, keepdims=True))
+    nodes = logs.copy()
+    nodes[model.offsets[:-1]] += tables[0]
+    return Chains(nodes, np.ascontiguousarray(tables[None, 1:]), model.offsets, model.n_jobs)
+
+
+def state_marginals(model: Model, draw: State) -> tuple[Floats, Floats]:
+    """Log density of every sequence, and probabilities of states (positions, states)."""
+    values, beliefs, _ = chains_of(model, draw, log_densities(model, draw)).marginals()
+    return values, beliefs
+
+
+def weighted_votes(
+    model: Model, labelled: Labelled, draws: Sequence[tuple[State, Floats]]
+) -> Floats:
+    """Return the shares of labels (positions, labels), voted for by states as likely as they are.
+
+    Parameters
+    ----------
+    model
+        The sequences, without a part for labels.
+    labelled
+        Features of the classifiers; its labels are not read.
+    draws
+        Each with the weights of its classifiers.
+    """
+    votes = np.zeros((model.n_positions, labelled.n_labels))
+    for draw, weights in draws:
+        _, beliefs = state_marginals(model, draw)
+        chosen = _best_labels(labelled.features, weights)
+        for y in range(labelled.n_labels):
+            votes[:, y] += (beliefs * (chosen == y)).sum(1)
+    return votes / votes.sum(1, keepdims=True)
+
+
+def iterated_votes(
+    model: Model,
+    labelled: Labelled,
+    draws: Sequence[tuple[State, Floats]],
+    n_rounds: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return the shares of labels by the paper's loop: states given labels, labels given states.
+
+    For every draw, states are drawn without labels first, and then `n_rounds` times given the
+    labels that the states before gave; the last labels are its vote.
+    """
+    votes = np.zeros((model.n_positions, labelled.n_labels))
+    everywhere = np.arange(model.n_positions)
+    for draw, weights in draws:
+        logs, chosen = log_densities(model, draw), _best_labels(labelled.features, weights)
+        labels = np.full(model.n_positions, -1)
+        for _ in range(n_rounds + 1):
+            given, biased = labelled.relabelled(labels), logs.copy()
+            given.add_logs((weights,), 0, model.n_positions, biased)
+            states = chains_of(model, draw, biased).draw(1, rng)[0]
+            labels = chosen[everywhere, states]
+        votes[everywhere, labels] += 1.0
+    return votes / len(draws)
+
+
+def _best_labels(features: Floats, weights: Floats) -> Ints:
+    """Return the label with the highest score of every position in every state."""
+    n_states, n_labels, width = weights.shape
+    scores = features @ weights.reshape(-1, width).T
+    return scores.reshape(-1, n_states, n_labels).argmax(2)

@@ -1,0 +1,1 @@
+"""How do we find better weights? One loop, its solvers and drivers."""

@@ -1,0 +1,117 @@
+"""What a solver is: a start and a step over a plain state, so that a loop can own the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple, Protocol, cast
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats
+from structlearn._src.learn.base import Objective, Penalty
+
+#: Everything a solver knows between two steps, as arrays, numbers and strings. The entry
+#: ``weights`` is always there; ``average`` (the answer, where a solver averages) and ``value``
+#: (the objective at the start) are read by the loop too.
+State = dict[str, Any]
+
+
+class Report(NamedTuple):
+    """What one step tells; NaN stands for what it does not know."""
+
+    #: The objective at the answer, which is the average if there is one; unless `exact`, what is
+    #: known without extra work: the objective at the newest weights, or the losses met on the way.
+    value: float = math.nan
+    gap: float = math.nan  #: a bound on how far the value lies above the optimum
+    slope: float = math.nan  #: norm of the gradient, or of what takes its place
+    done: bool = False  #: no further step would help
+    words: str = ""  #: why it is done
+    exact: bool = True  #: whether `value` may decide which weights are better
+    stuck: bool = False  #: done without having arrived
+
+
+class Solver(Protocol):
+    """A way to better weights. All that changes lies in the state, nothing in the solver."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        ...
+
+    def refuses(self, objective: Objective) -> str:
+        """Say why this objective cannot be solved so; empty if it can. Costs little."""
+        ...
+
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Return the state before the first step; `weights` stay as they are."""
+        ...
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Change `state` into the next one."""
+        ...
+
+
+def answer(state: State) -> Floats:
+    """Return the weights that a state stands for: the average if the solver keeps one."""
+    weights: Floats = state["average" if "average" in state else "weights"]
+    return weights
+
+
+class Remembering(Protocol):
+    """An objective whose worlds go on from the messages they had at the last evaluation."""
+
+    def messages(self) -> Floats:
+        """Return all messages as one array."""
+        ...
+
+    def recall(self, messages: Floats) -> None:
+        """Go on from these."""
+        ...
+
+
+def messages_of(objective: object) -> dict[str, Floats]:
+    """Return a copy of what an objective remembers; nothing if it does not."""
+    if not hasattr(objective, "recall"):
+        return {}
+    return {"messages": np.array(cast(Remembering, objective).messages())}
+
+
+def recall(objective: object, arrays: Mapping[str, Any]) -> None:
+    """Give an objective back what `messages_of` has returned."""
+    if "messages" in arrays:
+        cast(Remembering, objective).recall(arrays["messages"])
+
+
+def parameters(solver: object) -> dict[str, Any]:
+    """Return the name and the settings of a solver, those of solvers inside it included."""
+    names = [field.name for field in fields(solver)] if is_dataclass(solver) else vars(solver)
+    found = {name: getattr(solver, name) for name in names if not name.startswith("_")}
+    inside = {key: parameters(value) for key, value in found.items() if hasattr(value, "refuses")}
+    return {"name": getattr(solver, "name", ""), **found, **inside}
+
+
+def draw_seed(rng: np.random.Generator) -> int:
+    """Draw the seed for all of a solver's later streams, to be kept in its state."""
+    return int(rng.integers(2**63))
+
+
+def stream(state: State, number: int) -> np.random.Generator:
+    """Return stream `number` of the seed in `state`: the same one however often a run restarts."""
+    return np.random.default_rng([state["seed"], number])
+
+
+def ridge(penalty: Penalty, n_weights: int) -> Floats:
+    r"""Return :math:`\lambda_i` of a smooth part :math:`\frac{1}{2} \sum_i \lambda_i w_i^2`."""
+    return penalty.slope(np.ones(n_weights))
+
+
+def lasso(penalty: Penalty, n_weights: int) -> Floats:
+    r"""Return :math:`\lambda_i` of a non-smooth part :math:`\sum_i \lambda_i |w_i|`."""
+    size = 1.0
+    while True:  # `prox` pulls large weights by exactly their factor, small ones to 0
+        pulled = penalty.prox(np.full(n_weights, size), 1.0)
+        if (pulled > 0.0).all():
+            return size - pulled
+        size *= 2.0

@@ -1,0 +1,92 @@
+"""The concave-convex procedure, for objectives with hidden variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, cast
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats
+from structlearn._src.learn.base import Objective
+from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
+from structlearn._src.solve.loop import run
+
+_ROUNDING = 1e-12  # relative differences of values below this say nothing
+
+
+class Linearisable(Objective, Protocol):
+    """An objective that is a convex part less another."""
+
+    def linearise(self, weights: Floats) -> Objective:
+        """Return the convex upper bound that touches the objective at `weights`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cccp:
+    r"""CCCP: replace the concave part by its tangent, minimise what is then convex, repeat.
+
+    .. math:: w_{t+1} = \operatorname{argmin}_w f^+(w) - f^-(w_t)
+              - \langle \nabla f^-(w_t), w - w_t \rangle
+
+    The bound touches the objective at :math:`w_t`, so that whatever lowers it lowers the
+    objective. One iteration is one bound with all its inner steps, which begin at :math:`w_t`; a
+    time limit is looked at in between.
+
+    Parameters
+    ----------
+    inner
+        Solver for the convex problems.
+    inner_iter
+        Limit on its iterations for each of them.
+    inner_tol
+        Its relative tolerance; 0 takes all steps, which subgradients need, as they do not go
+        down all the time. CCCP is done when a bound brings no more than that.
+
+    References
+    ----------
+    A. Yuille and A. Rangarajan, "The concave-convex procedure", 2003.
+    W. Ping, Q. Liu and A. Ihler, "Marginal structured SVM with hidden variables", 2014,
+    algorithm 2.
+    """
+
+    inner: Solver
+    inner_iter: int = 50
+    inner_tol: float = 1e-4
+    name: ClassVar[str] = "cccp"
+
+    def __post_init__(self) -> None:
+        checks.whole("inner_iter", self.inner_iter, low=1)
+        checks.number("inner_tol", self.inner_tol, low=0.0)
+
+    def refuses(self, objective: Objective) -> str:
+        """Refuse what cannot be linearised, or what the inner solver refuses."""
+        if not hasattr(objective, "linearise"):
+            return "CCCP needs an objective with a concave part to linearise: use another driver"
+        return self.inner.refuses(objective)
+
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Value the weights."""
+        value = objective.value(weights)
+        return {"weights": weights, "value": value, "iteration": 0, "seed": draw_seed(rng)}
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Minimise one bound."""
+        state["iteration"] += 1
+        fit = run(
+            self.inner,
+            cast(Linearisable, objective).linearise(state["weights"]),
+            state["weights"],
+            max_iter=self.inner_iter,
+            tol=self.inner_tol or None,
+            rng=stream(state, state["iteration"]),
+        )
+        if fit.ended == "interrupted":
+            raise KeyboardInterrupt  # half a minimisation is dropped, as half a step would be
+        value, before = objective.value(fit.weights), state["value"]
+        state["weights"], state["value"] = fit.weights, value
+        done = abs(before - value) <= _ROUNDING * abs(value)
+        words = "converged: the bound has its optimum where it touches the objective"
+        return Report(value, done=done, words=words if done else "")

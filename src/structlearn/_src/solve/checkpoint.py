@@ -1,0 +1,200 @@
+"""All of a run in one file, so that a killed one goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.paths import PathLike
+from structlearn._src.files import store
+from structlearn._src.learn.base import Objective
+from structlearn._src.solve.base import Report, Solver, State, messages_of, parameters, recall
+from structlearn._src.solve.history import History
+
+SCHEMA = "structlearn.checkpoint/1"
+
+#: Parameters of estimators that concern the run alone, not what it finds.
+RUN_ONLY = frozenset({"callbacks", "checkpoint", "n_jobs", "progress", "time_limit"})
+#: Parameters that a restart may change too: how far to go. The solver is compared as it was chosen.
+_FREE = RUN_ONLY | {"max_iter", "solver", "tol"}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and when a run is saved.
+
+    Parameters
+    ----------
+    path
+        The file. If it exists, the run goes on from it.
+    seconds
+        Time between two saves.
+    iterations
+        Save every so many iterations instead.
+    problem
+        Facts that tell this problem from others, for example the loss and C. A file with other
+        facts, other examples, another solver or other sizes is refused. Estimators add their
+        parameters, all but those that concern the run alone.
+    """
+
+    path: PathLike
+    seconds: float = 60.0
+    iterations: int | None = None
+    problem: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checks.number("seconds", self.seconds, low=0.0)
+        if self.iterations is not None:
+            checks.whole("iterations", self.iterations, low=1)
+        folder = Path(self.path).absolute().parent
+        if not folder.is_dir():
+            raise ArgumentError(f"{self.path}: there is no folder {folder}; make it first")
+
+    @classmethod
+    def of(cls, place: Checkpoint | PathLike, parameters: Mapping[str, Any]) -> Checkpoint:
+        """Return where a run is saved, with the parameters that a restart must share."""
+        mine = place if isinstance(place, Checkpoint) else cls(place)
+        facts = {name: x for name, x in parameters.items() if name not in _FREE}
+        return replace(mine, problem=facts | dict(mine.problem))
+
+    def due(self, iteration: int, seconds: float) -> bool:
+        """Tell whether to save, `seconds` after the last time."""
+        if self.iterations is not None:
+            return iteration % self.iterations == 0
+        return seconds >= self.seconds
+
+
+class Snapshot(NamedTuple):
+    """All of a run between two steps."""
+
+    state: State
+    best: Floats
+    value: float
+    report: Report
+    history: History
+    iteration: int
+
+
+def save(
+    checkpoint: Checkpoint,
+    solver: Solver,
+    objective: Objective,
+    snapshot: Snapshot,
+    rng: np.random.Generator,
+) -> None:
+    """Write everything to the file at once."""
+    state = snapshot.state
+    arrays = {f"state.{key}": x for key, x in state.items() if isinstance(x, np.ndarray)}
+    meta = {
+        "fingerprint": _fingerprint(checkpoint, solver, objective),
+        "state": {key: x for key, x in state.items() if not isinstance(x, np.ndarray)},
+        "value": snapshot.value,
+        "report": snapshot.report._asdict(),
+        "iteration": snapshot.iteration,
+        "rng": rng.bit_generator.state,
+    }
+    arrays |= {"best": snapshot.best, "history": snapshot.history.table, **messages_of(objective)}
+    store.write(checkpoint.path, arrays, meta, SCHEMA)
+
+
+def load(
+    checkpoint: Checkpoint, solver: Solver, objective: Objective, rng: np.random.Generator
+) -> Snapshot | None:
+    """Return what the file holds, None if there is none; `rng` goes on from where it stood."""
+    if not Path(checkpoint.path).exists():
+        return None
+    arrays, meta = store.read(checkpoint.path, SCHEMA)
+    _compare(checkpoint, meta["fingerprint"], _fingerprint(checkpoint, solver, objective))
+    rng.bit_generator.state = meta["rng"]
+    recall(objective, arrays)
+    best, table = arrays["best"], arrays["history"]
+    state = {key[6:]: array for key, array in arrays.items() if key.startswith("state.")}
+    return Snapshot(
+        state | meta["state"],
+        best,
+        meta["value"],
+        Report(**meta["report"]),
+        History(table),
+        meta["iteration"],
+    )
+
+
+def _fingerprint(checkpoint: Checkpoint, solver: Solver, objective: Objective) -> dict[str, Any]:
+    """Facts that must agree between the run that saved and the run that goes on."""
+    facts = {
+        "n_weights": objective.n_weights,
+        "n_examples": objective.n_examples,
+        "solver": parameters(solver),
+        **checkpoint.problem,
+        "data": _digest(getattr(objective, "examples", None)),
+    }
+    plain: dict[str, Any] = _plain(facts)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can say of a fact, the same in every process."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(_plain(key)): _plain(x) for key, x in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, map(_plain, value)))
+    if isinstance(value, list | tuple):
+        return [_plain(x) for x in value]
+    if isinstance(value, np.random.Generator | np.random.RandomState):
+        return type(value).__name__  # the file holds the state that counts
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)
+
+
+_digests: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+
+
+def _digest(examples: object) -> str | None:
+    """Return the SHA-256 of structure, inputs, labels and weights, worked out once."""
+    if examples is None:
+        return None
+    if examples not in _digests:
+        found = hashlib.sha256()
+        for piece in _pieces(examples):
+            found.update(piece)
+        _digests[examples] = found.hexdigest()
+    return _digests[examples]
+
+
+def _pieces(value: Any) -> Iterator[Any]:
+    """Yield all bytes of arrays in records and tuples, each after its type and shape."""
+    if isinstance(value, np.ndarray):
+        yield f"{value.dtype.str}{value.shape}".encode()
+        yield np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+    elif isinstance(value, tuple) or is_dataclass(value):
+        parts = value if isinstance(value, tuple) else _fields(value)
+        yield f"{type(value).__name__}{len(parts)}".encode()
+        for part in parts:
+            yield from _pieces(part)
+    else:
+        yield repr(value).encode()
+
+
+def _fields(record: Any) -> tuple[Any, ...]:
+    return tuple(getattr(record, part.name) for part in fields(record))
+
+
+def _compare(checkpoint: Checkpoint, saved: dict[str, Any], now: dict[str, Any]) -> None:
+    names = [name for name in now | saved if now.get(name) != saved.get(name)]
+    if names:
+        name = names[0]
+        raise ArgumentError(
+            f"{checkpoint.path}: the checkpoint was saved with {name}={saved.get(name)!r}, but "
+            f"this run has {name}={now.get(name)!r}; give another file, or remove this one to "
+            f"start anew"
+        )

@@ -1,0 +1,230 @@
+"""Sequences without hidden labels as the plain arrays that compiled solvers read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.graph.batch import Bars, Sequences
+from structlearn._src.kernels.chain.marginals import Slate
+from structlearn._src.kernels.chain.sequence import Data, Errors, Parts
+from structlearn._src.learn.base import Objective
+from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.model.features import Features, Sparse
+from structlearn._src.model.term import Linear, Pairs, Table, Term
+from structlearn._src.text.rows import Index, Rows, from_dense
+
+_MANY = 4  # a feature has many states if it has one of so many
+
+
+@dataclass(frozen=True, eq=False)
+class Flat:
+    """Everything a compiled solver reads.
+
+    Parameters
+    ----------
+    data
+        Sequences, labels, features, bars and costs.
+    by
+        (sequences,) C times the weight of every sequence.
+    ties
+        (states * states,) Which weight of the whole model a transition has, -1 if none.
+    places
+        (pairs,) Where kernels keep the weights of features, which come first in the model; a slice
+        if there is no difference.
+    n_features
+        Number of features of positions.
+    """
+
+    data: Data
+    by: Floats
+    ties: Ints
+    places: Ints | slice
+    n_features: int
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return len(self.data.bars)
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest sequence."""
+        return int(np.diff(self.data.offsets).max(initial=0))
+
+    def spread(self, weights: Floats) -> Floats:
+        """Return the weights of features as kernels want them; a view if these are the same."""
+        if isinstance(self.places, slice):
+            return weights[self.places]
+        inner = np.zeros(len(self.data.pair_states))
+        inner[self.places] = weights[: len(self.places)]
+        return inner
+
+    def gather(self, weights: Floats, inner: Floats) -> None:
+        """Write back what `spread` gave."""
+        if not isinstance(self.places, slice):
+            weights[: len(self.places)] = inner[self.places]
+
+    def table(self, weights: Floats) -> Floats:
+        """Return the weights of all transitions (states, states), 0 where there is none."""
+        table = np.where(self.ties < 0, 0.0, weights[self.ties])
+        return table.reshape(self.states, self.states)
+
+    def set_table(self, weights: Floats, table: Floats) -> None:
+        """Write the finite entries of a table of transitions to the weights."""
+        which = self.data.learnt & np.isfinite(table)
+        weights[self.ties[which.ravel()]] = table[which]
+
+
+_KNOWN: WeakKeyDictionary[StructuredObjective, Flat] = WeakKeyDictionary()
+
+
+def refuses(objective: Objective) -> str:
+    """Say why an objective has not the form that compiled solvers need; empty if it has."""
+    if not isinstance(objective, StructuredObjective):
+        return "it needs an objective over sequences"
+    if not isinstance(objective.examples.structure, Sequences):
+        return "it needs sequences: other graphs are not supported"
+    if objective.examples.hidden:
+        return "it needs all labels: some are hidden"
+    nodes, *edges = objective.model.groups
+    if len(nodes) != 1 or not isinstance(nodes[0], Linear | Pairs):
+        return "it needs positions with one kind of features"
+    if len(edges) > 1 or any(len(terms) != 1 for terms in edges):
+        return "it needs transitions without features"
+    return _refuses_table(edges[0][0]) if edges else ""
+
+
+def _refuses_table(term: object) -> str:
+    if not isinstance(term, Table):
+        return "it needs the same transitions at all positions"
+    used = [tie for tie in term.ties or () if tie >= 0]
+    if len(used) != len(set(used)):
+        return "it needs a weight of its own for every transition"
+    return ""
+
+
+def flatten(objective: Objective) -> Flat:
+    """Return the arrays of an objective that is not refused; made once per objective."""
+    assert isinstance(objective, StructuredObjective)
+    if objective not in _KNOWN:
+        _KNOWN[objective] = _flatten(objective)
+    return _KNOWN[objective]
+
+
+def _flatten(objective: StructuredObjective) -> Flat:
+    examples, term = objective.examples, objective.model.groups[0][0]
+    structure, ties = examples.structure, _ties(objective)
+    assert isinstance(structure, Sequences)
+    K, rows, cost = structure.states, _rows(examples.inputs[0][0]), objective.cost
+    pairs, places = _pairs(term, K)
+    arrays: tuple[NDArray[Any], ...] = (
+        structure.offsets,
+        examples.labels,
+        *rows[:3],
+        *pairs,
+        (ties >= 0).reshape(K, K),
+        *_bars(structure.bars, K),
+        np.zeros((K, K)) if cost is None else cost.matrix,
+    )
+    data = Data._make([*map(_read_only, arrays), cost is not None and cost.mean])
+    return Flat(data, objective.C * examples.weights, ties, places, rows.n_columns)
+
+
+def _pairs(term: Term, states: int) -> tuple[tuple[Ints, Index, Floats], Ints | slice]:
+    """Pairs that have a weight, with room for all states of features that have many of them."""
+    if not isinstance(term, Pairs):
+        none = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
+        return none, slice(0, term.n_weights)
+    counts = np.diff(term.offsets)
+    wide = _MANY * counts >= states
+    borders = offsets_of(np.where(wide, states, counts))
+    owners = np.repeat(np.arange(len(counts)), counts)
+    ranks = np.arange(len(term.states)) - term.offsets[owners]
+    places = borders[owners] + np.where(wide[owners], term.states, ranks)
+    kept = np.zeros(int(borders[-1]))
+    kept[places] = 1.0
+    inner = (np.arange(len(kept)) - np.repeat(borders[:-1], np.diff(borders))).astype(np.int32)
+    inner[places] = term.states
+    return (borders, inner, kept), places
+
+
+def _ties(objective: StructuredObjective) -> Ints:
+    """Which weight every transition has, -1 if none."""
+    groups, blocks = objective.model.groups, objective.model.blocks
+    structure = objective.examples.structure
+    assert isinstance(structure, Sequences)
+    if len(groups) == 1:
+        return np.full(structure.states**2, -1)
+    table = groups[1][0]
+    assert isinstance(table, Table)
+    ties = np.arange(table.size) if table.ties is None else np.array(table.ties, np.int64)
+    return np.where(ties < 0, -1, ties + blocks[1][0].start)
+
+
+def _bars(bars: Bars | None, states: int) -> tuple[Floats, Floats]:
+    """Potentials that forbid transitions, and states that must not begin or end."""
+    if bars is None:
+        return np.zeros((states, states)), np.zeros((2, states))
+    forbidden = bars.steps, np.stack([bars.first, bars.last])
+    inner, ends = (np.where(mask, -np.inf, 0.0) for mask in forbidden)
+    return inner, ends
+
+
+def _rows(features: Features) -> Rows:
+    assert features is not None
+    return features.rows if isinstance(features, Sparse) else from_dense(features)
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Give all arrays that kernels only read one type, so that kernels compile once."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def make_parts(objective: StructuredObjective) -> Parts:
+    """Return the parts of the loss as arrays."""
+    parts = objective.loss.parts
+    return Parts(
+        np.array([part.share for part in parts]),
+        np.array([part.eps_y for part in parts]),
+        np.array([part.costly for part in parts]),
+    )
+
+
+def make_errors(flat: Flat) -> Errors:
+    """Return room for the errors of one sequence."""
+    longest, K = flat.longest, flat.states
+    scores, nodes = np.empty((2, longest, K))
+    edges, steps = np.zeros((2, K, K))
+    return Errors(scores, edges, nodes, steps, np.empty(longest, np.int64))
+
+
+def make_slate(flat: Flat) -> Slate:
+    """Return room for inference on one sequence."""
+    longest, K = flat.longest, flat.states
+    nodes, soft, alpha = np.empty((3, longest, K))
+    edges, tables = np.zeros((K, K)), np.empty((2 * K, K))
+    bits = np.empty(max(longest * K, K * K))
+    return Slate(
+        nodes=nodes,
+        edges=edges,
+        table=edges[None],
+        soft=soft,
+        pairs=np.empty((K, K)),
+        alpha=alpha,
+        later=np.empty((longest + 1, K)),
+        tables=tables,
+        tops=np.empty(longest),
+        scales=np.empty(longest),
+        flat_soft=soft.reshape(-1),
+        flat_table=tables[:K].reshape(-1),
+        bits=bits,
+        integers=bits.view(np.int64),
+    )

@@ -1,0 +1,111 @@
+"""Steepest descent with line search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats
+from structlearn._src.learn.base import Objective
+from structlearn._src.solve.base import Report, State
+from structlearn._src.solve.search import Point, norm
+
+_DECREASE = 0.1  # share of the first-order gain that a step must keep
+_TRIALS = 60
+_STEEP = 1e-2  # slope, against the value, that is no minimum of anything smooth
+
+
+@dataclass(frozen=True)
+class Descent:
+    r"""Steepest descent: against the slope, as far as that helps.
+
+    .. math:: d = \nabla F(w), \qquad \eta = \operatorname{argmin}_\eta F(w - \eta d), \qquad
+              w := w - \eta d
+
+    The line search begins with the last length. While that is too long to lower the value by
+    enough (Armijo's rule) it contracts; otherwise it expands as long as the value falls. Where
+    the penalty has an L1 part, every trial goes through `Penalty.prox`, and the rule reads
+    :math:`F(w') \le F(w) - \frac{c}{\eta} \|w' - w\|^2`, which is the same without one.
+
+    Parameters
+    ----------
+    factor
+        By how much lengths contract and expand.
+
+    References
+    ----------
+    L. Armijo, "Minimization of functions having Lipschitz continuous first partial derivatives",
+    1966.
+    """
+
+    factor: float = 2.0
+    name: ClassVar[str] = "descent"
+
+    def __post_init__(self) -> None:
+        checks.number("factor", self.factor, low=1.0, open_low=True)
+
+    def refuses(self, objective: Objective) -> str:
+        """Refuse nothing."""
+        return ""
+
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Value the weights; the first trial moves them by 1."""
+        value, slope = objective.value_slope(weights)
+        length = 1.0 / max(norm(slope), np.finfo(float).tiny)
+        return {"weights": weights, "value": value, "slope": slope, "length": length}
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Search from the last length, down or up."""
+        start = Point(state["weights"], state["value"], state["slope"])
+        found, length = self._contract(objective, start, state["length"])
+        if found is None:
+            return _end(start)
+        if length == state["length"]:
+            found, length = self._expand(objective, start, found, length)
+        state["weights"], state["value"], state["slope"] = found
+        state["length"] = length
+        return Report(found.value, slope=norm(found.weights - start.weights) / length)
+
+    def _contract(
+        self, objective: Objective, start: Point, length: float
+    ) -> tuple[Point | None, float]:
+        for _ in range(_TRIALS):
+            point = _move(objective, start, length)
+            enough = _DECREASE / length * norm(point.weights - start.weights) ** 2
+            if point.value < start.value and point.value <= start.value - enough:
+                return point, length
+            length /= self.factor
+        return None, length
+
+    def _expand(
+        self, objective: Objective, start: Point, point: Point, length: float
+    ) -> tuple[Point, float]:
+        for _ in range(_TRIALS):
+            farther = _move(objective, start, length * self.factor)
+            if not farther.value < point.value:
+                break
+            point, length = farther, length * self.factor
+        return point, length
+
+
+def _end(start: Point) -> Report:
+    """Tell that nothing lower is left; where the slope is steep, that is the fault of a kink."""
+    slope = norm(start.slope)
+    steep = slope * max(1.0, norm(start.weights)) > _STEEP * abs(start.value)
+    words = (
+        "stuck: no step against the slope lowers the objective; it may have a kink here"
+        if steep
+        else "converged: no step against the slope lowers the objective beyond rounding"
+    )
+    return Report(start.value, slope=slope, done=True, words=words, stuck=steep)
+
+
+def _move(objective: Objective, start: Point, length: float) -> Point:
+    """Go `length` against the slope, and through `prox` where the penalty has kinks."""
+    weights = start.weights - length * start.slope
+    if not objective.penalty.smooth:
+        weights = objective.penalty.prox(weights, length)
+    return Point(weights, *objective.value_slope(weights))

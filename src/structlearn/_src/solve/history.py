@@ -1,0 +1,92 @@
+"""How a fit went, iteration by iteration."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.solve.base import Report
+
+_COLUMNS = ("iteration", "seconds", "value", "gap", "slope")
+
+
+class History:
+    """One row per iteration; row 0 is the start where the solver has valued it.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.add(0, 0.0, Report(value=3.0))
+    >>> history.add(1, 0.5, Report(value=2.0, slope=0.1))
+    >>> history.value
+    array([3., 2.])
+    """
+
+    def __init__(self, table: Floats | None = None) -> None:
+        self._rows: list[tuple[float, ...]] = []
+        self._best: list[float] = []
+        for row in () if table is None else table.tolist():
+            self._append(tuple(row))
+
+    def add(self, iteration: int, seconds: float, report: Report) -> None:
+        """Append a row."""
+        self._append((iteration, seconds, report.value, report.gap, report.slope))
+
+    def _append(self, row: tuple[float, ...]) -> None:
+        value, before = row[2] if row[0] else math.nan, self.best()
+        self._rows.append(row)
+        self._best.append(before if value > before or math.isnan(value) else value)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def best(self, back: int = 0) -> float:
+        """Return the lowest value after the start and before the last `back` rows, or NaN.
+
+        The start does not count: it may be better than the first steps, if they are too long.
+        """
+        return self._best[-1 - back] if len(self._best) > back else math.nan
+
+    @property
+    def start(self) -> float:
+        """The value before the first step; NaN if it is not known."""
+        return self._rows[0][2] if self._rows and not self._rows[0][0] else math.nan
+
+    @property
+    def table(self) -> Floats:
+        """All rows: iteration, seconds, value, gap, slope."""
+        return np.array(self._rows, np.float64).reshape(-1, len(_COLUMNS))
+
+    def _column(self, name: str) -> Floats:
+        return self.table[:, _COLUMNS.index(name)]
+
+    @property
+    def iteration(self) -> Ints:
+        """Number of steps done."""
+        return self._column("iteration").astype(np.int64)
+
+    @property
+    def seconds(self) -> Floats:
+        """Time since the start; over restarts it goes on."""
+        return self._column("seconds")
+
+    @property
+    def value(self) -> Floats:
+        """The objective, or what the solver knows of it; NaN where it knows nothing.
+
+        Solvers that average their weights report the newest ones, or the losses met on the way,
+        not the average that they return; with ``evaluate=True`` they value that.
+        """
+        return self._column("value")
+
+    @property
+    def gap(self) -> Floats:
+        """Bound on the distance to the optimum, or NaN."""
+        return self._column("gap")
+
+    @property
+    def slope(self) -> Floats:
+        """Norm of the gradient, or NaN."""
+        return self._column("slope")

@@ -1,0 +1,110 @@
+"""Quasi-Newton steps with limited memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats
+from structlearn._src.learn.base import Objective
+from structlearn._src.solve import curvature
+from structlearn._src.solve.base import Report, State
+from structlearn._src.solve.search import Point, norm, wolfe
+
+_GOOD = 1e-9  # first-order gain, relative to the value, below which no step can be told from none
+
+
+@dataclass(frozen=True)
+class Lbfgs:
+    r"""L-BFGS: steps along :math:`-H \nabla F`, with :math:`H` from the last few steps.
+
+    An objective that has a method ``diagonal(weights)``, a positive estimate of the curvature of
+    every weight, is preconditioned by it.
+
+    Parameters
+    ----------
+    memory
+        How many steps are remembered; each takes two arrays of the size of the weights.
+    refresh
+        Number of iterations after which the diagonal is estimated anew.
+
+    References
+    ----------
+    D. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization", 1989.
+    """
+
+    memory: int = 10
+    refresh: int = 20
+    name: ClassVar[str] = "lbfgs"
+
+    def __post_init__(self) -> None:
+        checks.whole("memory", self.memory, low=1)
+        checks.whole("refresh", self.refresh, low=1)
+
+    def refuses(self, objective: Objective) -> str:
+        """Refuse penalties with kinks."""
+        if objective.penalty.smooth:
+            return ""
+        return "L-BFGS needs a smooth penalty, and this one has an L1 part: use solver='owlqn'"
+
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Value the weights and forget all curvature."""
+        value, slope = objective.value_slope(weights)
+        memory = curvature.empty(self.memory, len(weights))
+        return {"weights": weights, "value": value, "slope": slope, "iteration": 0, **memory}
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Search along the quasi-Newton direction; along the slope itself if that fails."""
+        self._precondition(objective, state)
+        start = Point(state["weights"], state["value"], state["slope"])
+        found, gain = self._advance(objective, state, start)
+        if found is None and state["pairs"]:
+            state["pairs"] = 0
+            found, _ = self._advance(objective, state, start)
+        if found is None:
+            return _end(start, norm(self._downhill(state, start)), gain)
+        curvature.push(state, found.weights - start.weights, found.slope - start.slope)
+        state["weights"], state["value"], state["slope"] = found
+        state["iteration"] += 1
+        return Report(found.value, slope=norm(self._downhill(state, found)))
+
+    def _precondition(self, objective: Objective, state: State) -> None:
+        if hasattr(objective, "diagonal") and state["iteration"] % self.refresh == 0:
+            state["inverse"] = 1.0 / cast(Floats, objective.diagonal(state["weights"]))
+
+    def _advance(
+        self, objective: Objective, state: State, start: Point
+    ) -> tuple[Point | None, float]:
+        """Return the next point, and what the direction promised to first order."""
+        downhill = self._downhill(state, start)
+        inverse = state.get("inverse")
+        direction = curvature.direction(state, downhill, inverse)
+        # Without any curvature the first trial moves the weights by 1.
+        known = state["pairs"] or inverse is not None
+        first = 1.0 if known else 1.0 / max(norm(downhill), np.finfo(float).tiny)
+        found = self._search(objective, start, downhill, direction, first)
+        return found, -first * float(downhill @ direction)
+
+    def _downhill(self, state: State, point: Point) -> Floats:
+        """Return the slope to descend on."""
+        return point.slope
+
+    def _search(
+        self, objective: Objective, start: Point, downhill: Floats, direction: Floats, first: float
+    ) -> Point | None:
+        """Return a lower point along `direction`."""
+        return wolfe(objective, start, direction, first)
+
+
+def _end(start: Point, slope: float, gain: float) -> Report:
+    """Tell that nothing lower is left, and whether that is because nothing was to be gained."""
+    arrived = slope == 0.0 or gain <= _GOOD * abs(start.value)
+    words = (
+        "converged: no step lowers the objective beyond rounding"
+        if arrived
+        else "stuck: no step along the slope lowers the objective; it may have a kink here"
+    )
+    return Report(start.value, slope=slope, done=True, words=words, stuck=not arrived)

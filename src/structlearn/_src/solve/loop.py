@@ -1,0 +1,278 @@
+"""The one loop: stopping, history, callbacks, progress, checkpoints, interrupts."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.paths import PathLike
+from structlearn._src.common.random import generator
+from structlearn._src.common.watch import EARLY, Watch
+from structlearn._src.learn.base import Objective
+from structlearn._src.solve.base import Report, Solver, State, answer
+from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, load, save
+from structlearn._src.solve.history import History
+
+_DIVERGED = "diverged: weights grew out of bounds; take smaller steps"
+_STOPPED = "stopped by a callback"
+_ENDS = {_DIVERGED: "diverged", _STOPPED: "stopped"}
+_WORSE = 0.01  # a run whose values all lie above its start by more has not settled yet
+
+
+class Event(NamedTuple):
+    """What a callback is told after every iteration."""
+
+    iteration: int
+    value: float
+    gap: float
+    slope: float
+    weights: Floats  #: read-only and only of this moment: copy them to keep them
+    history: History
+
+
+#: Called after every iteration; True ends the run.
+Callback = Callable[[Event], bool | None]
+
+
+class Fit(NamedTuple):
+    """What a run returns."""
+
+    weights: Floats
+    value: float  #: the objective at `weights`; NaN if an interrupt left no time to find it
+    history: History
+    status: str  #: how it went, in one sentence
+    n_iter: int
+    converged: bool
+    ended: str  #: "done", "stuck", "diverged", "stopped", "limit", "time" or "interrupted"
+
+
+def run(
+    solver: Solver,
+    objective: Objective,
+    weights: Floats,
+    *,
+    max_iter: int = 100,
+    tol: float | None = 1e-5,
+    patience: int = 5,
+    rng: np.random.Generator | None = None,
+    callbacks: Iterable[Callback] = (),
+    watch: Watch | None = None,
+    checkpoint: Checkpoint | PathLike | None = None,
+) -> Fit:
+    r"""Repeat the steps of a solver until they no longer help.
+
+    A run has converged when the solver says so, or when one of these falls below `tol` times the
+    value :math:`F`, of which a step may report any: the duality gap; the slope
+    :math:`\|\nabla F\| \max(1, \|w\|)`; unless the gap is known, what as many iterations again
+    would gain at the rate of the last `patience` ones.
+
+    The answer is the best of all weights where the solver knows their values, else those of the
+    last step. An interrupt from the keyboard ends the run and keeps that answer.
+
+    Parameters
+    ----------
+    solver
+        Takes the steps.
+    objective
+        What to minimise.
+    weights
+        Where to begin; they are not changed.
+    max_iter
+        Limit on the number of iterations, those before a restart included.
+    tol
+        Relative tolerance; None never stops early.
+    patience
+        Number of iterations that must have brought next to nothing.
+    rng
+        Source of everything random; a fresh one if None.
+    callbacks
+        Called with an `Event` after every iteration; one that returns True ends the run.
+    watch
+        Time limit and progress.
+    checkpoint
+        Where (and how often) the run is saved, and continued from if the file exists. The result is
+        then the same, bit for bit, as that of a run that was never stopped.
+    """
+    if why := solver.refuses(objective):
+        raise ArgumentError(f"solver={solver.name!r}: {why}")
+    checks.whole("max_iter", max_iter, low=1)
+    checks.whole("patience", patience, low=1)
+    if tol is not None:
+        checks.number("tol", tol, low=0.0)
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    start = _checked(weights, objective.n_weights)
+    loop = _Loop(
+        solver, objective, start, generator(rng), tol, patience, tuple(callbacks), checkpoint
+    )
+    return loop.run(max_iter, watch or Watch())
+
+
+def _checked(weights: Floats, n_weights: int) -> Floats:
+    given = np.array(weights, np.float64)
+    if given.shape != (n_weights,):
+        raise ArgumentError(
+            f"weights of shape {given.shape} were given to start from, but the objective has "
+            f"{n_weights} weights"
+        )
+    if not np.isfinite(given).all():
+        raise ArgumentError("the weights to start from must be finite; some are NaN or infinite")
+    return given
+
+
+@dataclass
+class _Loop:
+    """One run under way."""
+
+    solver: Solver
+    objective: Objective
+    best: Floats  # weights of the answer
+    rng: np.random.Generator
+    tol: float | None
+    patience: int
+    callbacks: tuple[Callback, ...]
+    checkpoint: Checkpoint | None
+    value: float = math.inf  # what `best` is worth
+    state: State | None = None
+    report: Report = field(default_factory=Report)
+    history: History = field(default_factory=History)
+    iteration: int = 0
+    norm: float = 0.0  # of the newest weights
+    begun: float = field(default_factory=time.monotonic)
+    saved: float = field(default_factory=time.monotonic)
+    stop: str = ""  # why a run ends that has not converged
+
+    def run(self, max_iter: int, watch: Watch) -> Fit:
+        """Go on from the checkpoint or begin, and step until something ends it."""
+        self.restore()
+        ended = "done"
+        if not self.why():
+            ended = watch.repeat(self.step, max(max_iter - self.iteration, 0), self.words)
+        if ended != "interrupted" and self.state is not None:
+            self.save()
+        return self.fit(ended, max_iter)
+
+    def step(self) -> bool:
+        """Take one step and tell everybody; True if there is no reason for another."""
+        state = self.begin() if self.state is None else self.state
+        self.record(self.solver.step(self.objective, state), self.iteration + 1)
+        self.call(state)
+        if self.checkpoint and self.checkpoint.due(self.iteration, time.monotonic() - self.saved):
+            self.save()
+        return self.why() != ""
+
+    def begin(self) -> State:
+        """Start the solver."""
+        self.state = self.solver.start(self.objective, self.best.copy(), self.rng)
+        if "value" in self.state:
+            self.record(Report(value=float(self.state["value"])), 0)
+        return self.state
+
+    def record(self, report: Report, iteration: int) -> None:
+        """Note what a step has told, and keep its weights if they are better."""
+        assert self.state is not None
+        weights = answer(self.state)
+        self.norm = float(np.linalg.norm(weights))
+        if not math.isfinite(self.norm):
+            self.stop = _DIVERGED
+        elif not report.exact or math.isnan(report.value):
+            self.best, self.value = weights.copy(), math.inf
+        elif report.value <= self.value:
+            self.best, self.value = weights.copy(), report.value
+        self.report, self.iteration = report, iteration
+        self.history.add(iteration, time.monotonic() - self.begun, report)
+
+    def call(self, state: State) -> None:
+        """Tell the callbacks."""
+        if not self.callbacks:
+            return
+        weights = answer(state).view()
+        weights.flags.writeable = False
+        report = self.report
+        event = Event(self.iteration, report.value, report.gap, report.slope, weights, self.history)
+        for callback in self.callbacks:
+            answered = callback(event)
+            if isinstance(answered, bool | np.bool_) and answered:
+                self.stop = self.stop or _STOPPED
+
+    def why(self) -> str:
+        """Say why the run is over; empty if it is not."""
+        if self.stop or self.report.done:
+            return self.stop or self.report.words or "the solver is done"
+        if self.tol is None or self.iteration == 0:
+            return ""
+        again = len(self.history) / self.patience
+        if getattr(self.solver, "linear", False):
+            again = 1.0  # what is left shrinks by a factor, and so does what each step gains
+        return arrived(self.report, self.history, self.norm, self.tol, self.patience, again)
+
+    def words(self) -> str:
+        """Say how far the run is."""
+        known = not math.isnan(self.report.value)
+        return f"iteration {self.iteration}" + (f", {self.report.value:.6g}" if known else "")
+
+    def save(self) -> None:
+        """Write the checkpoint, if there is one."""
+        if self.checkpoint is None or self.state is None:
+            return
+        snapshot = Snapshot(
+            self.state, self.best, self.value, self.report, self.history, self.iteration
+        )
+        save(self.checkpoint, self.solver, self.objective, snapshot, self.rng)
+        self.saved = time.monotonic()
+
+    def restore(self) -> None:
+        """Take over what the checkpoint holds, if it exists."""
+        found = self.checkpoint and load(self.checkpoint, self.solver, self.objective, self.rng)
+        if found:
+            self.state, self.best, self.value, self.report, self.history, self.iteration = found
+            self.norm = float(np.linalg.norm(answer(self.state)))
+            self.begun -= float(self.history.seconds[-1])
+
+    def fit(self, ended: str, max_iter: int) -> Fit:
+        """Pack up."""
+        value = self.value
+        if not math.isfinite(value):
+            value = math.nan if ended == "interrupted" else self.objective.value(self.best)
+        why = self.why()
+        if ended in EARLY:
+            status = f"{EARLY[ended]} after {self.iteration} iterations; the best weights count"
+        else:
+            status = why or f"stopped at max_iter={max_iter} before reaching tol={self.tol}"
+        if ended == "done":
+            ended = _ENDS.get(self.stop, "stuck" if self.report.stuck else "done")
+        converged = ended == "done"
+        return Fit(self.best, value, self.history, status, self.iteration, converged, ended)
+
+
+def arrived(
+    report: Report, history: History, norm: float, tol: float, patience: int, again: float
+) -> str:
+    """Say by which sign of those a step reports a run has converged; empty if by none."""
+    known = not math.isnan(report.value)
+    scale = tol * abs(report.value) if known else tol
+    if report.gap <= scale:
+        return f"converged: the duality gap is below tol={tol:g}"
+    if report.slope * max(1.0, norm) <= scale:
+        return f"converged: the slope is below tol={tol:g}"
+    judged = known and math.isnan(report.gap)  # where there is a gap, it alone tells
+    if history.best() > history.start + _WORSE * abs(history.start):
+        judged = False  # steps that were too long at first get their time
+    gain = history.best(patience) - history.best()
+    # As many iterations again at this rate: for a gap that shrinks as 1 / n, that is the gap.
+    if judged and gain * max(1.0, again) <= tol * abs(history.best()):
+        more = (
+            "as many iterations again would gain"
+            if again > 1.0
+            else f"{patience} iterations gained"
+        )
+        return f"converged: {more} less than tol={tol:g}"
+    return ""

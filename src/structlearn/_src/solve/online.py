@@ -1,0 +1,182 @@
+"""Stochastic gradient steps on sequences, compiled: one sequence per step, at its own cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.kernels.chain.online import Primal, Rule, online
+from structlearn._src.learn.base import Objective
+from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.solve import compiled_chains as sequences
+from structlearn._src.solve.base import Report, State, answer, draw_seed, stream
+from structlearn._src.solve.compiled_chains import Flat
+from structlearn._src.solve.steps import RULES, Stepping, first_step
+
+_SAMPLE = 1000  # sequences on which first steps are tried
+_NAMES = ("weights", "average", "squares")
+
+
+@dataclass(frozen=True)
+class Online(Stepping):
+    r"""Steps against the gradient of one sequence at a time.
+
+    .. math:: w := \operatorname{prox}_{\eta_t}\big(w - \eta_t (\lambda w + n C c_i \nabla
+              \ell_i(w))\big)
+
+    with :math:`\lambda` the factor of the squares in the penalty, and :math:`\operatorname{prox}`
+    for its absolute values. For every convex loss of sequences without hidden labels this is what
+    `Stochastic` does with batches of one, at a fraction of the cost: a step touches only the
+    weights of its own features. Scale factors stand in for what happens to all weights, and
+    weights make up for missed pulls towards 0 when their feature is met again.
+
+    With AdaGrad the penalty has no part in the sums of squares: a step goes against the gradient
+    of the loss alone, and
+
+    .. math:: w_k := \operatorname{prox}_{\eta_k}(w_k - \eta_k g_k) / (1 + \eta_k \lambda),
+              \qquad \eta_k = \eta \Big/ \sqrt{\textstyle\sum_s g_{s,k}^2}
+
+    follows. The :math:`m` such pulls that a feature misses become one of :math:`m \eta_k`.
+
+    Parameters
+    ----------
+    rule
+        Length of the steps, one of `RULES`.
+    step_size
+        First step :math:`\eta`; None tries some on a sample of the sequences and takes the best.
+        Pegasos needs none.
+    average
+        Share of the steps, the last ones, whose weights are averaged; 0 for none, 1 for all. Pulls
+        that are made up for later enter the average later too.
+    horizon
+        Number of iterations that will be run, which makes the share exact.
+    evaluate
+        Compute the objective after each iteration instead of reporting the losses met on the way.
+
+    References
+    ----------
+    S. Shalev-Shwartz et al., "Pegasos: primal estimated sub-gradient solver for SVM", 2011.
+    W. Xu, "Towards optimal one pass large scale learning with averaged stochastic gradient
+    descent", 2011, section 3.3.
+    J. Duchi, E. Hazan and Y. Singer, "Adaptive subgradient methods", 2011, section 5.
+    """
+
+    rule: str = "decaying"
+    name: ClassVar[str] = "online"
+
+    def refuses(self, objective: Objective) -> str:
+        """Refuse what is not a sequence, and Pegasos where the penalty is not the squares."""
+        if self.rule == "pegasos" and not objective.penalty.smooth:
+            return "Pegasos needs squares alone as penalty; AdaGrad does not"
+        return sequences.refuses(objective)
+
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Find the first step."""
+        assert isinstance(objective, StructuredObjective)
+        state: State = {"seed": draw_seed(rng), "iteration": 0, "updates": 0}
+        state["weights"] = weights.copy()
+        if self.average:
+            state["average"] = weights.copy()
+        if self.rule == "adagrad":
+            state["squares"] = np.zeros(len(weights))
+        if self.rule == "pegasos":
+            # In a ball of this size lies the optimum w: |w|^2 <= -<slope, w> <= loss at 0.
+            state["radius"] = math.sqrt(objective.value(np.zeros(len(weights))))
+        step = self.step_size or (1.0 if self.rule == "pegasos" else self._tune(objective, state))
+        state["step"] = step
+        if self.evaluate:
+            state["value"] = objective.value(weights)
+        return state
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Go through all sequences once."""
+        assert isinstance(objective, StructuredObjective)
+        state["iteration"] += 1
+        order = stream(state, state["iteration"]).permutation(objective.n_examples)
+        met = self._visit(objective, state, order)
+        if self.evaluate:
+            return Report(objective.value(answer(state)))
+        return Report(met + objective.penalty.value(state["weights"]), exact=False)
+
+    def _visit(self, objective: StructuredObjective, state: State, order: Ints) -> float:
+        """Take one step for every sequence in `order`; return the losses met on the way."""
+        flat = sequences.flatten(objective)
+        inner = {name: flat.spread(state[name]) for name in _NAMES if name in state}
+        tables = {name: flat.table(state[name]) for name in inner}
+        met = online(
+            order,
+            flat.data,
+            sequences.make_parts(objective),
+            flat.by * objective.n_examples,
+            self._rule(objective, state),
+            _primal(flat, inner, tables),
+            sequences.make_errors(flat),
+            sequences.make_slate(flat),
+            np.empty(5),
+            state["updates"],
+        )
+        for name in inner:
+            flat.gather(state[name], inner[name])
+            flat.set_table(state[name], tables[name])
+        state["updates"] += len(order)
+        return float(met) / objective.n_examples
+
+    def _rule(self, objective: StructuredObjective, state: State) -> Rule:
+        power = 2.0 * (1.0 - self.average) / self.average if self.average else 0.0
+        begin = -1.0
+        if self.horizon is not None:
+            begin = math.floor((1.0 - self.average) * self.horizon * objective.n_examples)
+        return Rule(
+            kind=tuple(RULES).index(self.rule),
+            step=float(state["step"]),
+            ridge=objective.penalty.ridge,
+            lasso=objective.penalty.lasso,
+            radius=float(state.get("radius", math.inf)),
+            power=power,
+            begin=float(begin),
+        )
+
+    # ---- the first step ------------------------------------------------------------------
+
+    def _tune(self, objective: StructuredObjective, state: State) -> float:
+        """Return the first step that does best on a sample."""
+        rng, n = stream(state, 0), objective.n_examples
+        order = rng.choice(n, min(n, _SAMPLE), replace=False)
+        guess = 1.0 if self.rule == "adagrad" else _guess(objective)
+        return first_step(partial(self._try, objective, state, order), guess)
+
+    def _try(self, objective: StructuredObjective, state: State, order: Ints, step: float) -> float:
+        """Return the objective on a sample after one round of updates from the start."""
+        trial: State = {name: state[name].copy() for name in _NAMES if name in state}
+        trial |= {"step": step, "updates": 0}
+        self._visit(objective, trial, order)
+        weights, part = answer(trial), objective.take(order)
+        if not np.isfinite(weights).all():
+            return math.inf
+        losses = part.C * float(part.losses(weights) @ part.examples.weights)
+        value = losses * objective.n_examples / len(order) + objective.penalty.value(weights)
+        return value if math.isfinite(value) else math.inf
+
+
+def _guess(objective: StructuredObjective) -> float:
+    """Return the step that would be right for one position of average features."""
+    flat = sequences.flatten(objective)
+    data, by = flat.data, float(flat.by.max(initial=0.0))
+    squares = float(data.values @ data.values) if len(data.values) else len(data.columns)
+    size = by * objective.n_examples * squares / max(len(data.labels), 1)
+    return 1.0 / size if size > 0.0 else 1.0
+
+
+def _primal(flat: Flat, inner: dict[str, Floats], tables: dict[str, Floats]) -> Primal:
+    """Return the arrays of weights with room for gradients; empty ones for what is not there."""
+    none = np.empty(0)
+    nodes, edges = (
+        [arrays.get(name, none).reshape(-1) for name in _NAMES] for arrays in (inner, tables)
+    )
+    more = [np.zeros(len(arrays[0])) for arrays in (nodes, edges)]
+    return Primal._make([*nodes, more[0], *edges, more[1], np.zeros(flat.n_features)])

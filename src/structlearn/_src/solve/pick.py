@@ -1,0 +1,177 @@
+"""Which solver: by name, or the one that suits the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from structlearn._src.common import checks
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.learn.base import Objective
+from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.solve.annealed import Annealed
+from structlearn._src.solve.base import Solver
+from structlearn._src.solve.cccp import Cccp
+from structlearn._src.solve.descent import Descent
+from structlearn._src.solve.frank_wolfe import FrankWolfe
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.online import Online
+from structlearn._src.solve.owlqn import Owlqn
+from structlearn._src.solve.paired import Paired
+from structlearn._src.solve.sdca import Sdca
+from structlearn._src.solve.steps import Stepping
+from structlearn._src.solve.stochastic import Stochastic
+
+#: Solvers by the names that estimators take.
+SOLVERS: dict[str, Callable[[], Solver]] = {
+    "lbfgs": Lbfgs,
+    "owlqn": Owlqn,
+    "descent": Descent,
+    "sdca": Sdca,
+    "frank-wolfe": FrankWolfe,
+    "annealed": Annealed,
+    "sgd": lambda: Stochastic(rule="decaying", average=0.5),
+    "adagrad": lambda: Stochastic(rule="adagrad", average=0.5),
+    "pegasos": lambda: Stochastic(rule="pegasos", average=0.5),
+}
+#: The same rules in compiled steps, one sequence at a time.
+ONLINE: dict[str, Callable[[], Online]] = {
+    "sgd": lambda: Online(rule="decaying", average=0.5),
+    "adagrad": lambda: Online(rule="adagrad", average=0.5),
+    "pegasos": lambda: Online(rule="pegasos", average=0.5),
+}
+_MANY = 500  # examples from which on one step for each beats one step for all
+_VERY_MANY = 5000  # and from which on rough steps for each beat a precise search over all
+_FEW = 4  # examples per step, where they come a few at a time
+DRIVERS = ("subgradient", "cccp", "paired")
+
+
+def choose(
+    solver: str | Solver, driver: str, objective: Objective, sweeps: int | None = None
+) -> Solver:
+    """Return the solver to use, with its driver around it.
+
+    Parameters
+    ----------
+    solver
+        A name of `SOLVERS`, "auto", or a solver.
+    driver
+        "subgradient" infers to convergence before every step, "cccp" keeps the clamped world
+        fixed for a whole inner minimisation, "paired" does `sweeps` sweeps between steps.
+    """
+    checks.one_of("driver", driver, DRIVERS)
+    check_solver(solver)
+    inner = _suited(objective, driver) if _auto(solver) else _named(solver, objective, driver)
+    if driver == "cccp":
+        return Cccp(inner)
+    if driver == "paired":
+        return Paired(inner, sweeps=5 if sweeps is None else sweeps)
+    return inner
+
+
+def check_solver(solver: object) -> None:
+    """Refuse what is neither a name nor a solver."""
+    names = ("auto", *SOLVERS)
+    if isinstance(solver, type):
+        raise ArgumentError(
+            f"solver={solver.__name__} is a class; give a solver, such as {solver.__name__}()"
+        )
+    if not isinstance(solver, str) and not hasattr(solver, "refuses"):
+        raise ArgumentError(
+            f"solver={solver!r} must be a name or a solver; the names are {', '.join(names)}"
+        )
+    if isinstance(solver, str):
+        checks.one_of("solver", solver, names)
+
+
+def choose_online(solver: str | Solver, objective: Objective) -> Solver:
+    """Return the solver for examples that come a few at a time."""
+    if isinstance(solver, str) and solver in ("auto", *ONLINE):
+        quick = ONLINE["adagrad" if solver == "auto" else solver]()
+        if not quick.refuses(objective):
+            return quick
+        return Stochastic(rule=quick.rule, average=quick.average, batch_size=_FEW)
+    if not isinstance(solver, Online) and getattr(solver, "batch_size", None) is None:
+        raise ArgumentError(
+            f"solver={solver!r} cannot learn from a few examples at a time; use "
+            f"{', '.join(map(repr, ('auto', *ONLINE)))}, or a solver with a batch_size"
+        )
+    assert not isinstance(solver, str)
+    return solver
+
+
+def patience(solver: Solver) -> int:
+    """Return how many iterations without gain show that a solver has arrived."""
+    inner = solver.inner if isinstance(solver, Paired) else solver
+    return 50 if isinstance(inner, Stepping) else 5  # the former waver
+
+
+def _auto(solver: str | Solver) -> bool:
+    return isinstance(solver, str) and solver == "auto"
+
+
+def _named(solver: str | Solver, objective: Objective, driver: str) -> Solver:
+    if not isinstance(solver, str):
+        return solver
+    if _idle(objective) and solver not in ONLINE:
+        raise ArgumentError(
+            f"solver={solver!r} minimises, but the perceptron's loss is least at weights of 0, so "
+            f"that only steps mean something: use 'auto', {', '.join(map(repr, ONLINE))}"
+        )
+    if solver in ONLINE and driver == "subgradient":
+        return _stochastic(solver, objective)
+    return _with_zeros(SOLVERS[solver](), objective)
+
+
+def _idle(objective: Objective) -> bool:
+    return isinstance(objective, StructuredObjective) and objective.loss.idle
+
+
+def _stochastic(name: str, objective: Objective) -> Solver:
+    """Return compiled steps on single sequences where these pay, else steps on all examples."""
+    quick = ONLINE[name]()
+    if objective.n_examples >= _MANY and not quick.refuses(objective):
+        return _with_zeros(quick, objective)
+    return _with_zeros(SOLVERS[name](), objective)
+
+
+def _with_zeros(solver: Solver, objective: Objective) -> Solver:
+    """Do not average where the penalty makes weights 0: an average would fill the zeros."""
+    if isinstance(solver, Stepping) and not objective.penalty.smooth:
+        return replace(solver, average=0.0)
+    return solver
+
+
+def _suited(objective: Objective, driver: str) -> Solver:
+    """Return what is quickest for the objective.
+
+    Smooth losses have gradients that are worth a memory, one for each of many sequences where that
+    pays; the hinge on sequences has a dual with exact steps; other losses with kinks are smoothed
+    first. Where messages make values rough, or many sequences can be visited one by one, steps of
+    adaptive length are best.
+    """
+    if driver == "paired":
+        return SOLVERS["adagrad"]()
+    if _idle(objective):
+        return _perceptron(objective)
+    if getattr(objective, "messengers", ()):
+        return SOLVERS["adagrad"]()
+    if getattr(objective, "smooth", False):
+        if driver == "subgradient" and Sdca().suits(objective):
+            return Sdca()
+        return Lbfgs() if objective.penalty.smooth else Owlqn()
+    if driver == "subgradient":
+        if not FrankWolfe().refuses(objective):
+            return FrankWolfe()
+        if objective.n_examples >= _VERY_MANY:
+            return _stochastic("adagrad", objective)
+    smoothed = Annealed(Lbfgs() if objective.penalty.smooth else Owlqn())
+    return SOLVERS["adagrad"]() if smoothed.refuses(objective) else smoothed
+
+
+def _perceptron(objective: Objective) -> Solver:
+    """Return steps of length 1 for every wrong example, averaged: Collins (2002)."""
+    quick = Online(rule="fixed", step_size=1.0, average=1.0)
+    if not quick.refuses(objective):
+        return quick
+    return Stochastic(rule="fixed", step_size=1.0, average=1.0, batch_size=1)

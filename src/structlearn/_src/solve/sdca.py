@@ -1,0 +1,251 @@
+"""Stochastic dual coordinate ascent for smooth losses on sequences."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.kernels.chain.sdca import Layout, Primal, ascend
+from structlearn._src.kernels.chain.sequence import Data
+from structlearn._src.learn.base import Objective
+from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.model.features import Sparse
+from structlearn._src.model.term import Pairs
+from structlearn._src.solve import compiled_chains as sequences
+from structlearn._src.solve.base import Report, State, draw_seed, stream
+from structlearn._src.solve.compiled_chains import Flat
+
+_ROUNDING = 1e-12  # by how much values may differ that should agree, relatively
+_PATIENCE = 3  # looks at the objective without gain after which steps become shorter
+_MANY = 20_000  # weights below which any solver is quick
+_SHARE = 3  # a feature with one of so many states has a row of weights
+_SLOW = 0.02  # steps below which a pass gains less than one of a quasi-Newton method
+
+
+@dataclass(frozen=True)
+class Sdca:
+    r"""Steps on the dual of a smooth loss, one sequence at a time.
+
+    .. math:: F(w) = \tfrac{1}{2} \|w\|^2 + \sum_i b_i \ell_i(w), \qquad w = -\sum_i b_i m_i,
+              \qquad m_i := m_i + \gamma_i (\nabla \ell_i(w) - m_i)
+
+    with :math:`b_i = C c_i`. Every sequence remembers an old gradient :math:`m_i`, and the weights
+    are always what these make of them, so that where none of them moves, :math:`\nabla F = 0`. The
+    errors of all steps vanish with the distance to the optimum, which shrinks by about
+    :math:`1 - \gamma` in every pass. The share
+
+    .. math:: \gamma_i = \frac{1}{1 + \tfrac{1}{2} b_i x_i^2 / \epsilon}
+
+    comes from the curvature of the loss, :math:`x_i^2` being the largest squared length that the
+    features of a position have, its transition included. Where the objective no longer falls, that
+    was too much, and shares are halved.
+
+    Memory: one number of single precision for every state of every position, and for every pair
+    of states of every sequence.
+
+    Parameters
+    ----------
+    evaluate
+        Passes between two looks at the objective, each of which costs about half a pass.
+
+    References
+    ----------
+    S. Shalev-Shwartz, "SDCA without duality, regularization, and individual convexity", 2016.
+    R. Le Priol, A. Piche and S. Lacoste-Julien, "Adaptive stochastic dual coordinate ascent for
+    conditional random fields", 2018.
+    """
+
+    evaluate: int = 5
+    name: ClassVar[str] = "sdca"
+    linear: ClassVar[bool] = True  # it converges linearly
+
+    def __post_init__(self) -> None:
+        checks.whole("evaluate", self.evaluate, low=1)
+
+    def refuses(self, objective: Objective) -> str:
+        """Refuse all but smooth losses on sequences with squares as penalty."""
+        if why := sequences.refuses(objective):
+            return why
+        assert isinstance(objective, StructuredObjective)
+        if not objective.smooth:
+            return "it needs a smooth loss: use loss='log', or eps_y above 0"
+        if not objective.penalty.smooth:
+            return "it needs squares alone as penalty: use l1_ratio=0"
+        return ""
+
+    def suits(self, objective: Objective) -> bool:
+        """Tell whether this is the quickest way: text, and losses that weigh little enough."""
+        if self.refuses(objective):
+            return False
+        assert isinstance(objective, StructuredObjective)
+        sparse = isinstance(objective.examples.inputs[0][0], Sparse)
+        if not sparse or objective.n_weights < _MANY:
+            return False
+        return float(_shares(objective, 1.0).mean()) >= _SLOW
+
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Remember gradients of 0; weights that are there fade as these memories do."""
+        flat, n = sequences.flatten(objective), objective.n_examples
+        K, learnt = flat.states, n if flat.data.learnt.any() else 0
+        return {
+            "seed": draw_seed(rng),
+            "iteration": 0,
+            "weights": weights,
+            "fading": weights.copy() if weights.any() else np.empty(0),
+            "nodes": np.zeros((len(flat.data.labels), K), np.float32),
+            "steps": np.zeros((learnt, K, K), np.float32),
+            "curvature": 1.0,
+            "lowest": math.inf,
+            "looks": 0,
+        }
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Visit all sequences once."""
+        assert isinstance(objective, StructuredObjective)
+        state["iteration"] += 1
+        shares = _shares(objective, state["curvature"])
+        _visit(objective, state, shares)
+        if len(state["fading"]):
+            lost = float(shares.mean()) * state["fading"]
+            state["weights"] -= lost
+            state["fading"] -= lost
+        if state["iteration"] % self.evaluate:
+            return Report()
+        value = objective.value(state["weights"])
+        rose = value > state["lowest"] + _ROUNDING * abs(state["lowest"])
+        _adapt(state, value)
+        return Report(value, gap=math.inf if rose else math.nan)  # no gain, but not the end either
+
+
+def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None:
+    """Take one step for every sequence, in a new order."""
+    flat, plan, weights = sequences.flatten(objective), _lay_out(objective), state["weights"]
+    primal = plan.spread(flat, weights)
+    ascend(
+        stream(state, state["iteration"]).permutation(objective.n_examples),
+        flat.data,
+        plan.layout,
+        sequences.make_parts(objective),
+        flat.by,
+        shares,
+        primal,
+        state["nodes"],
+        state["steps"],
+        sequences.make_errors(flat),
+        sequences.make_slate(flat),
+    )
+    plan.gather(flat, primal, weights)
+
+
+def _adapt(state: State, value: float) -> None:
+    """Shorten steps where the lowest value is long past: they overshoot."""
+    lower = value < state["lowest"]
+    state["lowest"] = min(value, state["lowest"])
+    state["looks"] = 0 if lower else state["looks"] + 1
+    if state["looks"] == _PATIENCE:
+        state["curvature"] *= 2.0
+        state["looks"] = 0
+
+
+def _shares(objective: StructuredObjective, curvature: float) -> Floats:
+    """Return by which share of the way every memory moves."""
+    flat, parts = sequences.flatten(objective), sequences.make_parts(objective)
+    steep = 0.5 * curvature * float((parts.shares / parts.eps).sum())
+    return 1.0 / (1.0 + steep * flat.by * _squares(flat))
+
+
+def _squares(flat: Flat) -> Floats:
+    """Return the largest squared length of the features of a position in every sequence."""
+    data = flat.data
+    squares = np.diff(data.rows).astype(np.float64)
+    if len(data.values):
+        squares = np.diff(np.append(0.0, np.cumsum(data.values**2))[data.rows])
+    return np.maximum.reduceat(squares, data.offsets[:-1]) + float(data.learnt.any())
+
+
+# ---- how features are read ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """A layout of the features, and where in its rows of weights some of the weights lie."""
+
+    layout: Layout
+    n_weights: int
+    which: Ints
+    places: Ints
+
+    def spread(self, flat: Flat, weights: Floats) -> Primal:
+        """Return the weights by rows; views where all features have one."""
+        singles, table = weights[: self.n_weights], flat.table(weights)
+        if not self.layout.kept.size:
+            return Primal(singles.reshape(-1, flat.states), singles[:0], table)
+        wide = np.zeros(self.layout.kept.shape)
+        wide.flat[self.places] = singles[self.which]
+        return Primal(wide, singles, table)
+
+    def gather(self, flat: Flat, primal: Primal, weights: Floats) -> None:
+        """Write back what is not a view."""
+        weights[self.which] = primal.wide.flat[self.places]
+        flat.set_table(weights, primal.table)
+
+
+_KNOWN: WeakKeyDictionary[StructuredObjective, _Plan] = WeakKeyDictionary()
+
+
+def _lay_out(objective: StructuredObjective) -> _Plan:
+    """Return how the features of an objective are read; made once."""
+    if objective not in _KNOWN:
+        data, term = sequences.flatten(objective).data, objective.model.groups[0][0]
+        layout, *places = _split(data, term) if isinstance(term, Pairs) else _whole(data)
+        for array in layout:  # one type, whichever of the two it is: kernels compile once
+            array.flags.writeable = False
+        _KNOWN[objective] = _Plan(layout, term.n_weights, *places)
+    return _KNOWN[objective]
+
+
+def _whole(data: Data) -> tuple[Layout, Ints, Ints]:
+    """Every feature has a row of weights."""
+    rows, none, index = np.zeros(len(data.rows), np.int64), np.empty(0), np.empty(0, np.int32)
+    single = np.zeros((0, len(data.bars))), rows, index, index, none
+    places = np.empty(0, np.int64)
+    return Layout(data.rows, data.columns, data.values, *single), places, places
+
+
+def _split(data: Data, term: Pairs) -> tuple[Layout, Ints, Ints]:
+    """Only features with many states have one."""
+    counts, states = np.diff(term.offsets), len(data.bars)
+    wide = _SHARE * counts >= states
+    numbers = np.cumsum(wide, dtype=np.int32) - 1
+    which = np.flatnonzero(np.repeat(wide, counts))
+    places = np.repeat(numbers, counts)[which].astype(np.int64) * states + term.states[which]
+    kept = np.zeros((max(int(wide.sum()), 1), states))
+    kept.flat[places] = 1.0
+
+    inside = wide[data.columns]
+    rows = np.append(0, np.cumsum(inside, dtype=np.int32))[data.rows].astype(np.int64)
+    columns = data.columns[~inside]
+    times = counts[columns]
+    borders = offsets_of(times)
+    shifts = (term.offsets[columns] - borders[:-1]).astype(np.int32)
+    singles = np.arange(borders[-1], dtype=np.int32) + np.repeat(shifts, times)
+    values = single_values = data.values
+    if len(values):
+        values, single_values = values[inside], np.repeat(values[~inside], times)
+    layout = Layout(
+        rows=rows,
+        columns=numbers[data.columns[inside]],
+        values=values,
+        kept=kept,
+        single_rows=borders[data.rows - rows],
+        singles=singles,
+        single_states=term.states[singles],
+        single_values=single_values,
+    )
+    return layout, which, places

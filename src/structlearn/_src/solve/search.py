@@ -1,0 +1,129 @@
+"""How far to go in one direction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats
+from structlearn._src.learn.base import Objective
+
+_DECREASE, _CURVATURE = 1e-4, 0.9  # share of the first slope that a step must gain, and may leave
+_ROUNDING = 1e-12  # relative differences of values below this say nothing
+_LIMIT = 20
+
+
+class Point(NamedTuple):
+    """Weights with the objective and its slope there."""
+
+    weights: Floats
+    value: float
+    slope: Floats
+
+
+class _Mark(NamedTuple):
+    """What is known at one length along the direction."""
+
+    length: float
+    value: float
+    along: float  # slope along the direction
+
+
+def wolfe(objective: Objective, start: Point, direction: Floats, first: float) -> Point | None:
+    r"""Return a point along `direction` that lowers the value enough and is not too near.
+
+    .. math:: F(w + t d) \le F(w) + c_1 t \langle \nabla F(w), d \rangle, \qquad
+              \langle \nabla F(w + t d), d \rangle \ge c_2 \langle \nabla F(w), d \rangle
+
+    Lengths that break the first are too long, those that break the second too short; the next
+    trial lies between, where a cubic through both ends has its minimum. Kinks do no harm. Where
+    rounding hides the decrease, the slopes alone decide. None if nothing lower was found.
+
+    References
+    ----------
+    A. Lewis and M. Overton, "Nonsmooth optimization via quasi-Newton methods", 2013, section 4.
+    W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent", 2005, eq. 4.
+    """
+    low = origin = _Mark(0.0, start.value, float(start.slope @ direction))
+    high: _Mark | None = None
+    best, length = None, first
+    for _ in range(_LIMIT if origin.along < 0.0 else 0):
+        weights = start.weights + length * direction
+        point = Point(weights, *objective.value_slope(weights))
+        mark = _Mark(length, point.value, float(point.slope @ direction))
+        if not _lower(origin, mark):
+            high = mark
+        elif mark.along < _CURVATURE * origin.along:
+            low, best = mark, point
+        else:
+            return point
+        if high is not None and high.length <= low.length:
+            break  # values that are only nearly those of a function left no room between
+        length = _farther(origin, low) if high is None else _between(low, high)
+    return best
+
+
+def _lower(origin: _Mark, mark: _Mark) -> bool:
+    if _falls(origin.value, mark.value, mark.length * origin.along):
+        return True
+    level = mark.value <= origin.value + _ROUNDING * abs(origin.value)
+    return level and mark.along <= (2.0 * _DECREASE - 1.0) * origin.along
+
+
+def _falls(before: float, after: float, gain: float) -> bool:
+    """Tell whether a value has fallen by a share of what the slope promised, and at all."""
+    return after < before and after <= before + _DECREASE * gain
+
+
+def _farther(origin: _Mark, low: _Mark) -> float:
+    """Follow the straight line through both slopes to 0, within reason."""
+    bend = origin.along - low.along
+    ratio = origin.along / bend if bend < 0.0 else math.inf
+    return low.length * min(max(ratio, 2.0), 10.0)
+
+
+def _between(low: _Mark, high: _Mark) -> float:
+    """Minimum of the cubic through both ends, kept away from them; else the middle."""
+    width = high.length - low.length
+    chord = low.along + high.along - 3.0 * (high.value - low.value) / width
+    root = chord * chord - low.along * high.along
+    share = 0.5
+    if math.isfinite(root) and root >= 0.0:
+        below = high.along - low.along + 2.0 * math.sqrt(root)
+        if below != 0.0:
+            share = 1.0 - (high.along + math.sqrt(root) - chord) / below
+    return low.length + width * min(max(share, 0.1), 0.9)
+
+
+def backtrack(
+    objective: Objective, start: Point, downhill: Floats, move: Callable[[float], Floats],
+    first: float,
+) -> Point | None:  # fmt: skip
+    r"""Halve the length until the value falls by enough; None if it never does.
+
+    .. math:: F(w') \le F(w) + c_1 \langle g, w' - w \rangle, \qquad w' = \text{move}(t)
+
+    Parameters
+    ----------
+    downhill
+        The slope :math:`g`, or what takes its place.
+    move
+        Weights at a length, which need not lie on a straight line.
+    """
+    for halvings in range(3 * _LIMIT):
+        weights = move(first * 0.5**halvings)
+        gain = float(downhill @ (weights - start.weights))
+        if not gain < 0.0:
+            return None
+        point = Point(weights, *objective.value_slope(weights))
+        if _falls(start.value, point.value, gain):
+            return point
+    return None
+
+
+def norm(slope: Floats) -> float:
+    """Return the Euclidean norm."""
+    return float(np.linalg.norm(slope))

@@ -1,0 +1,213 @@
+"""Stochastic (sub)gradient steps over any objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.learn.base import Objective
+from structlearn._src.solve.base import Report, State, answer, draw_seed, ridge, stream
+from structlearn._src.solve.search import norm
+from structlearn._src.solve.steps import RULES, Stepping, first_step, share
+
+_SAMPLE = 1000  # examples on which first steps are tried
+_UPDATES = 10  # full-batch updates of one trial
+
+
+@dataclass(frozen=True)
+class Stochastic(Stepping):
+    r"""Steps against the slope of a few examples at a time, or of all.
+
+    .. math:: g = \nabla \Omega(w) + \frac{n}{|B|} C \sum_{i \in B} c_i \nabla \ell_i(w), \qquad
+              w := \operatorname{prox}(w - \eta_t g)
+
+    One iteration goes once through all examples, in a new random order. Without batches that is
+    one step. Pegasos also keeps the weights in the ball that must hold the optimum. Where the
+    objective has `scales`, they are factors of the lengths, one for each weight; AdaGrad finds its
+    own.
+
+    Parameters
+    ----------
+    rule
+        Length of the steps, one of `RULES`.
+    step_size
+        First step :math:`\eta`; None tries some on a sample of the examples and takes the best.
+        Pegasos needs none.
+    average
+        Share of the steps, the last ones, whose weights are averaged; 0 for none, 1 for all.
+    horizon
+        Number of iterations that will be run, which makes the share exact.
+    evaluate
+        Compute the objective of the answer after each iteration. Without it, a run over batches
+        reports the losses it met on its way; a run without batches reports the objective at its
+        newest weights, which are not the answer if it averages.
+    batch_size
+        Number of examples per step; None for all.
+    """
+
+    batch_size: int | None = None
+    name: ClassVar[str] = "stochastic"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch_size is not None:
+            checks.whole("batch_size", self.batch_size, low=1)
+
+    def refuses(self, objective: Objective) -> str:
+        """Refuse Pegasos where the penalty has no squares."""
+        if self.rule == "pegasos" and _strength(objective) == 0.0:
+            return "Pegasos needs a penalty on the square of every weight; AdaGrad does not"
+        return ""
+
+    # ---- start ---------------------------------------------------------------------------
+
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Find the first step, and value the weights where that is needed anyway."""
+        seed, step = draw_seed(rng), self.step_size
+        if step is None and self.rule != "pegasos":
+            step = self._tune(objective, weights, rng)
+        state = self._fresh(objective, weights, step or 1.0) | {"seed": seed}
+        if self.batch_size is None:
+            state["value"], state["slope"] = objective.value_slope(weights)
+        elif self.evaluate:
+            state["value"] = objective.value(weights)
+        return state
+
+    def _fresh(self, objective: Objective, weights: Floats, step: float) -> State:
+        """Return the state before any update."""
+        state: State = {"weights": weights, "updates": 0, "iteration": 0}
+        state |= {"step": step, "strength": _strength(objective)}
+        if self.rule == "pegasos":
+            state["radius"] = _radius(objective, state["strength"])
+        if self.rule == "adagrad":
+            state["squares"] = np.zeros(len(weights))
+        elif hasattr(objective, "scales"):
+            state["scales"] = objective.scales
+        if self.average:
+            state["average"] = weights.copy()
+        return state
+
+    def _tune(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> float:
+        """Return the first step that does best on a sample."""
+        n = objective.n_examples
+        sample = None if n <= _SAMPLE else np.sort(rng.choice(n, _SAMPLE, replace=False))
+        order = rng.permutation(n) if sample is None else rng.permutation(sample)
+        trial = _Trial(self, objective, weights, sample, order)
+        return first_step(trial.run, 1.0 if self.rule == "adagrad" else trial.guess())
+
+    # ---- step ----------------------------------------------------------------------------
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Go through all examples once."""
+        state["iteration"] += 1
+        if self.batch_size is None:
+            return self._whole(objective, state)
+        order = stream(state, state["iteration"]).permutation(objective.n_examples)
+        met = 0.0
+        for which in self._batches(order):
+            loss, slope = _estimate(objective, state["weights"], which)
+            met += loss * len(which) / objective.n_examples
+            self._update(objective, state, slope)
+        if self.evaluate:
+            return Report(objective.value(answer(state)))
+        return Report(met + objective.penalty.value(state["weights"]), exact=False)
+
+    def _whole(self, objective: Objective, state: State) -> Report:
+        """Take one step on all examples; the slope for the next comes with the value."""
+        self._update(objective, state, state["slope"])
+        value, state["slope"] = objective.value_slope(state["weights"])
+        slope = norm(state["slope"]) if objective.penalty.smooth else math.nan
+        if not self.average:
+            return Report(value, slope=slope)
+        if self.evaluate:
+            return Report(objective.value(answer(state)))
+        return Report(value, exact=False)
+
+    def _update(self, objective: Objective, state: State, slope: Floats) -> None:
+        state["updates"] += 1
+        length = RULES[self.rule](state, slope) * state.get("scales", 1.0)
+        weights = state["weights"] - length * slope
+        if not objective.penalty.smooth:
+            # One length for each weight is fine: what has kinks is a sum over weights.
+            weights = objective.penalty.prox(weights, cast(float, length))
+        if self.rule == "pegasos":
+            weights *= min(1.0, state["radius"] / max(norm(weights), np.finfo(float).tiny))
+        state["weights"] = weights
+        if self.average:
+            part = share(state["updates"], self.average, self._last(objective.n_examples))
+            state["average"] += part * (weights - state["average"])
+
+    def _batches(self, order: Ints) -> Iterator[Ints]:
+        size = self.batch_size or len(order)
+        for first in range(0, len(order), size):
+            yield order[first : first + size]
+
+    def _last(self, n_examples: int) -> int | None:
+        """Return the number of the last update, None if unknown."""
+        if self.horizon is None:
+            return None
+        return self.horizon * math.ceil(n_examples / (self.batch_size or n_examples))
+
+
+class _Trial:
+    """Short runs with some step on some examples."""
+
+    def __init__(
+        self,
+        solver: Stochastic,
+        objective: Objective,
+        weights: Floats,
+        sample: Ints | None,
+        order: Ints,
+    ) -> None:
+        self.solver, self.objective, self.weights = solver, objective, weights
+        self.sample, self.batches = sample, list(solver._batches(order))
+        if solver.batch_size is None:
+            self.batches = [sample] * _UPDATES  # type: ignore[list-item]
+
+    def guess(self) -> float:
+        """Return Polyak's step for an optimum of 0, whatever the scale of the objective."""
+        loss, slope = _estimate(self.objective, self.weights, self.batches[0])
+        size = float(slope @ slope)
+        return loss / size if loss > 0.0 and size > 0.0 else 1.0
+
+    def run(self, step: float) -> float:
+        """Return the objective on the sample after one round of updates."""
+        state = self.solver._fresh(self.objective, self.weights, step)
+        with np.errstate(all="ignore"):  # steps that are far too long end in infinities
+            for which in self.batches:
+                self.solver._update(
+                    self.objective, state, _estimate(self.objective, state["weights"], which)[1]
+                )
+                if not np.isfinite(state["weights"]).all():
+                    return math.inf
+            loss, _ = _estimate(self.objective, answer(state), self.sample)
+            value = loss + self.objective.penalty.value(answer(state))
+        return value if math.isfinite(value) else math.inf
+
+
+def _estimate(objective: Objective, weights: Floats, which: Ints | None) -> tuple[float, Floats]:
+    """Return unbiased estimates of the whole loss, and of the whole slope with the penalty's."""
+    loss, slope = objective.loss_slope(weights, which)
+    scale = 1.0 if which is None else objective.n_examples / len(which)
+    return scale * loss, scale * slope + objective.penalty.slope(weights)
+
+
+def _strength(objective: Objective) -> float:
+    return float(ridge(objective.penalty, objective.n_weights).min(initial=math.inf))
+
+
+def _radius(objective: Objective, strength: float) -> float:
+    r"""Return a bound on the norm of the optimum.
+
+    For convex losses :math:`L \ge 0`, :math:`\lambda \|w^*\|^2 = -\langle \nabla L(w^*), w^*
+    \rangle \le L(0)`; else :math:`\frac{\lambda}{2} \|w^*\|^2 \le F(w^*) \le L(0)`.
+    """
+    worst = objective.value(np.zeros(objective.n_weights))
+    return math.sqrt((1.0 if objective.convex else 2.0) * worst / strength)

@@ -1,0 +1,1 @@
+"""What comes in? Columns, tokens, templates, label coding."""

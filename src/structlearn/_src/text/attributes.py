@@ -1,0 +1,246 @@
+"""Attributes of tokens by a template: learn their dictionary, turn columns into sparse rows.
+
+See `structlearn._src.text.dictionary` for how attributes are told apart without strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn._src.common import checks, threads
+from structlearn._src.common.arrays import Ints
+from structlearn._src.common.errors import ArgumentError, FormatError
+from structlearn._src.kernels.text import expand as kernels
+from structlearn._src.text.columns import Columns
+from structlearn._src.text.dictionary import Dictionary, Digits, KeyTable, Sheet
+from structlearn._src.text.rows import Rows
+from structlearn._src.text.strings import Index, Strings
+from structlearn._src.text.template import Template, TemplateRow, check_width, parse_template
+
+_STATE = ("template", "strings", "string_counts", "keys", "key_counts")
+
+
+class Expanded(NamedTuple):
+    """What a template makes of columns: one row per token, for one label and for two.
+
+    The bigram rows of first tokens, which have no label before them, are empty. An entry that
+    occurs twice in a row counts twice.
+    """
+
+    unigram: Rows
+    bigram: Rows
+
+
+class Attributes:
+    """The attributes that a template made of training data; see `fit`.
+
+    Attributes
+    ----------
+    template
+        What they were made by.
+    vocabularies
+        Strings of the columns that the template names; none of the others.
+    unigram, bigram
+        The attributes that go with one label, and with two.
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        vocabularies: Sequence[Strings],
+        unigram: Namespace,
+        bigram: Namespace,
+    ) -> None:
+        self.template = template
+        self.vocabularies = tuple(vocabularies)
+        self.unigram = unigram
+        self.bigram = bigram
+
+    def transform(self, columns: Columns, n_jobs: int | None = None) -> Expanded:
+        """Return the rows of every token; attributes that were not learned are left out."""
+        sheet = _sheet(columns, self.template, self.vocabularies)
+        return Expanded(
+            self.unigram.rows(sheet, sheet.every, n_jobs),
+            self.bigram.rows(sheet, sheet.not_first, n_jobs),
+        )
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Return everything as arrays, for `from_state`."""
+        tables = [table for name in (self.unigram, self.bigram) for table in name.tables]
+        return {
+            "template": np.frombuffer(self.template.text.encode(), np.uint8),
+            "strings": np.concatenate(
+                [np.empty(0, np.uint8), *(v.text for v in self.vocabularies)]
+            ),
+            "string_counts": np.array([len(v) for v in self.vocabularies], np.int64),
+            "keys": np.concatenate([np.empty(0, np.int64), *(table.keys for table in tables)]),
+            "key_counts": np.array([len(table.keys) for table in tables], np.int64),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Attributes:
+        """Build attributes again from the arrays of `state`."""
+        missing = [name for name in _STATE if name not in state]
+        if missing:
+            raise FormatError(f"the attributes lack the arrays {', '.join(missing)}")
+        template = parse_template(bytes(state["template"]).decode())
+        strings = _cut_strings(state["strings"], state["string_counts"])
+        keys = np.split(state["keys"], np.cumsum(state["key_counts"]))[:-1]
+        if len(strings) != template.width:
+            raise FormatError(
+                f"there are strings of {len(strings)} columns, but the template names "
+                f"{template.width}"
+            )
+        new = cls._empty(template, strings)
+        tables = [table for name in (new.unigram, new.bigram) for table in name.tables]
+        if len(keys) != len(tables) or np.sum(state["key_counts"]) != len(state["keys"]):
+            raise FormatError("the keys of the attributes are not as many as their counts say")
+        for table, learned in zip(tables, keys, strict=True):
+            table.learn(learned)
+        return new
+
+    @classmethod
+    def _empty(cls, template: Template, vocabularies: Sequence[Strings]) -> Attributes:
+        digits = Digits(template.reach, [len(strings) for strings in vocabularies])
+        names = (Namespace(rows, digits, vocabularies) for rows in template[:2])
+        return cls(template, vocabularies, *names)
+
+
+def fit(
+    columns: Columns, template: Template, min_count: int = 1, n_jobs: int | None = None
+) -> Attributes:
+    r"""Learn which attributes a template makes of columns.
+
+    Parameters
+    ----------
+    min_count
+        Leave out attributes that occur less often.
+
+    Examples
+    --------
+    >>> from structlearn._src.text.columns import parse_columns
+    >>> columns = parse_columns(b"new NN\nyork NN\n\nnew JJ\n")
+    >>> attributes = fit(columns, parse_template("U1:%x[0,0]\nU2:%x[-1,1]/%x[0,1]"))
+    >>> attributes.unigram.names()
+    ['U1:new', 'U1:york', 'U2:_B-1/NN', 'U2:NN/NN', 'U2:_B-1/JJ']
+    >>> attributes.transform(columns).unigram.columns
+    array([0, 2, 1, 3, 0, 4], dtype=int32)
+    """
+    return fit_transform(columns, template, min_count, n_jobs)[0]
+
+
+def fit_transform(
+    columns: Columns, template: Template, min_count: int = 1, n_jobs: int | None = None
+) -> tuple[Attributes, Expanded]:
+    """Learn attributes as `fit` does, and return the rows of the same columns with them."""
+    checks.whole("min_count", min_count, low=1)
+    check_width(template, columns.width)
+    named = {column for row in template.rows for _, column in row.macros}
+    vocabularies = [
+        columns.vocabularies[c] if c in named else Strings.of([]) for c in range(template.width)
+    ]
+    sheet = _sheet(columns, template, vocabularies)
+    new = Attributes._empty(template, vocabularies)
+    return new, Expanded(
+        new.unigram.rows(sheet, sheet.every, n_jobs, min_count),
+        new.bigram.rows(sheet, sheet.not_first, n_jobs, min_count),
+    )
+
+
+class Namespace:
+    """Attributes numbered from 0, those of one template row after those of another.
+
+    Rows that differ only in which tokens they look at share their attributes, as in CRF++: the
+    same text at the front says that it does not matter where the cell stands.
+    """
+
+    def __init__(
+        self, rows: Sequence[TemplateRow], digits: Digits, vocabularies: Sequence[Strings]
+    ) -> None:
+        self.n_rows = len(rows)
+        self._vocabularies = vocabularies
+        self._dictionaries = [Dictionary(same, digits) for same in _alike(rows)]
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def tables(self) -> list[KeyTable]:
+        """Every table of keys, in a fixed order."""
+        return [table for dictionary in self._dictionaries for table in dictionary.tables]
+
+    def names(self, which: Iterable[int] | None = None) -> list[str]:
+        """Return the attributes of these numbers as CRF++ writes them; of all, if not given."""
+        numbers = np.arange(len(self)) if which is None else np.array(list(which), np.int64)
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
+            raise ArgumentError(
+                f"attributes {numbers.min()} to {numbers.max()} were asked for, but there are "
+                f"{len(self)}, counted from 0"
+            )
+        homes = np.searchsorted(self._starts, numbers, side="right") - 1
+        out = np.empty(len(numbers), object)
+        for home in np.unique(homes):
+            here = homes == home
+            local = numbers[here] - self._starts[home]
+            out[here] = self._dictionaries[home].names(local, self._vocabularies)
+        return out.tolist()
+
+    def rows(self, sheet: Sheet, starts: Index, n_jobs: int | None, min_count: int = 0) -> Rows:
+        """Return the sparse rows of all tokens, learning attributes first if `min_count`."""
+        codes = np.empty((self.n_rows, len(starts)), np.int32)
+
+        def work(first: int, last: int) -> None:
+            for dictionary in self._dictionaries[first:last]:
+                dictionary.fill(sheet, starts, codes, min_count)
+
+        threads.run(work, [(d, d + 1) for d in range(len(self._dictionaries))], n_jobs)
+        return self._collected(codes)
+
+    @property
+    def _starts(self) -> Ints:
+        return np.cumsum([0] + [len(dictionary) for dictionary in self._dictionaries])
+
+    def _collected(self, codes: NDArray[np.int32]) -> Rows:
+        starts = np.empty(self.n_rows, np.int64)
+        for begin, dictionary in zip(self._starts, self._dictionaries, strict=False):
+            starts[[place for place, _ in dictionary.rows]] = begin
+        offsets = np.zeros(codes.shape[1] + 1, np.int64)
+        columns = np.empty(codes.size, np.int32)
+        n_entries = kernels.collect(codes, starts, offsets, columns)
+        if n_entries < len(columns):
+            columns = columns[:n_entries].copy()
+        return Rows(offsets, columns, np.empty(0), len(self))
+
+
+def _sheet(columns: Columns, template: Template, vocabularies: Sequence[Strings]) -> Sheet:
+    check_width(template, columns.width)
+    ids = columns.known_by(vocabularies).ids
+    return Sheet(
+        [np.ascontiguousarray(ids[:, c]) for c in range(len(vocabularies))], columns.offsets
+    )
+
+
+def _alike(rows: Sequence[TemplateRow]) -> list[list[tuple[int, TemplateRow]]]:
+    """Group template rows that share their attributes, each with its place."""
+    groups: dict[tuple[object, ...], list[tuple[int, TemplateRow]]] = {}
+    for place, row in enumerate(rows):
+        kind = (row.literals, *(column for _, column in row.macros))
+        groups.setdefault(kind, []).append((place, row))
+    return list(groups.values())
+
+
+def _cut_strings(text: NDArray[np.generic], counts: NDArray[np.generic]) -> list[Strings]:
+    """Cut strings, one after another, into vocabularies of so many each."""
+    ends = np.append(0, np.flatnonzero(text == ord("\n")) + 1)
+    borders = np.append(0, np.cumsum(counts))
+    if borders[-1] != len(ends) - 1:
+        raise FormatError("the strings of the attributes are not as many as their counts say")
+    return [
+        Strings(np.ascontiguousarray(text[ends[a] : ends[b]]), ends[a : b + 1] - ends[a])
+        for a, b in pairwise(borders.tolist())
+    ]

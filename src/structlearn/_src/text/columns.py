@@ -1,0 +1,213 @@
+"""Column files: one token a line, its columns apart by blanks, a blank line after a sentence.
+
+The format of the CoNLL shared tasks, CRF++ and Wapiti. Cells are numbered per column while they
+are read, so no Python string is made per token. Lines that begin with ``-DOCSTART-`` are
+skipped. Files are UTF-8, may end their lines in CRLF, and may be gzipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn._src.common.arrays import Ints
+from structlearn._src.common.errors import ArgumentError, FormatError
+from structlearn._src.common.paths import PathLike, read_bytes
+from structlearn._src.kernels.text import strings as kernels
+from structlearn._src.text.strings import Index, Strings, empty_table, gathered, grown
+
+_BOM = b"\xef\xbb\xbf"
+_FIRST_ROOM = 2**14  # distinct strings before the table grows
+_CELL = re.compile(rb"[^ \t\r]+")
+_GAP = re.compile(rb"[^ \t\r]([ \t])[ \t]*[^ \t\r]")
+_FIRST_LINE = re.compile(rb"^[ \t\r]*(?!-DOCSTART-(?:[ \t\r\n]|\Z))[^ \t\r\n][^\n]*", re.MULTILINE)
+
+
+class Columns(NamedTuple):
+    """What a column file holds.
+
+    Attributes
+    ----------
+    ids
+        (tokens, columns) Number of each cell's string in the vocabulary of its column, -1 if it
+        is not there.
+    offsets
+        (sentences + 1,) The tokens of sentence ``i`` are ``offsets[i]:offsets[i + 1]``.
+    vocabularies
+        Distinct strings of every column, in order of appearance unless they were given.
+    ends
+        (tokens,) Where in the text each token's last cell ends.
+    """
+
+    ids: Index
+    offsets: Ints
+    vocabularies: tuple[Strings, ...]
+    ends: Ints
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.vocabularies)
+
+    def text(self, column: int) -> list[str]:
+        """Return the strings of a column, one per token; empty where it is not known."""
+        strings = np.array([*self.vocabularies[column].list(), ""], dtype=object)
+        return strings[self.ids[:, column]].tolist()
+
+    def known_by(self, vocabularies: Sequence[Strings | None]) -> Columns:
+        """Return the same columns numbered by given vocabularies; None keeps a column's own."""
+        if len(vocabularies) > self.width:
+            raise FormatError(
+                f"the data has {self.width} columns, but {len(vocabularies)} are needed"
+            )
+        ids, mine = self.ids.copy(), list(self.vocabularies)
+        for c, vocabulary in enumerate(vocabularies):
+            if vocabulary is not None and vocabulary is not mine[c]:
+                numbers = np.append(vocabulary.find(mine[c]), -1).astype(
+                    np.int32
+                )  # the last for -1
+                ids[:, c] = numbers[self.ids[:, c]]
+                mine[c] = vocabulary
+        return self._replace(ids=ids, vocabularies=tuple(mine))
+
+
+def read_columns(path: PathLike) -> Columns:
+    """Read a column file; see `parse_columns`."""
+    return parse_columns(read_bytes(path), str(path))
+
+
+def parse_columns(data: bytes, name: str = "the text") -> Columns:
+    r"""Read the bytes of a column file, whose `name` is for error messages.
+
+    Examples
+    --------
+    >>> columns = parse_columns(b"the DT\nend NN\n\nthe DT\n")
+    >>> columns.ids
+    array([[0, 0],
+           [1, 1],
+           [0, 0]], dtype=int32)
+    >>> columns.offsets, columns.text(1)
+    (array([0, 2, 3]), ['DT', 'NN', 'DT'])
+    """
+    buffer = np.frombuffer(data, np.uint8)
+    width = _width(data, name)
+    most = np.count_nonzero(buffer == ord("\n")) + 1
+    state = np.zeros(kernels.STATE, np.int64)
+    state[kernels.POSITION] = len(_BOM) if data.startswith(_BOM) else 0
+    ids, ends = np.empty((most, width), np.int32), np.empty(most, np.int64)
+    offsets, sizes = np.zeros(most + 1, np.int64), np.zeros(width, np.int64)
+    room = _FIRST_ROOM + width
+    table, local = empty_table(buffer, room), np.zeros((room, width), np.int32)
+    while (why := kernels.scan(buffer, state, table, local, sizes, ids, ends, offsets)) != 0:
+        if why == kernels.WIDTH:
+            raise FormatError(
+                f"{name}, line {state[kernels.LINE]}: {state[kernels.FOUND]} columns were found, "
+                f"but the lines before have {width}; every token needs the same columns"
+            )
+        table, local = grown(table, int(state[kernels.STRINGS])), _longer(local)
+    vocabularies = tuple(_strings(table, local[:, c], int(sizes[c])) for c in range(width))
+    _check_text(data, vocabularies, name)
+    n_tokens, n_sentences = state[kernels.TOKENS], state[kernels.SENTENCES]
+    return Columns(ids[:n_tokens], offsets[: n_sentences + 1].copy(), vocabularies, ends[:n_tokens])
+
+
+def add_column(
+    data: bytes, columns: Columns, ids: NDArray[np.integer], strings: Sequence[str]
+) -> bytes:
+    r"""Return the bytes of a column file with one more cell at the end of every token's line.
+
+    Everything else stays as it is.
+
+    Parameters
+    ----------
+    data, columns
+        The file's bytes, unpacked, and what `parse_columns` made of them.
+    ids
+        (tokens,) The new cells, as numbers of `strings`.
+
+    Examples
+    --------
+    >>> data = b"the DT\nend NN\n\n"
+    >>> add_column(data, parse_columns(data), [1, 0], ["I", "B"])
+    b'the DT B\nend NN I\n\n'
+    """
+    cells = np.ascontiguousarray(ids, dtype=np.int64)
+    if cells.shape != columns.ends.shape:
+        raise ArgumentError(
+            f"{len(cells)} cells were given for {len(columns.ends)} tokens; one each is needed"
+        )
+    if len(cells) and not (cells.min() >= 0 and cells.max() < len(strings)):
+        raise ArgumentError(
+            f"the cells are numbered {cells.min()} to {cells.max()}, but there are "
+            f"{len(strings)} strings, counted from 0"
+        )
+    names = Strings.of(strings)
+    most = len(data) + int(np.diff(names.offsets)[cells].sum())
+    out = np.empty(most, np.uint8)
+    separator = _separator(data)
+    size = kernels.insert(
+        np.frombuffer(data, np.uint8),
+        columns.ends,
+        cells,
+        names.text,
+        names.offsets,
+        separator,
+        out,
+    )
+    return out[:size].tobytes()
+
+
+def _first_line(data: bytes) -> bytes:
+    """Return the first line with a token, or nothing."""
+    found = _FIRST_LINE.search(data, len(_BOM) if data.startswith(_BOM) else 0)
+    return found[0] if found else b""
+
+
+def _width(data: bytes, name: str) -> int:
+    width = len(_CELL.findall(_first_line(data)))
+    if width == 0:
+        raise FormatError(
+            f"{name}: no token was found; a column file has one token a line and a blank line "
+            f"after each sentence"
+        )
+    return width
+
+
+def _separator(data: bytes) -> int:
+    """Return what stands between columns; a tab, as in CRF++, if there is only one column."""
+    found = _GAP.search(_first_line(data))
+    return found[1][0] if found else ord("\t")
+
+
+def _longer(local: Index) -> Index:
+    return np.concatenate([local, np.zeros((3 * len(local), local.shape[1]), np.int32)])
+
+
+def _strings(table: kernels.Table, local: Index, size: int) -> Strings:
+    """Return the strings that have a number in `local`, in the order of these numbers."""
+    which = np.empty(size, np.int64)
+    (used,) = np.nonzero(local)
+    which[local[used] - 1] = used
+    return gathered(table, which)
+
+
+def _check_text(data: bytes, vocabularies: Sequence[Strings], name: str) -> None:
+    try:
+        for strings in vocabularies:
+            strings.text.tobytes().decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        return
+    try:
+        data.decode()
+    except UnicodeDecodeError as reason:
+        line = data.count(b"\n", 0, reason.start) + 1
+        raise FormatError(
+            f"{name}, line {line}: byte 0x{data[reason.start]:02x} is not UTF-8 "
+            f"({reason.reason}); convert the file to UTF-8"
+        ) from None

@@ -1,0 +1,287 @@
+"""Label names to whole numbers and back, over sequences; which labels may follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Bools, Ints, cut, locate, offsets_of
+from structlearn._src.common.errors import ArgumentError
+
+HIDDEN = -1
+SCHEMES = ("BIO", "BIOES", "IOB1")
+
+
+class LabelCoder:
+    """Number the labels of sequences from 0, in sorted order.
+
+    Labels are anything hashable, but of the whole numbers only those from 0 on: None, -1, and
+    what a masked array hides, is a label that is not known, whose number is -1. Floats without a
+    fraction are whole numbers.
+
+    Attributes
+    ----------
+    names
+        (labels,) Every label, sorted: an integer array if all of them are whole numbers, else
+        an array of objects.
+
+    Examples
+    --------
+    >>> coder = LabelCoder().fit([["O", "B"], ["B", None]])
+    >>> coder.transform([["O", "B"], ["B", None]])
+    array([ 1,  0,  0, -1])
+    >>> coder.inverse_transform([1, 0, 0], np.array([0, 2, 3]))
+    [array(['O', 'B'], dtype=object), array(['B'], dtype=object)]
+    """
+
+    names: NDArray[Any]
+
+    def __init__(self, names: Iterable[Hashable] = ()) -> None:
+        self._set(names)
+
+    def fit(self, sequences: Sequence[Iterable[Hashable]]) -> LabelCoder:
+        """Learn the labels of sequences."""
+        flat = _flat(sequences)
+        found = set(np.unique(flat).tolist() if isinstance(flat, np.ndarray) else _hashable(flat))
+        names = {label for label in found if not _hidden(label)}
+        for name in filter(_barred, names):
+            first = next(i for i, label in enumerate(flat) if label is name or label == name)
+            raise ArgumentError(
+                f"{_place(sequences, first)} has the label {name!r}; a number as a label must be "
+                f"finite, and not below 0 if it is whole: give None or -1 where a label is not "
+                f"known"
+            )
+        self._set(names)
+        return self
+
+    def transform(self, sequences: Sequence[Iterable[Hashable]]) -> Ints:
+        """Return the number of every label, all sequences one after another."""
+        flat = _flat(sequences)
+        numbered = self._numbered(flat)
+        unknown = np.flatnonzero(numbered < HIDDEN)
+        if len(unknown):
+            raise ArgumentError(
+                f"label {_plain(flat[unknown[0]])!r} of {_place(sequences, unknown[0])} was not "
+                f"seen in training, nor is it among `classes`; the known labels are "
+                f"{_some(self.names)}"
+            )
+        return numbered
+
+    def inverse_transform(self, numbers: Any, offsets: Ints) -> list[NDArray[Any]]:
+        """Return the labels of every sequence, from their numbers, which must not be hidden."""
+        return cut(self.names[np.asarray(numbers)], offsets)
+
+    def _set(self, names: Iterable[Hashable]) -> None:
+        listed = _sorted(names)
+        whole = all(type(name) is int for name in listed) and len(listed) > 0
+        self.names = np.array(listed, np.int64) if whole else np.empty(len(listed), object)
+        self.names[:] = listed
+        self._index = {name: number for number, name in enumerate(listed)}
+
+    def _numbered(self, flat: NDArray[Any] | list[Any]) -> Ints:
+        """Return numbers; -1 for hidden labels and -2 for those not known."""
+        if not isinstance(flat, np.ndarray):
+            index: dict[Any, int] = {None: HIDDEN, HIDDEN: HIDDEN, **self._index}
+            get = index.get
+            return np.fromiter((get(label, -2) for label in _hashable(flat)), np.int64, len(flat))
+        if self.names.dtype == object or not len(self.names):
+            return np.where(flat == HIDDEN, HIDDEN, -2)
+        places = np.searchsorted(self.names, flat).clip(max=len(self.names) - 1)
+        return np.where(flat == HIDDEN, HIDDEN, np.where(self.names[places] == flat, places, -2))
+
+
+class Forbidden(NamedTuple):
+    """What must not happen in a sequence of labels.
+
+    Attributes
+    ----------
+    pairs
+        (labels, labels) True where the second label must not follow the first.
+    starts, ends
+        (labels,) True for labels that no sequence may begin or end with.
+    """
+
+    pairs: Bools
+    starts: Bools
+    ends: Bools
+
+
+def forbidden_transitions(
+    names: Sequence[Hashable], rule: str | Collection[tuple[Hashable, Hashable]]
+) -> Forbidden:
+    """Return which transitions between labels a coding scheme rules out.
+
+    Parameters
+    ----------
+    names
+        All labels, such as ``B-NP``, ``I-NP``, ``O`` (or bare ``B``, ``I``, ``O``).
+    rule
+        - ``"BIO"`` (IOB2): a chunk begins with B; I follows B or I of the same type.
+        - ``"BIOES"``: a chunk is S, or B, any number of I, and E, all of one type.
+        - ``"IOB1"``: a chunk begins with I; B only follows a chunk of the same type.
+        - pairs of labels ``(a, b)`` where ``b`` must not follow ``a``; pairs that name others
+          than `names` rule out nothing.
+
+    Examples
+    --------
+    >>> forbidden_transitions(["B", "I", "O"], "BIO").pairs.astype(int)
+    array([[0, 0, 0],
+           [0, 0, 0],
+           [0, 1, 0]])
+    """
+    if not isinstance(rule, Collection):  # what can be read only once would bar nothing later
+        raise ArgumentError(
+            f"forbidden={rule!r} must be one of {', '.join(map(repr, SCHEMES))}, or a list of "
+            f"pairs of labels (a, b), where b must not follow a"
+        )
+    if not isinstance(rule, str):
+        return _forbidden_pairs(names, rule)
+    checks.one_of("forbidden transitions", rule, SCHEMES)
+    tags = [_scheme_tag(name, rule) for name in names]
+    outside = ("O", "")
+    pairs = np.array([[not _may_follow(a, b, rule) for b in tags] for a in tags], np.bool_)
+    starts = np.array([not _may_follow(outside, tag, rule) for tag in tags], np.bool_)
+    ends = np.array([not _may_follow(tag, outside, rule) for tag in tags], np.bool_)
+    return Forbidden(pairs.reshape(len(tags), len(tags)), starts, ends)
+
+
+def chunk_tag(name: Hashable) -> tuple[str, str]:
+    """Split a label such as ``B-NP`` into its tag and its type, which a bare ``B`` lacks."""
+    tag, _, kind = str(name).partition("-")
+    return tag, kind
+
+
+# ---- labels ------------------------------------------------------------------------------
+
+
+def _flat(sequences: Iterable[Any]) -> NDArray[Any] | list[Any]:
+    """Return all labels: as an array if they are whole numbers, else as a list."""
+    given = [_row(y, i) for i, y in enumerate(sequences)]
+    if given and all(isinstance(y, np.ndarray) and y.dtype.kind in "iu" for y in given):
+        return _counted(np.concatenate(given))
+    flat = list(chain.from_iterable(y.tolist() if isinstance(y, np.ndarray) else y for y in given))
+    if any(issubclass(kind, float | np.floating) for kind in set(map(type, flat))):
+        flat = [_whole(label) for label in flat]
+    types = set(map(type, flat))
+    if types and all(issubclass(t, int | np.integer) and t is not bool for t in types):
+        return _counted(flat)
+    return flat
+
+
+def _counted(labels: Any) -> Ints:
+    """Return whole numbers as an array of 64 bits, which they must fit."""
+    given, most = np.asarray(labels), np.iinfo(np.int64).max
+    if given.size and (given.dtype.kind not in "iu" or given.max() > most):
+        raise ArgumentError(f"some labels are beyond {most}; use names for such labels")
+    return given.astype(np.int64)
+
+
+def _row(labels: Any, i: int) -> Any:
+    """Return the labels of one sequence, None where an array masks them."""
+    if isinstance(labels, np.ndarray):
+        flat = labels.ravel()
+        return flat.tolist() if isinstance(labels, np.ma.MaskedArray) else flat
+    if not isinstance(labels, Iterable):
+        raise ArgumentError(
+            f"entry {i} of Y is {labels!r}, but must be the labels of a whole sequence; "
+            f"Y is a list of such sequences"
+        )
+    return labels
+
+
+def _whole(label: Any) -> Any:
+    """Return floats without a fraction as whole numbers, and all else as it is."""
+    real = isinstance(label, float | np.floating)
+    return int(label) if real and np.isfinite(label) and label == int(label) else label
+
+
+def _barred(label: Any) -> bool:
+    """Whether a number cannot be a label: NaN, infinity, and whole ones below 0."""
+    if isinstance(label, int | np.integer):
+        return bool(label < 0)
+    return isinstance(label, float | np.floating) and not np.isfinite(label)
+
+
+def _place(sequences: Sequence[Iterable[Any]], index: int) -> str:
+    """Say where one of the labels of all sequences stands."""
+    lengths = [len(_flat([sequence])) for sequence in sequences]
+    sequence, place = locate(offsets_of(lengths), int(index))
+    return f"token {place} in sequence {sequence}"
+
+
+def _hashable(labels: list[Any]) -> list[Any]:
+    try:
+        set(labels)
+    except TypeError:
+        bad = next(label for label in labels if not isinstance(label, Hashable))
+        raise ArgumentError(
+            f"{bad!r} cannot be a label, since it is not hashable; Y must be a list of "
+            f"sequences of labels"
+        ) from None
+    return labels
+
+
+def _hidden(label: Any) -> bool:
+    return label is None or (isinstance(label, int | np.integer) and label == HIDDEN)
+
+
+def _sorted(names: Iterable[Any]) -> list[Any]:
+    listed = list(names)
+    try:
+        return sorted(listed)
+    except TypeError:  # labels of different types have no order of their own
+        return sorted(listed, key=lambda name: (type(name).__name__, repr(name)))
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _some(names: NDArray[Any], most: int = 20) -> str:
+    shown = ", ".join(map(repr, names[:most].tolist()))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
+
+
+# ---- schemes -----------------------------------------------------------------------------
+
+
+def _scheme_tag(name: Hashable, scheme: str) -> tuple[str, str]:
+    tag = chunk_tag(name)
+    if tag[0] not in [*scheme.rstrip("1")] or (tag[0] == "O" and tag[1]):
+        raise ArgumentError(
+            f"label {name!r} does not fit the scheme {scheme}, whose labels are "
+            f"O and {', '.join(f'{c}-TYPE' for c in sorted(set(scheme) - set('O1')))}"
+        )
+    return tag
+
+
+def _may_follow(a: tuple[str, str], b: tuple[str, str], scheme: str) -> bool:
+    """Whether tag `b` may come right after tag `a`; outside a sequence both are O."""
+    same = a[1] == b[1]
+    if scheme == "IOB1":
+        return b[0] != "B" or (a[0] in "BI" and same)
+    inside = b[0] in "IE"  # b goes on with a chunk
+    if scheme == "BIO":
+        return not inside or (a[0] in "BI" and same)
+    return inside == (a[0] in "BI") and (not inside or same)
+
+
+def _forbidden_pairs(
+    names: Sequence[Hashable], pairs: Collection[tuple[Hashable, Hashable]]
+) -> Forbidden:
+    index = {name: number for number, name in enumerate(names)}
+    table = np.zeros((len(names), len(names)), np.bool_)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ArgumentError(
+                f"{pair!r} is not a pair of labels (a, b), where b must not follow a"
+            )
+        if all(isinstance(name, Hashable) and name in index for name in pair):
+            table[index[pair[0]], index[pair[1]]] = True
+    none = np.zeros(len(names), np.bool_)
+    return Forbidden(table, none, none.copy())

@@ -1,0 +1,156 @@
+"""Templates in the language of CRF++: which cells around a token make its attributes.
+
+A line ``U05:%x[-1,0]/%x[0,0]`` makes, for every token, the attribute that has the word before
+and the word itself (row offset, column) filled in. Lines that begin with ``U`` go with the label
+of the token, those with ``B`` with the labels of the token and of the one before; ``B`` alone is
+the plain table of transitions. Lines that begin with ``#`` are comments.
+
+References
+----------
+.. [1] T. Kudo, "CRF++: yet another CRF toolkit", section "Preparing feature templates".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from structlearn._src.common.errors import FormatError
+from structlearn._src.common.paths import PathLike, read_bytes
+
+_MACRO = re.compile(r"%x\[([-+]?\d{1,4}),(\d{1,4})\]")
+
+#: The template that CRF++ has for chunking: words and tags up to two tokens away.
+CHUNKING = """\
+U00:%x[-2,0]
+U01:%x[-1,0]
+U02:%x[0,0]
+U03:%x[1,0]
+U04:%x[2,0]
+U05:%x[-1,0]/%x[0,0]
+U06:%x[0,0]/%x[1,0]
+
+U10:%x[-2,1]
+U11:%x[-1,1]
+U12:%x[0,1]
+U13:%x[1,1]
+U14:%x[2,1]
+U15:%x[-2,1]/%x[-1,1]
+U16:%x[-1,1]/%x[0,1]
+U17:%x[0,1]/%x[1,1]
+U18:%x[1,1]/%x[2,1]
+
+U20:%x[-2,1]/%x[-1,1]/%x[0,1]
+U21:%x[-1,1]/%x[0,1]/%x[1,1]
+U22:%x[0,1]/%x[1,1]/%x[2,1]
+
+B
+"""
+
+
+class TemplateRow(NamedTuple):
+    """One line: the text around the macros (one more than these), and the macros."""
+
+    literals: tuple[str, ...]
+    macros: tuple[tuple[int, int], ...]
+
+    def fill(self, cells: tuple[str, ...]) -> str:
+        """Return the attribute that has these cells in place of the macros."""
+        return self.literals[0] + "".join(map("".join, zip(cells, self.literals[1:], strict=True)))
+
+
+class Template(NamedTuple):
+    """A parsed template.
+
+    Attributes
+    ----------
+    unigram
+        Rows whose attributes go with one label.
+    bigram
+        Rows whose attributes go with two neighbouring labels.
+    transitions
+        Whether there is a plain table of transitions.
+    text
+        What was parsed.
+    """
+
+    unigram: tuple[TemplateRow, ...]
+    bigram: tuple[TemplateRow, ...]
+    transitions: bool
+    text: str
+
+    @property
+    def width(self) -> int:
+        """Number of columns that the data must have."""
+        return 1 + max((column for row in self.rows for _, column in row.macros), default=-1)
+
+    @property
+    def reach(self) -> int:
+        """Largest distance in tokens between a token and a cell of its attributes."""
+        return max((abs(shift) for row in self.rows for shift, _ in row.macros), default=0)
+
+    @property
+    def rows(self) -> tuple[TemplateRow, ...]:
+        """All rows, unigram first."""
+        return self.unigram + self.bigram
+
+
+def read_template(path: PathLike) -> Template:
+    """Read a template file."""
+    try:
+        text = read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as reason:
+        raise FormatError(f"{path}: the template is not UTF-8 ({reason.reason})") from None
+    return parse_template(text, str(path))
+
+
+def parse_template(text: str = CHUNKING, name: str = "template") -> Template:
+    r"""Parse a template, whose `name` is for error messages.
+
+    Examples
+    --------
+    >>> template = parse_template("U1:%x[0,0]/%x[1,0]\nB")
+    >>> template.unigram[0].fill(("new", "york")), template.transitions
+    ('U1:new/york', True)
+    """
+    unigram: list[TemplateRow] = []
+    bigram: list[TemplateRow] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.strip()
+        if line and not line.startswith("#"):
+            row = _row(line, f"{name}, line {number}")
+            (unigram if line.startswith("U") else bigram).append(row)
+    if not unigram and not bigram:
+        raise FormatError(f"{name}: there is no line that begins with U or B; at least one must")
+    with_macros = tuple(row for row in bigram if row.macros)
+    return Template(tuple(unigram), with_macros, len(with_macros) < len(bigram), text)
+
+
+def check_width(template: Template, width: int) -> None:
+    """Refuse a template that names a column which data of `width` columns does not have."""
+    for row in template.rows:
+        for shift, column in row.macros:
+            if column >= width:
+                raise FormatError(
+                    f"the template's row {_text(row)} names column {column} in "
+                    f"%x[{shift},{column}], but the data has {width} columns, counted from 0; "
+                    f"give data with that column, or a template that does without it"
+                )
+
+
+def _row(line: str, place: str) -> TemplateRow:
+    if line[0] not in "UB":
+        raise FormatError(f"{place}: {line!r} must begin with U, B or #")
+    literals = tuple(_MACRO.split(line)[::3])
+    bad = next((literal for literal in literals if "%" in literal), None)
+    if bad is not None:
+        raise FormatError(
+            f"{place}: {bad[bad.index('%') :]!r} is not a macro; write %x[row,column], such as "
+            f"%x[-1,0] for column 0 of the token before"
+        )
+    macros = tuple((int(shift), int(column)) for shift, column in _MACRO.findall(line))
+    return TemplateRow(literals, macros)
+
+
+def _text(row: TemplateRow) -> str:
+    return row.fill(tuple(f"%x[{shift},{column}]" for shift, column in row.macros))

@@ -1,1 +1,0 @@
-"""The stops of ``structlearn demo``, one module each; `visit` makes the stop."""

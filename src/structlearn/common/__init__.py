@@ -1,1 +1,0 @@
-"""Errors, argument checks and random streams: nothing of ours lies below this."""

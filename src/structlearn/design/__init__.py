@@ -1,1 +1,0 @@
-"""What users give becomes examples: readers, shapes, choices and plans."""

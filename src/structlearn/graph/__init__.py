@@ -1,1 +1,0 @@
-"""Who interacts with whom: variables, factors, builders and the frozen wiring."""

@@ -1,1 +1,0 @@
-"""Potentials to answers: exact and approximate inference behind one front door."""

@@ -1,1 +1,0 @@
-"""From weights to potentials, and from marginals back to weights."""

@@ -1,1 +1,0 @@
-"""How wrong weights are: task costs, the two worlds, losses, penalties."""

@@ -1,1 +1,0 @@
-"""What came out: pictures and tables."""

@@ -1,1 +1,0 @@
-"""Experiments of the papers, made again: one module each, with `run(settings)`."""

@@ -1,1 +1,0 @@
-"""The rule language: from text and tables to flat hinges."""

@@ -1,1 +1,0 @@
-"""How draws from a posterior are made: pure steps, and one runner for them."""

@@ -1,1 +1,0 @@
-"""Find better weights: one loop, many steps."""

@@ -1,1 +1,0 @@
-"""Who computes it: the same work on one thread or many."""

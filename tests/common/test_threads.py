@@ -1,0 +1,110 @@
+"""Threads: how many, which ranges, and what happens to errors."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from structlearn._src.common import threads
+from structlearn._src.common.errors import ArgumentError
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch):
+    monkeypatch.delenv(threads.VARIABLE, raising=False)
+
+
+def test_all_cores_of_the_process_by_default():
+    if hasattr(os, "sched_getaffinity"):
+        assert threads.workers() == len(os.sched_getaffinity(0))
+    assert threads.workers(3) == 3
+
+
+def test_environment_sets_the_default_only(monkeypatch):
+    monkeypatch.setenv(threads.VARIABLE, "7")
+    assert threads.workers() == 7
+    assert threads.workers(2) == 2
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "two", "1.5"])
+def test_bad_environment_is_named(monkeypatch, given):
+    monkeypatch.setenv(threads.VARIABLE, given)
+    with pytest.raises(ArgumentError, match=f"STRUCTLEARN_N_JOBS='{given}'"):
+        threads.workers()
+
+
+@pytest.mark.parametrize("given", [0, -1, 1.5, True, "2"])
+def test_bad_n_jobs_is_named(given):
+    with pytest.raises(ArgumentError, match="n_jobs="):
+        threads.workers(given)
+
+
+@given(st.lists(st.integers(0, 20), max_size=30), st.integers(1, 12), st.integers(0, 5))
+def test_split_covers_everything_and_balances(weights, parts, begin):
+    offsets = begin + np.concatenate([[0], np.cumsum(weights)]).astype(np.int64)
+    ranges = threads.split(offsets, parts)
+    covered = [i for first, last in ranges for i in range(first, last)]
+    assert covered == list(range(len(weights)))
+    assert len(ranges) <= parts
+    assert all(first < last for first, last in ranges)
+    heaviest = max((offsets[last] - offsets[first] for first, last in ranges), default=0)
+    assert heaviest <= sum(weights) / parts + max(weights, default=0)
+
+
+def test_run_visits_every_range():
+    for n_jobs in (1, 2, None):
+        seen = np.zeros(10, int)
+
+        def work(first, last, seen=seen):
+            seen[first:last] += 1
+
+        threads.run(work, [(0, 3), (3, 4), (4, 10)], n_jobs)
+        assert (seen == 1).all()
+
+
+def test_one_range_and_one_job_stay_in_the_calling_thread():
+    here = []
+
+    def work(first, last):
+        here.append(threading.get_ident())
+
+    threads.run(work, [(0, 5)], 4)
+    threads.run(work, [(0, 5), (5, 6)], 1)
+    assert set(here) == {threading.get_ident()}
+
+
+def test_several_ranges_leave_the_calling_thread():
+    both_started = threading.Barrier(2, timeout=10)
+
+    def work(first, last):
+        both_started.wait()  # passes only if two threads are here at once
+
+    threads.run(work, [(0, 1), (1, 2)], 2)
+
+
+def test_first_error_is_raised_and_the_rest_is_dropped():
+    started = []
+
+    def work(first, last):
+        started.append(first)
+        raise KeyError(first)
+
+    for n_jobs in (1, 2):
+        started.clear()
+        with pytest.raises(KeyError, match="0"):
+            threads.run(work, [(i, i + 1) for i in range(1000)], n_jobs)
+        assert len(started) < 1000
+
+
+def test_no_ranges_is_no_work():
+    threads.run(lambda first, last: pytest.fail("called"), [], 2)
+
+
+def test_bad_n_jobs_is_seen_even_without_threads():
+    with pytest.raises(ArgumentError):
+        threads.run(lambda first, last: None, [(0, 1)], 0)

@@ -1,0 +1,108 @@
+"""Figures 1 and 2 of the hybrid loss, on small versions with known answers."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from papers.base import Settings, Table
+from papers.experiments import hybrid
+from papers.experiments.hybrid import (
+    ALPHAS,
+    PENALTIES,
+    Choice,
+    Mixture,
+    Sample,
+    choices,
+    draw,
+    error,
+    fit,
+)
+
+
+def test_tied_labels_are_drawn_at_random():
+    probabilities = np.array([0.46, 0.34, 0.2])
+    assert error(np.array([2.0, 1.0, 0.0]), probabilities) == pytest.approx(0.54)
+    assert error(np.array([1.0, 1.0005, 0.0]), probabilities) == pytest.approx(0.6)
+    assert error(np.zeros(3), probabilities) == pytest.approx(2 / 3)
+
+
+def test_only_the_hinge_misses_a_label_that_is_best_but_not_dominant():
+    table = hybrid.consistency((3, 6))
+    assert table.column("hinge") == pytest.approx([2 / 3, 5 / 6])
+    assert max(table.column("spread of hinge scores")) < 1e-3
+    assert table.column("log") == table.column("hybrid") == pytest.approx([0.54, 0.54])
+    assert max(table.column("threshold of alpha")) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("loss", "share"),
+    # The slope of the hinge along the score of the best label is 1 - 2 * 0.46 = 0.08, so that the
+    # probability p of that label has alpha * (p - 0.46) + (1 - alpha) * 0.08 = 0.
+    [("log", 0.46), ("hybrid", 0.38)],
+)
+def test_fits_agree_with_the_optimum_on_paper(loss, share):
+    sample = Sample(np.ones((3, 2)), np.arange(3))
+    weights = fit(Choice(loss, 1e4, 0.5), sample, np.array([0.46, 0.27, 0.27]))
+    scores = sample.inputs[0] @ weights
+    gap = math.log(2 * share / (1 - share))
+    assert scores[0] - scores[1:] == pytest.approx([gap, gap], abs=5e-3)
+
+
+def test_only_the_hybrid_has_shares_to_try():
+    assert choices("log", (1.0, 2.0)) == [Choice("log", 1.0), Choice("log", 2.0)]
+    assert [c.alpha for c in choices("hybrid", (1.0,))] == list(ALPHAS)
+
+
+def test_mixtures_are_as_described():
+    inputs, labels = draw(20_000, 0.3, np.random.default_rng(0))
+    assert (inputs[:, -1] == 10.0).all()
+    vague = (inputs[:, :-1] == np.resize([1.0, -1.0], 100)).all(axis=1)
+    assert vague.mean() == pytest.approx(0.3, abs=0.01)
+    shares = np.bincount(labels[vague], minlength=5) / vague.sum()
+    assert shares == pytest.approx([0.4, 0.15, 0.15, 0.15, 0.15], abs=0.02)
+    assert np.bincount(labels[~vague]) / (~vague).sum() == pytest.approx([0.2] * 5, abs=0.02)
+    for y in range(5):
+        cells = inputs[~vague & (labels == y), :-1]
+        assert (cells.mean(), cells.std()) == pytest.approx((2 + y, 0.6), abs=0.01)
+
+
+def test_the_choice_is_made_by_validation_and_judged_by_the_test():
+    mixture = Mixture.drawn(30, 0.5, np.random.default_rng(3))
+    accuracy, chosen = mixture.accuracy("log")
+    shares = {}
+    for penalty in PENALTIES:
+        choice = Choice("log", 1.0 / (penalty * 30))
+        weights = fit(choice, mixture.train)
+        shares[choice] = [
+            float(np.mean((part.inputs @ weights).argmax(1) == part.labels))
+            for part in (mixture.validation, mixture.test)
+        ]
+    assert shares[chosen] == [max(share for share, _ in shares.values()), accuracy]
+    assert len({share for share, _ in shares.values()}) > 1
+
+
+def test_duels_count_wins_losses_and_ties():
+    rows = [
+        {"hinge": 0.5, "log": 0.6, "hybrid": 0.7},
+        {"hinge": 0.9, "log": 0.6, "hybrid": 0.6},
+        {"hinge": 0.5, "log": 0.4, "hybrid": 0.5},
+    ]
+    counted = hybrid.duels(Table.of("", rows))
+    assert counted.column("wins") == [1, 2, 1]
+    assert counted.column("losses") == [1, 0, 2]
+    assert counted.column("ties") == [1, 1, 0]
+    assert counted.column("mean gain") == pytest.approx([-0.1 / 3, 0.2 / 3, -0.1])
+
+
+def test_the_quick_version():
+    told = []
+    record = hybrid.run(Settings(quick=True, progress=lambda share, text: told.append(text)))
+    assert told == ["data set 1 of 2", "data set 2 of 2"]
+    assert json.loads(json.dumps(record.plain()))["tables"][1]["rows"][0]["m"] == 30
+    assert record.tables[1] == hybrid.mixtures(Settings(quick=True))
+    pytest.importorskip("matplotlib")
+    assert [len(picture().axes) for picture in record.pictures.values()] == [1, 3]

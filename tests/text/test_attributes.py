@@ -1,0 +1,173 @@
+"""The template expander against strings."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import naive
+from structlearn._src.common.errors import ArgumentError, FormatError
+from structlearn._src.text import dictionary
+from structlearn._src.text.attributes import Attributes, fit, fit_transform
+from structlearn._src.text.columns import parse_columns
+from structlearn._src.text.template import parse_template
+
+
+def random_data(rng, width, words):
+    sentences = [
+        [list(rng.choice(words, size=width)) for _ in range(rng.integers(1, 6))]
+        for _ in range(rng.integers(1, 6))
+    ]
+    return "\n\n".join("\n".join(" ".join(row) for row in s) for s in sentences).encode()
+
+
+def random_template(rng, width, fronts=("U0:", "U1:", "U2:", "U3:", "B1:", "B2:")):
+    """Rows with up to four macros; some begin alike, and so share their attributes."""
+    lines = []
+    for k in range(rng.integers(1, 7)):
+        front = rng.choice(fronts)
+        if rng.random() < 0.5:
+            front = f"{front[0]}{k}x:"
+        macros = [
+            f"%x[{rng.integers(-3, 4)},{rng.integers(0, width)}]" for _ in range(rng.integers(0, 5))
+        ]
+        lines.append(front + "|".join(macros))
+    return "\n".join(lines)
+
+
+def names_of(rows, names):
+    return [sorted(names[c] for c in part) for part in np.split(rows.columns, rows.offsets[1:-1])]
+
+
+def expected(text, data, known=None):
+    """Attributes of every token as sorted strings, for one label and for two."""
+    out = [], []
+    for sentence in naive.column_lines(data):
+        for side, tokens in zip(out, naive.expand(text, sentence), strict=True):
+            side.extend(
+                sorted(a for a in attributes if known is None or a in known)
+                for attributes in tokens
+            )
+    return out
+
+
+def check(text, train, test, min_count=1):
+    template = parse_template(text)
+    attributes, rows = fit_transform(parse_columns(train), template, min_count)
+    found = attributes.transform(parse_columns(test))
+    for k, space in enumerate((attributes.unigram, attributes.bigram)):
+        names = space.names()
+        assert (
+            len(set(names)) == len(names) == len(space) == rows[k].n_columns == found[k].n_columns
+        )
+        everything = list(itertools.chain.from_iterable(expected(text, train)[k]))
+        assert set(names) == {a for a in everything if everything.count(a) >= min_count}
+        assert names_of(rows[k], names) == expected(text, train, set(names))[k]
+        assert names_of(found[k], names) == expected(text, test, set(names))[k]
+        assert rows[k].values.size == found[k].values.size == 0
+        which = np.arange(len(names))[::-3]
+        assert space.names(which) == [names[i] for i in which]
+    return attributes
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("min_count", [1, 2])
+def test_random_templates(seed, min_count):
+    rng = np.random.default_rng(seed)
+    text = random_template(rng, 1)
+    train, test = (random_data(rng, 1, ["a", "b", "cc", "d", "é"]) for _ in range(2))
+    check(text, train, test, min_count)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_templates_over_columns(seed):
+    rng = np.random.default_rng(seed)
+    lines = random_template(rng, 3).split("\n")
+    text = "\n".join(f"{line[0]}{k}{line[1:]}" for k, line in enumerate(lines))
+    train, test = (random_data(rng, 4, ["a", "b", "cc"]) for _ in range(2))
+    check(text, train, test)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_keys_that_do_not_fit_are_built_in_stages(seed, monkeypatch):
+    monkeypatch.setattr(dictionary, "_KEY_BITS", 6)
+    monkeypatch.setattr(dictionary, "_NUMBER_BITS", 3)
+    rng = np.random.default_rng(seed)
+    text = "U1:%x[-1,0]|%x[0,0]|%x[1,0]|%x[2,0]\nU1:%x[0,0]|%x[0,0]|%x[1,0]|%x[1,0]\n"
+    text += "B1:%x[0,0]|%x[-1,1]|%x[0,1]"
+    train, test = (random_data(rng, 2, ["a", "b", "cc", "d"]) for _ in range(2))
+    attributes = check(text, train, test)
+    assert len(attributes.unigram.tables) > 1
+    assert len(attributes.bigram.tables) > 1
+    check(text, train, test, min_count=2)
+
+
+def test_keys_of_many_large_columns_stay_exact():
+    rng = np.random.default_rng(0)
+    rows = [" ".join(f"w{x}" for x in rng.integers(0, 3000, size=6)) for _ in range(4000)]
+    data = "\n".join([*rows, *rows[:50]]).encode()
+    text = "U:" + "/".join(f"%x[0,{c}]" for c in range(6))  # 6 digits of about 11.5 bits
+    attributes = fit(parse_columns(data), parse_template(text))
+    assert len(attributes.unigram.tables) == 2
+    assert len(attributes.unigram) == 4000
+    assert attributes.unigram.names([0, 3999]) == [
+        "U:" + rows[i].replace(" ", "/") for i in (0, 3999)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_saved_attributes_are_the_same(seed):
+    rng = np.random.default_rng(seed)
+    text = random_template(rng, 2)
+    train, test = (parse_columns(random_data(rng, 3, ["a", "b", "é", "d"])) for _ in range(2))
+    first = fit(train, parse_template(text), min_count=1 + seed % 2)
+    second = Attributes.from_state({k: v.copy() for k, v in first.state().items()})
+    assert second.template == first.template
+    for one, two in zip(first.transform(test), second.transform(test, n_jobs=1), strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+    assert first.unigram.names() == second.unigram.names()
+    assert first.bigram.names() == second.bigram.names()
+
+
+def test_states_that_do_not_fit_together_are_refused():
+    good = fit(parse_columns(b"a X\nb Y\n"), parse_template()).state()
+    for name in good:
+        with pytest.raises(FormatError, match=name):
+            Attributes.from_state({k: v for k, v in good.items() if k != name})
+        if name != "template":
+            with pytest.raises(FormatError):
+                Attributes.from_state({**good, name: good[name][:-1]})
+
+
+def test_columns_that_are_not_named_do_not_matter():
+    columns = parse_columns(b"a X 1\nb Y 2\n\na Y 3\n")
+    attributes = fit(columns, parse_template("U1:%x[0,1]"))
+    assert [len(v) for v in attributes.vocabularies] == [0, 2]
+    other = parse_columns(b"q Y\nr Z\n")
+    assert attributes.transform(other).unigram.offsets.tolist() == [0, 1, 1]
+    with pytest.raises(FormatError, match="has 1 columns"):
+        attributes.transform(parse_columns(b"q\n"))
+
+
+def test_bad_arguments():
+    columns = parse_columns(b"a\n")
+    with pytest.raises(FormatError, match="names column 1"):
+        fit(columns, parse_template())
+    with pytest.raises(ArgumentError, match="min_count"):
+        fit(columns, parse_template("U"), min_count=0)
+    attributes = fit(columns, parse_template("U"))
+    assert attributes.unigram.names() == ["U"]
+    for bad in (-1, 1):
+        with pytest.raises(ArgumentError, match="counted from 0"):
+            attributes.unigram.names([bad])
+
+
+@pytest.mark.data
+def test_conll2000_has_its_known_attributes(data_folder):
+    data = (data_folder / "conll2000" / "train.txt").read_bytes()
+    attributes, rows = fit_transform(parse_columns(data), parse_template())
+    assert len(attributes.unigram) == 338551
+    assert len(rows.unigram.columns) == 19 * 211727
+    assert rows.bigram.n_columns == 0
