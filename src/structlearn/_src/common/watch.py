@@ -5,12 +5,43 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from enum import StrEnum
 
 #: Called with the fraction done (0 to 1) and a few words on the state of the work.
 Progress = Callable[[float, str], None]
 
-#: How `Watch.repeat` ended early, in words.
-EARLY = {"time": "time limit reached", "interrupted": "interrupted"}
+
+class Ending(StrEnum):
+    """How long work ended; a string as well, so that it prints and compares by its name."""
+
+    DONE = "done"
+    LIMIT = "limit"
+    TIME = "time"
+    INTERRUPTED = "interrupted"
+    STOPPED = "stopped"
+    STUCK = "stuck"
+    DIVERGED = "diverged"
+
+    @property
+    def sentence(self) -> str:
+        """What the ending means, in words."""
+        return _SENTENCES[self]
+
+    @property
+    def early(self) -> bool:
+        """Whether a clock or a person ended the work, and what it had so far counts."""
+        return self in (Ending.TIME, Ending.INTERRUPTED)
+
+
+_SENTENCES = {
+    Ending.DONE: "all that was asked for is done",
+    Ending.LIMIT: "the limit on iterations came first",
+    Ending.TIME: "time limit reached",
+    Ending.INTERRUPTED: "interrupted",
+    Ending.STOPPED: "stopped by a callback",
+    Ending.STUCK: "no step helps, though the optimum is not reached",
+    Ending.DIVERGED: "weights grew out of bounds",
+}
 
 
 class Watch:
@@ -36,23 +67,23 @@ class Watch:
         if self._progress is not None:
             self._progress(fraction, words)
 
-    def repeat(self, step: Callable[[], bool], limit: int, words: Callable[[], str]) -> str:
+    def repeat(self, step: Callable[[], bool], limit: int, words: Callable[[], str]) -> Ending:
         """Call `step` until it returns True; say why it ended.
 
-        Returns "done", "limit" (after `limit` steps), "time" or "interrupted". An interrupt
-        from the keyboard ends the work here, so that the caller can return what it has.
+        An interrupt from the keyboard ends the work here, so that the caller can return what it
+        has.
         """
         try:
             for i in range(limit):
                 done = step()
                 if self._interrupted:
-                    return "interrupted"
+                    return Ending.INTERRUPTED
                 if done:
-                    return "done"
+                    return Ending.DONE
                 self.tell((i + 1) / limit, words())
                 if self.expired:
-                    return "time"
+                    return Ending.TIME
         except KeyboardInterrupt:
             self._interrupted = True
-            return "interrupted"
-        return "limit"
+            return Ending.INTERRUPTED
+        return Ending.LIMIT

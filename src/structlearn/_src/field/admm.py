@@ -11,7 +11,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import InfeasibleError
-from structlearn._src.common.watch import EARLY, Progress, Watch
+from structlearn._src.common.watch import Progress, Watch
 from structlearn._src.field.consensus import ALLOWED, Appraisal, Consensus, Residuals
 from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
 from structlearn._src.field.newton import Polish
@@ -141,9 +141,11 @@ def solve_map(
     search = _Search(hinges, weights, fixed, start, tol, max_iter, n_jobs)
     watch = Watch(time_limit, progress)
     ended = watch.repeat(search.step, search.limit, search.words)
-    if search.best.violation > ALLOWED and ended not in EARLY:
+    if search.best.violation > ALLOWED and not ended.early:
         _refuse_contradiction(hinges, fixed, n_jobs)
-    return search.result(EARLY.get(ended, f"stopped after {max_iter} steps of ADMM"))
+    return search.result(
+        ended.sentence if ended.early else f"stopped after {max_iter} steps of ADMM"
+    )
 
 
 class _Search:

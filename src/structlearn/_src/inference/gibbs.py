@@ -8,7 +8,7 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.common.watch import EARLY
+from structlearn._src.common.watch import Ending
 from structlearn._src.inference.base import Options, Problem, Result, in_graphs
 from structlearn._src.inference.icm import (
     energy,
@@ -186,7 +186,7 @@ class _Chains:
         lawful: Bools = good[0] | good[1]
         return lawful
 
-    def result(self, ended: str) -> Result:
+    def result(self, ended: Ending) -> Result:
         """Pool the chains."""
         w = self.wiring
         residual = self._residual()
@@ -217,7 +217,7 @@ class _Chains:
         np.maximum.at(out, np.repeat(w.variable_graphs, w.cards), np.abs(one - two))
         return out
 
-    def _report(self, apart: float, ended: str) -> Iterable[str]:
+    def _report(self, apart: float, ended: Ending) -> Iterable[str]:
         """Say how it went, part by part."""
         if not self.lawful.all():
             yield (
@@ -226,8 +226,8 @@ class _Chains:
             )
         verdict = ": not mixed, or too few sweeps" if apart > _APART else ""
         yield f"two chains of {self.kept} sweeps differ by {apart:.2g}{verdict}"
-        if ended in EARLY:
-            yield EARLY[ended]
+        if ended.early:
+            yield ended.sentence
         yield "the value is the best score seen, a lower bound"
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.common.watch import EARLY
+from structlearn._src.common.watch import Ending
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Options, Problem, Result, in_graphs
 from structlearn._src.inference.share import over_graphs
@@ -189,7 +189,7 @@ class _Search:
         """Say how far the search is."""
         return f"{self.starts} of {self.options.restarts + 1} starts"
 
-    def report(self, value: Floats, ended: str) -> Iterable[str]:
+    def report(self, value: Floats, ended: Ending) -> Iterable[str]:
         """Say how it went, part by part."""
         starts = f"best of {self.starts} starts" if self.starts != 1 else "one start"
         if not np.isfinite(value).all():
@@ -198,5 +198,5 @@ class _Search:
             yield f"local optimum under single flips, {starts}"
         else:
             yield f"stopped short of a local optimum{in_graphs(~self.done)}, {starts}"
-        if ended in EARLY:
-            yield EARLY[ended]
+        if ended.early:
+            yield ended.sentence

@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Bools, Floats
 from structlearn._src.common.errors import ArgumentError, choose_one_of
-from structlearn._src.common.watch import EARLY
+from structlearn._src.common.watch import Ending
 from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import (
     NO_K_BEST,
@@ -175,7 +175,7 @@ class Runs:
         self.messenger = self._messenger(start, appearance)
         self.ended = self._settle(self.messenger)
         for _ in range(restarts):
-            if self.ended in ("time", "interrupted"):
+            if self.ended.early:
                 break
             noise = options.rng.normal(0.0, 1.0, len(self.messenger.messages))
             other = self._messenger(noise * max(problem.eps.max(initial=0.0), 0.1), appearance)
@@ -191,13 +191,13 @@ class Runs:
             n_jobs=self.options.n_jobs,
         )
 
-    def _settle(self, messenger: Messenger) -> str:
+    def _settle(self, messenger: Messenger) -> Ending:
         """Run with more and more damping, unless the user chose one."""
-        ended = "limit"
+        ended = Ending.LIMIT
         for sweeps, damping in self._stages():
             messenger.damping = damping
             ended = messenger.run(sweeps, self.options.tol, self.options.watch)
-            if ended != "limit":
+            if ended != Ending.LIMIT:
                 break
         return ended
 
@@ -256,8 +256,8 @@ class Runs:
                 f"runs from different starts disagree by {self.apart.max():.2g} in a marginal: "
                 f"there are several fixed points"
             )
-        if self.ended in EARLY:
-            yield EARLY[self.ended]
+        if self.ended.early:
+            yield self.ended.sentence
 
     def result(self, query: str) -> Result:
         """Read the answer off the messages, with the assignment that a query asks for."""

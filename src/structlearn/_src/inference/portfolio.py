@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.common.watch import EARLY
+from structlearn._src.common.watch import Ending
 from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import (
     NO_K_BEST,
@@ -116,7 +116,7 @@ class _Search:
         """Say how far the search is."""
         return f"{self.tried} candidates, best {self.value.sum():.6g}"
 
-    def result(self, ended: str) -> Result:
+    def result(self, ended: Ending) -> Result:
         """Pack up."""
         names = ", ".join(sorted({str(w) for w in self.winner}))
         status = f"best of {self.tried} candidates, found by {names}"
@@ -125,8 +125,8 @@ class _Search:
             status = (
                 f"no assignment free of forbidden combinations found{in_graphs(lost)}; {status}"
             )
-        if ended in EARLY:
-            status += f"; {EARLY[ended]}"
+        if ended.early:
+            status += f"; {ended.sentence}"
         return Result(
             self.value,
             exact=False,
@@ -178,7 +178,7 @@ class _Map(_Search):
         """Whether the bound meets the score in every graph."""
         return not exceeds(self.upper, self.value, _CERTAIN).any()
 
-    def result(self, ended: str) -> Result:
+    def result(self, ended: Ending) -> Result:
         out = super().result(ended)
         if self.proved():
             out.exact = True
@@ -219,7 +219,7 @@ class _MarginalMap(_Search):
     def _best(self, messenger: Messenger) -> Ints:
         return best_states(self.problem, messenger.beliefs()[0])
 
-    def result(self, ended: str) -> Result:
+    def result(self, ended: Ending) -> Result:
         out = super().result(ended)
         assert out.labels is not None
         out.labels = np.where(self.problem.wiring.roles == HIDDEN, -1, out.labels)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common import threads
-from structlearn._src.common.watch import Watch
+from structlearn._src.common.watch import Ending, Watch
 
 State = TypeVar("State")
 
@@ -87,11 +87,8 @@ def run(
     *,
     n_jobs: int | None = 1,
     watch: Watch | None = None,
-) -> str:
-    """Advance chains to the end of the schedule; say why it ended.
-
-    Returns "done", "time" or "interrupted"; draws made before that stay.
-    """
+) -> Ending:
+    """Advance chains to the end of the schedule; say how it ended. Draws made before that stay."""
     watch = Watch() if watch is None else watch
 
     def advance(first: int, last: int) -> None:
@@ -105,7 +102,7 @@ def run(
 
     left = schedule.sweeps - _swept(chains)
     ended = watch.repeat(together, left, lambda: f"sweep {_swept(chains)} of {schedule.sweeps}")
-    return "done" if _swept(chains) >= schedule.sweeps else ended
+    return Ending.DONE if _swept(chains) >= schedule.sweeps else ended
 
 
 def traced(chains: Sequence[Chain[State]], name: str, burn_in: int) -> NDArray[Any]:

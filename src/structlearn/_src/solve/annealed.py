@@ -9,6 +9,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.watch import Ending
 from structlearn._src.learn.base import Objective
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 from structlearn._src.solve.lbfgs import Lbfgs
@@ -93,7 +94,7 @@ class Annealed:
             tol=self.inner_tol,
             rng=stream(state, state["iteration"]),
         )
-        if fit.ended == "interrupted":
+        if fit.ended == Ending.INTERRUPTED:
             raise KeyboardInterrupt  # half a minimisation is dropped, as half a step would be
         value = objective.value(fit.weights)
         gain = state["best"] - value

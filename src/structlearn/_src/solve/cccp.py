@@ -9,6 +9,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.watch import Ending
 from structlearn._src.learn.base import Objective
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 from structlearn._src.solve.loop import run
@@ -83,7 +84,7 @@ class Cccp:
             tol=self.inner_tol or None,
             rng=stream(state, state["iteration"]),
         )
-        if fit.ended == "interrupted":
+        if fit.ended == Ending.INTERRUPTED:
             raise KeyboardInterrupt  # half a minimisation is dropped, as half a step would be
         value, before = objective.value(fit.weights), state["value"]
         state["weights"], state["value"] = fit.weights, value

@@ -15,7 +15,7 @@ from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.paths import PathLike
 from structlearn._src.common.random import generator
-from structlearn._src.common.watch import EARLY, Watch
+from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.learn.base import Objective
 from structlearn._src.solve.base import Report, Solver, State, answer
 from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, load, save
@@ -23,7 +23,7 @@ from structlearn._src.solve.history import History
 
 _DIVERGED = "diverged: weights grew out of bounds; take smaller steps"
 _STOPPED = "stopped by a callback"
-_ENDS = {_DIVERGED: "diverged", _STOPPED: "stopped"}
+_ENDS = {_DIVERGED: Ending.DIVERGED, _STOPPED: Ending.STOPPED}
 _WORSE = 0.01  # a run whose values all lie above its start by more has not settled yet
 
 
@@ -51,7 +51,7 @@ class Fit(NamedTuple):
     status: str  #: how it went, in one sentence
     n_iter: int
     converged: bool
-    ended: str  #: "done", "stuck", "diverged", "stopped", "limit", "time" or "interrupted"
+    ended: Ending  #: how it went, as a fact
 
 
 def run(
@@ -153,10 +153,10 @@ class _Loop:
     def run(self, max_iter: int, watch: Watch) -> Fit:
         """Go on from the checkpoint or begin, and step until something ends it."""
         self.restore()
-        ended = "done"
+        ended = Ending.DONE
         if not self.why():
             ended = watch.repeat(self.step, max(max_iter - self.iteration, 0), self.words)
-        if ended != "interrupted" and self.state is not None:
+        if ended != Ending.INTERRUPTED and self.state is not None:
             self.save()
         return self.fit(ended, max_iter)
 
@@ -237,19 +237,19 @@ class _Loop:
             self.norm = float(np.linalg.norm(answer(self.state)))
             self.begun -= float(self.history.seconds[-1])
 
-    def fit(self, ended: str, max_iter: int) -> Fit:
+    def fit(self, ended: Ending, max_iter: int) -> Fit:
         """Pack up."""
         value = self.value
         if not math.isfinite(value):
-            value = math.nan if ended == "interrupted" else self.objective.value(self.best)
+            value = math.nan if ended == Ending.INTERRUPTED else self.objective.value(self.best)
         why = self.why()
-        if ended in EARLY:
-            status = f"{EARLY[ended]} after {self.iteration} iterations; the best weights count"
+        if ended.early:
+            status = f"{ended.sentence} after {self.iteration} iterations; the best weights count"
         else:
             status = why or f"stopped at max_iter={max_iter} before reaching tol={self.tol}"
-        if ended == "done":
-            ended = _ENDS.get(self.stop, "stuck" if self.report.stuck else "done")
-        converged = ended == "done"
+        if ended == Ending.DONE:
+            ended = _ENDS.get(self.stop, Ending.STUCK if self.report.stuck else Ending.DONE)
+        converged = ended == Ending.DONE
         return Fit(self.best, value, self.history, status, self.iteration, converged, ended)
 
 

@@ -16,7 +16,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.random import generator
-from structlearn._src.common.watch import Progress, Watch
+from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.estimators.run import threads
 from structlearn._src.estimators.structured.example_weights import class_weights, sample_weights
 from structlearn._src.estimators.structured.insight import Ranked, top_features
@@ -42,9 +42,9 @@ from structlearn._src.solve.pick import choose, choose_online, patience
 
 #: What to do about ends that nobody asked for.
 _ADVICE = {
-    "limit": "raise max_iter, or tol",
-    "stuck": "the weights are the best so far; for a loss with kinks try solver='annealed'",
-    "diverged": "the weights are those from before",
+    Ending.LIMIT: "raise max_iter, or tol",
+    Ending.STUCK: "the weights are the best so far; for a loss with kinks try solver='annealed'",
+    Ending.DIVERGED: "the weights are those from before",
 }
 _SMALL = 0.1  # standard deviation of the first weights where hidden states must differ
 
