@@ -9,7 +9,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.watch import Watch
+from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.share import over_blocks, over_graphs, scratch
@@ -86,7 +86,7 @@ class Messenger:
 
     # ---- running -------------------------------------------------------------------------
 
-    def run(self, sweeps: int, tol: float, watch: Watch | None = None) -> str:
+    def run(self, sweeps: int, tol: float, watch: Watch | None = None) -> Ending:
         """Sweep until every graph's messages move by at most `tol`; says why it ended."""
         if self._tables is None:
             self._tables = self._prepared()

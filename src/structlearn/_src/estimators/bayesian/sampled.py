@@ -124,7 +124,8 @@ class Sampled(Settled):
             chains = [Chain(begin(rng), rng) for rng in rngs]
         schedule = Schedule(self.burn_in, self.n_draws, self.thin)
         watch = Watch(self.time_limit, self.progress)
-        self.status_ = run(step, chains, schedule, n_jobs=threads(self.n_jobs), watch=watch)
+        ended = run(step, chains, schedule, n_jobs=threads(self.n_jobs), watch=watch)
+        self.status_ = str(ended)
         self.chains_: list[Chain[Any]] = chains
         self.given_: dict[str, Any] = given
 
