@@ -38,9 +38,9 @@ class Settings:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        checks.whole("seed", self.seed)
+        checks.integer("seed", self.seed)
         if self.trials is not None:
-            checks.whole("trials", self.trials, low=1)
+            checks.integer("trials", self.trials, low=1)
 
     def count(self, full: int, quick: int) -> int:
         """Return the number of trials: what was asked for, or what this version is set up for."""

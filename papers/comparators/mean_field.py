@@ -152,7 +152,7 @@ class MeanField(Settled):
         for name in ("C", "variance", "concentration", "spread", "strength"):
             positive(name, getattr(self, name))
         for name in ("n_components", "max_iter"):
-            checks.whole(name, getattr(self, name), low=1)
+            checks.integer(name, getattr(self, name), low=1)
         checks.number("tol", self.tol, low=0.0)
 
 
@@ -295,7 +295,7 @@ class SwitchingSVM(MeanField):
 
     def _check(self) -> None:
         super()._check()
-        checks.truth("likelihood", self.likelihood)
+        checks.boolean("likelihood", self.likelihood)
 
     def _learn(self, X: Floats, offsets: Ints, belief: Belief) -> None:
         super()._learn(X, offsets, belief)

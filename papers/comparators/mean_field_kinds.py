@@ -20,7 +20,7 @@ _LEARNT = (
 def _recall(model: MeanField, given: dict[str, Any]) -> None:
     """Refuse what would lead compiled code astray; set the machine."""
     fitted = expect.settings(model)
-    checks.whole("n_iter_", model.n_iter_)
+    checks.integer("n_iter_", model.n_iter_)
     K, D = fitted.n_components, expect.scale(model)
     expect.floats("the shares", model.shares_, (len(model.shares_), K))
     expect.wishart("the components", model.after_, (K,), D)

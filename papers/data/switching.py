@@ -71,7 +71,7 @@ class Switching:
 
     def sample(self, n_steps: int, random_state: Any = None) -> Steps:
         """Draw one sequence."""
-        checks.whole("n_steps", n_steps, low=1)
+        checks.integer("n_steps", n_steps, low=1)
         rng = np.random.default_rng(random_state)
         uniforms, borders = rng.random(n_steps), self.transitions.cumsum(axis=1)
         states = np.empty(n_steps, np.int64)

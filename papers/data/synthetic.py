@@ -81,9 +81,9 @@ class HiddenField:
         >>> inputs.shape, cells.shape
         ((3, 10), (3, 10))
         """
-        checks.whole("rows", rows, low=1)
-        checks.whole("columns", columns, low=1)
-        checks.whole("states", states, low=1)
+        checks.integer("rows", rows, low=1)
+        checks.integer("columns", columns, low=1)
+        checks.integer("states", states, low=1)
         rng, n = generator(random_state), rows * columns
         hidden = chessboard(rows, columns)
         alone = np.where(hidden, spread.hidden, spread.outputs)
@@ -112,7 +112,7 @@ class HiddenField:
         Inputs are summed out, cells are drawn row by row from a forward filter over the last
         `columns` of them, and every input given its cell.
         """
-        checks.whole("n_samples", n_samples, low=1)
+        checks.integer("n_samples", n_samples, low=1)
         rng = generator(random_state)
         both = self.inputs[:, :, None] + self.sight
         alone = self.cells + _log_sum(both, axis=1)

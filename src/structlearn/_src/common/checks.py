@@ -39,14 +39,14 @@ def number(
     return float(given)
 
 
-def whole(argument: str, given: Any, *, low: int = 0) -> int:
+def integer(argument: str, given: Any, *, low: int = 0) -> int:
     """Return `given` as an int of at least `low`."""
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < low:
         raise ArgumentError(f"{argument}={given!r} must be a whole number of at least {low}")
     return int(given)
 
 
-def truth(argument: str, given: Any) -> bool:
+def boolean(argument: str, given: Any) -> bool:
     """Return `given` as a bool, if it is one."""
     if not isinstance(given, bool | np.bool_):
         raise ArgumentError(f"{argument}={given!r} must be True or False")

@@ -28,7 +28,7 @@ def workers(n_jobs: int | None = None) -> int:
     that this process may run on.
     """
     if n_jobs is not None:
-        return checks.whole("n_jobs", n_jobs, low=1)
+        return checks.integer("n_jobs", n_jobs, low=1)
     given = os.environ.get(VARIABLE, "")
     if not given:
         return _cores()

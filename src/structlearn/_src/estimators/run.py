@@ -11,8 +11,8 @@ from structlearn._src.solve.loop import Callback
 
 def threads(n_jobs: Any) -> int | None:
     """Return the number of threads as other layers take it: None, not -1, for all cores."""
-    everything = n_jobs is None or (checks.whole("n_jobs", n_jobs, low=-1) == -1)
-    return None if everything else checks.whole("n_jobs", n_jobs, low=1)
+    everything = n_jobs is None or (checks.integer("n_jobs", n_jobs, low=-1) == -1)
+    return None if everything else checks.integer("n_jobs", n_jobs, low=1)
 
 
 def callbacks(given: Any) -> tuple[Callback, ...]:

@@ -135,7 +135,7 @@ def solve_map(
     [0.75] 0.75
     """
     checks.number("tol", tol, low=0.0)
-    checks.whole("max_iter", max_iter, low=1)
+    checks.integer("max_iter", max_iter, low=1)
     if time_limit is not None:
         checks.number("time_limit", time_limit, low=0.0, open_low=True)
     search = _Search(hinges, weights, fixed, start, tol, max_iter, n_jobs)

@@ -198,7 +198,7 @@ class Consensus:
 
         Runs of 3 and 4 steps leave the same bits as one of 7.
         """
-        n_steps, tol = checks.whole("n_steps", n_steps, low=1), checks.number("tol", tol, low=0)
+        n_steps, tol = checks.integer("n_steps", n_steps, low=1), checks.number("tol", tol, low=0)
         residuals = np.zeros(2)
         common = self._weights, self._step, self.relaxation, self._state, self._tally
         if min(threads.workers(self.n_jobs), len(self._borders) - 1) <= 1:

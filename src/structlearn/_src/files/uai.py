@@ -123,7 +123,7 @@ def write_evidence(evidence: Mapping[int, int], path: PathLike) -> None:
     """Write evidence in the layout in use since 2014."""
     numbers = [len(evidence)]
     for variable, state in evidence.items():
-        numbers += [checks.whole("variable", variable), checks.whole("state", state)]
+        numbers += [checks.integer("variable", variable), checks.integer("state", state)]
     write_bytes(path, (" ".join(map(str, numbers)) + "\n").encode())
 
 

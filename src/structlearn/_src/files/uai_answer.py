@@ -73,7 +73,7 @@ def format_map(labels: Mapping[Any, int] | Sequence[int]) -> str:
     >>> format_map([1, 0, 2])
     'MAP\n3 1 0 2\n'
     """
-    states = [checks.whole("state", state) for state in _in_order(labels)]
+    states = [checks.integer("state", state) for state in _in_order(labels)]
     return _answer("MAP", [len(states), *states])
 
 
@@ -87,7 +87,7 @@ def format_marginal_map(assignment: Mapping[Any, int]) -> str:
     """
     numbers = [len(assignment)]
     for variable, state in assignment.items():
-        numbers += [checks.whole("variable", variable), checks.whole("state", state)]
+        numbers += [checks.integer("variable", variable), checks.integer("state", state)]
     return _answer("MMAP", numbers)
 
 

@@ -108,7 +108,7 @@ class FactorGraph:
         if not isinstance(names, (int, np.integer, Iterable)):
             raise GraphError(f"names={names!r} must be a number of variables or a list of names")
         named = None if isinstance(names, (int, np.integer)) else list(names)
-        count = checks.whole("names", names) if named is None else len(named)
+        count = checks.integer("names", names) if named is None else len(named)
         cards = np.asarray(states)
         check_cards(cards, f"states={states!r}")
         if cards.ndim and cards.shape != (count,):

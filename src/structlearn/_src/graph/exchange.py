@@ -98,7 +98,7 @@ def _with_variables(nodes: dict[Hashable, Any], states: int, role: str) -> Facto
     cards, roles = np.empty(len(nodes), np.int64), np.empty(len(nodes), np.int64)
     for i, (node, data) in enumerate(nodes.items()):
         count = np.size(data["potential"]) if "potential" in data else states
-        cards[i] = checks.whole(f"states of node {node!r}", data.get("states", count), low=1)
+        cards[i] = checks.integer(f"states of node {node!r}", data.get("states", count), low=1)
         given = checks.one_of(f"role of node {node!r}", data.get("role", role), ROLES)
         roles[i] = ROLES.index(given)
     # Nodes 0, 1, 2, ... are no names of their own but what an unnamed variable is called.

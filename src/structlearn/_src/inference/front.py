@@ -195,19 +195,19 @@ def make_options(
     """Check every option and pack them up; those not given keep the defaults of `Options`."""
     schedules = ("sequential", "flooding", "residual", "steepest")
     check: dict[str, Callable[[str, Any], Any]] = {
-        "max_iter": lambda a, x: checks.whole(a, x, low=1),
+        "max_iter": lambda a, x: checks.integer(a, x, low=1),
         "tol": lambda a, x: checks.number(a, x, low=0.0),
         "damping": lambda a, x: (
             None if x is None else checks.number(a, x, low=0.0, high=1.0, open_high=True)
         ),
         "schedule": lambda a, x: checks.one_of(a, x, schedules),
-        "restarts": checks.whole,
+        "restarts": checks.integer,
         "start": _messages,
-        "max_table": lambda a, x: checks.whole(a, x, low=1),
-        "n_samples": lambda a, x: checks.whole(a, x, low=1),
-        "burn_in": checks.whole,
-        "k": lambda a, x: checks.whole(a, x, low=1),
-        "n_jobs": lambda a, x: None if x is None else checks.whole(a, x, low=1),
+        "max_table": lambda a, x: checks.integer(a, x, low=1),
+        "n_samples": lambda a, x: checks.integer(a, x, low=1),
+        "burn_in": checks.integer,
+        "k": lambda a, x: checks.integer(a, x, low=1),
+        "n_jobs": lambda a, x: None if x is None else checks.integer(a, x, low=1),
         "factor_marginals": lambda a, x: bool(x),
     }
     for name in given:

@@ -38,9 +38,9 @@ class HingeEffort:
 
     def __post_init__(self) -> None:
         checks.number("tol", self.tol, low=0.0)
-        checks.whole("max_iter", self.max_iter, low=1)
+        checks.integer("max_iter", self.max_iter, low=1)
         if self.steps is not None:
-            checks.whole("steps", self.steps, low=1)
+            checks.integer("steps", self.steps, low=1)
 
 
 class HingeWorld:

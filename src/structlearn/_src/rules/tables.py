@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.common.checks import whole
+from structlearn._src.common.checks import integer
 from structlearn._src.common.errors import (
     ArgumentError,
     AtomError,
@@ -105,7 +105,7 @@ class Tables:
         self.connection.execute(f"SET temp_directory = '{spill}'")
         self.connection.execute("CREATE TABLE constants (code INTEGER, text VARCHAR)")
         if n_jobs is not None:
-            self.connection.execute(f"SET threads = {whole('n_jobs', n_jobs, low=1)}")
+            self.connection.execute(f"SET threads = {integer('n_jobs', n_jobs, low=1)}")
         if memory is not None:
             self.connection.execute("SET memory_limit = ?", [memory])
         if source is not None:
@@ -140,7 +140,7 @@ class Tables:
                 )
             return
         relation = Relation(
-            name, whole(f"arity of {name}", arity, low=1), f"p{len(self.relations)}"
+            name, integer(f"arity of {name}", arity, low=1), f"p{len(self.relations)}"
         )
         typed = ", ".join(f"{column} INTEGER" for column in relation.columns)
         for table in (relation.table, relation.free, relation.truth):

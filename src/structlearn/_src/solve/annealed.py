@@ -65,7 +65,7 @@ class Annealed:
         checks.number("first", self.first, low=0.0, open_low=True)
         checks.number("last", self.last, low=0.0, open_low=True)
         checks.number("factor", self.factor, low=0.0, high=1.0, open_low=True, open_high=True)
-        checks.whole("inner_iter", self.inner_iter, low=1)
+        checks.integer("inner_iter", self.inner_iter, low=1)
         checks.number("inner_tol", self.inner_tol, low=0.0)
 
     def refuses(self, objective: Objective) -> str:

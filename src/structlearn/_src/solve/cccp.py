@@ -59,7 +59,7 @@ class Cccp:
     name: ClassVar[str] = "cccp"
 
     def __post_init__(self) -> None:
-        checks.whole("inner_iter", self.inner_iter, low=1)
+        checks.integer("inner_iter", self.inner_iter, low=1)
         checks.number("inner_tol", self.inner_tol, low=0.0)
 
     def refuses(self, objective: Objective) -> str:

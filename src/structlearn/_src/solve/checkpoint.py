@@ -54,7 +54,7 @@ class Checkpoint:
     def __post_init__(self) -> None:
         checks.number("seconds", self.seconds, low=0.0)
         if self.iterations is not None:
-            checks.whole("iterations", self.iterations, low=1)
+            checks.integer("iterations", self.iterations, low=1)
         folder = Path(self.path).absolute().parent
         if not folder.is_dir():
             raise ArgumentError(f"{self.path}: there is no folder {folder}; make it first")

@@ -57,8 +57,8 @@ class FrankWolfe:
     name: ClassVar[str] = "frank-wolfe"
 
     def __post_init__(self) -> None:
-        checks.whole("pairwise", self.pairwise)
-        checks.whole("evaluate", self.evaluate, low=1)
+        checks.integer("pairwise", self.pairwise)
+        checks.integer("evaluate", self.evaluate, low=1)
 
     def refuses(self, objective: Objective) -> str:
         """Refuse all but the hinge on sequences with squares as penalty."""

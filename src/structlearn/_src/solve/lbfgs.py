@@ -41,8 +41,8 @@ class Lbfgs:
     name: ClassVar[str] = "lbfgs"
 
     def __post_init__(self) -> None:
-        checks.whole("memory", self.memory, low=1)
-        checks.whole("refresh", self.refresh, low=1)
+        checks.integer("memory", self.memory, low=1)
+        checks.integer("refresh", self.refresh, low=1)
 
     def refuses(self, objective: Objective) -> str:
         """Refuse penalties with kinks."""

@@ -103,8 +103,8 @@ def run(
     """
     if why := solver.refuses(objective):
         raise ArgumentError(f"solver={solver.name!r}: {why}")
-    checks.whole("max_iter", max_iter, low=1)
-    checks.whole("patience", patience, low=1)
+    checks.integer("max_iter", max_iter, low=1)
+    checks.integer("patience", patience, low=1)
     if tol is not None:
         checks.number("tol", tol, low=0.0)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):

@@ -49,8 +49,8 @@ class Paired:
     )
 
     def __post_init__(self) -> None:
-        checks.whole("sweeps", self.sweeps, low=1)
-        checks.whole("warm_up", self.warm_up)
+        checks.integer("sweeps", self.sweeps, low=1)
+        checks.integer("warm_up", self.warm_up)
 
     def refuses(self, objective: Objective) -> str:
         """Refuse objectives without messages, or what the inner solver refuses."""

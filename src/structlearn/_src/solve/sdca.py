@@ -66,7 +66,7 @@ class Sdca:
     linear: ClassVar[bool] = True  # it converges linearly
 
     def __post_init__(self) -> None:
-        checks.whole("evaluate", self.evaluate, low=1)
+        checks.integer("evaluate", self.evaluate, low=1)
 
     def refuses(self, objective: Objective) -> str:
         """Refuse all but smooth losses on sequences with squares as penalty."""

@@ -91,8 +91,8 @@ class Stepping:
             checks.number("step_size", self.step_size, low=0.0, open_low=True)
         checks.number("average", self.average, low=0.0, high=1.0)
         if self.horizon is not None:
-            checks.whole("horizon", self.horizon, low=1)
-        checks.truth("evaluate", self.evaluate)
+            checks.integer("horizon", self.horizon, low=1)
+        checks.boolean("evaluate", self.evaluate)
 
 
 def first_step(trial: Callable[[float], float], guess: float) -> float:

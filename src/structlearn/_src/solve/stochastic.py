@@ -57,7 +57,7 @@ class Stochastic(Stepping):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.batch_size is not None:
-            checks.whole("batch_size", self.batch_size, low=1)
+            checks.integer("batch_size", self.batch_size, low=1)
 
     def refuses(self, objective: Objective) -> str:
         """Refuse Pegasos where the penalty has no squares."""

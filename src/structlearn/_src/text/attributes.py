@@ -138,7 +138,7 @@ def fit_transform(
     columns: Columns, template: Template, min_count: int = 1, n_jobs: int | None = None
 ) -> tuple[Attributes, Expanded]:
     """Learn attributes as `fit` does, and return the rows of the same columns with them."""
-    checks.whole("min_count", min_count, low=1)
+    checks.integer("min_count", min_count, low=1)
     check_width(template, columns.width)
     named = {column for row in template.rows for _, column in row.macros}
     vocabularies = [

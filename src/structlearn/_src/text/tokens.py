@@ -64,7 +64,7 @@ class Vocabulary:
 
     def fit_transform(self, sentences: Sentences, min_count: int = 1) -> Rows:
         """Learn attributes as `fit` does, and return the rows of the same tokens with them."""
-        checks.whole("min_count", min_count, low=1)
+        checks.integer("min_count", min_count, low=1)
         with _blaming(sentences):
             tokens, read = _tokens(sentences)
             entries = read(tokens)

@@ -131,7 +131,7 @@ def _shapes(model: StateChain, parameters: Sequence[Sequence[NDArray[Any]]]) -> 
         if not (parameters[0][1][:, :, 0] > 0.0).all():
             raise FormatError("the covariances of states are not positive definite")
     if isinstance(model, MaxMarginHMM):
-        checks.truth("per_sequence_", model.per_sequence_)
+        checks.boolean("per_sequence_", model.per_sequence_)
         shapes.append([(expect.classes(model), D + 1)])
     return shapes
 

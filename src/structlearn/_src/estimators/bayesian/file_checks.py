@@ -64,7 +64,7 @@ def scale(model: Any) -> int:
     D = len(model.centre_)
     floats("the means of features", model.centre_, (D,))
     floats("the deviations of features", model.scale_, (D,), above=0.0)
-    if checks.whole("n_features_in_", getattr(model, "n_features_in_", D), low=1) != D:
+    if checks.integer("n_features_in_", getattr(model, "n_features_in_", D), low=1) != D:
         raise FormatError("there are not as many features as their means")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and (names.shape != (D,) or not all(isinstance(n, str) for n in names)):

@@ -186,14 +186,14 @@ class MaxMarginHMM(StateChain):
 
     def _check(self) -> None:
         super()._check()
-        checks.truth("likelihood", self.likelihood)
+        checks.boolean("likelihood", self.likelihood)
         for name in ("C", "cost", "variance"):
             positive(name, getattr(self, name))
         self._check_votes()
 
     def _check_votes(self) -> None:
         checks.one_of("vote", self.vote, ("weighted", "iterated"))
-        checks.whole("n_rounds", self.n_rounds)
+        checks.integer("n_rounds", self.n_rounds)
 
 
 def _without_labels(draw: State) -> tuple[State, Floats]:

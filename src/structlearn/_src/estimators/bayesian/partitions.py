@@ -101,7 +101,7 @@ def _stream(state: Any) -> np.random.Generator:
 
 def _ends(what: str, sizes: Any, end: int) -> list[int]:
     """Return where the parts of every chain end, all of which must be `end` together."""
-    ends: list[int] = offsets_of(checks.whole(f"number of {what}", n) for n in sizes).tolist()
+    ends: list[int] = offsets_of(checks.integer(f"number of {what}", n) for n in sizes).tolist()
     if len(ends) < 2 or ends[-1] != end:
         raise FormatError(f"there are not as many {what} as chains have")
     return ends

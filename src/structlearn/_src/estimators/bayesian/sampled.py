@@ -22,7 +22,7 @@ from structlearn._src.sample.hdp import Concentration, Gamma
 from structlearn._src.sample.runner import Chain, Schedule, Step, run, streams, traced
 
 positive = partial(checks.number, low=0.0, open_low=True, open_high=True)
-_COUNT = partial(checks.whole, low=1)
+_COUNT = partial(checks.integer, low=1)
 _ADVICE = (
     "give the same data and parameters, of which n_draws may grow, or use warm_start=False to "
     "begin anew"
@@ -64,8 +64,8 @@ class Sampled(Settled):
             positive(name, getattr(self, name))
         for name in ("n_start", "n_draws", "thin", "n_chains"):
             _COUNT(name, getattr(self, name))
-        checks.whole("burn_in", self.burn_in)
-        checks.truth("warm_start", self.warm_start)
+        checks.integer("burn_in", self.burn_in)
+        checks.boolean("warm_start", self.warm_start)
         if self.time_limit is not None:
             checks.number("time_limit", self.time_limit, low=0.0)
         if self.progress is not None and not callable(self.progress):

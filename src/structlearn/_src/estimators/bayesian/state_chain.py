@@ -49,8 +49,8 @@ class StateChain(Sampled):
         super()._check()
         for name in ("alpha0", "gamma0"):
             concentration(name, getattr(self, name))
-        checks.whole("n_moves", self.n_moves)
-        checks.truth("merge", self.merge)
+        checks.integer("n_moves", self.n_moves)
+        checks.boolean("merge", self.merge)
         checks.one_of("covariance", self.covariance, ("full", "diagonal"))
 
     def _learn_scale(self, points: Points) -> None:

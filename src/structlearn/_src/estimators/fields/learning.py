@@ -97,9 +97,9 @@ class Learning:
     def __post_init__(self) -> None:
         checks.one_of("learner", self.learner, LEARNERS)
         checks.number("C", self.C, low=0.0, open_low=True, open_high=True)
-        checks.whole("max_iter", self.max_iter, low=1)
-        checks.whole("steps", self.steps, low=1)
-        checks.whole("warm_up", self.warm_up)
+        checks.integer("max_iter", self.max_iter, low=1)
+        checks.integer("steps", self.steps, low=1)
+        checks.integer("warm_up", self.warm_up)
         checks.one_of("rule", self.rule, tuple(RULES))
         checks.number("step_size", self.step_size, low=0.0, open_low=True, open_high=True)
         checks.number("average", self.average, low=0.0, high=1.0)

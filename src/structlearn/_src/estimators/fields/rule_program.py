@@ -329,7 +329,7 @@ class RuleProgram:
             if not found:
                 raise ArgumentError(f"there is no rule {key!r}{did_you_mean(key, self.rules_)}")
             return found
-        if checks.whole("the number of a rule", key) >= len(self._program):
+        if checks.integer("the number of a rule", key) >= len(self._program):
             n = len(self._program)
             raise ArgumentError(f"there is no rule {key}: the {n} rules count from 0")
         return [int(key)]

@@ -259,7 +259,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
     def top_features(self, n: int = 20) -> Ranked:
         """Return the `n` features with the largest weights, as (feature, label, weight)."""
         check_is_fitted(self, "weights_")
-        checks.whole("n", n)
+        checks.integer("n", n)
         return top_features(self.plan_, self.weights_, n, self._featured())
 
     def _featured(self) -> Sequence[object]:

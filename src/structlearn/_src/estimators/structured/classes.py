@@ -104,7 +104,7 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
             Maximise over hidden variables too, instead of summing them out at the temperature
             `eps_h` of the loss.
         """
-        joint = checks.truth("joint", joint)
+        joint = checks.boolean("joint", joint)
         batch, tables = self._read(X)
         return self.classes_[self._best(batch, tables, joint)[batch.layers.outputs]]
 

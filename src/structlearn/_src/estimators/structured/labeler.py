@@ -32,7 +32,7 @@ class Labeler(StructuredEstimator):
     hidden_states: int = 2
 
     def _check_hidden(self) -> None:
-        checks.whole("hidden_states", self.hidden_states, low=1)
+        checks.integer("hidden_states", self.hidden_states, low=1)
         if self.hidden is not None:
             checks.one_of("hidden", self.hidden, HIDDEN)
 
@@ -107,7 +107,7 @@ class Labeler(StructuredEstimator):
         list of arrays
             One label per node, -1 for nodes that are always hidden.
         """
-        joint = checks.truth("joint", joint)
+        joint = checks.boolean("joint", joint)
         batch, tables = self._read(X)
         return self._named(self._best(batch, tables, joint), batch)
 

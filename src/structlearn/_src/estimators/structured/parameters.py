@@ -70,7 +70,7 @@ def _neighbours(name: str, given: Any) -> None:
 
 
 _SHARE = partial(checks.number, low=0.0, high=1.0)
-_COUNT = partial(checks.whole, low=1)
+_COUNT = partial(checks.integer, low=1)
 
 _RULES: dict[str, Rule] = {
     "C": partial(checks.number, low=0.0, open_low=True, open_high=True),
@@ -84,19 +84,19 @@ _RULES: dict[str, Rule] = {
     "tol": _or_none(partial(checks.number, low=0.0, open_high=True)),
     "inference": _one_of(*METHODS),
     "sweeps": _or_none(_COUNT),
-    "warm_start": checks.truth,
+    "warm_start": checks.boolean,
     "n_jobs": _alone(threads),
     "time_limit": _or_none(partial(checks.number, low=0.0)),
     "progress": _or_none(_progress),
     "callbacks": _alone(callbacks),
     "checkpoint": _or_none(_checkpoint),
-    "tied": checks.truth,
+    "tied": checks.boolean,
     "hidden": _or_none(_one_of(*HIDDEN)),
     "hidden_states": _COUNT,
     "features": _one_of(*SPACES),
-    "fit_intercept": checks.truth,
+    "fit_intercept": checks.boolean,
     "template": _or_none(_template),
     "min_count": _COUNT,
     "neighbours": _neighbours,
-    "directions": checks.truth,
+    "directions": checks.boolean,
 }

@@ -163,7 +163,7 @@ class SequenceLabeler(Labeler):
 
         There are fewer where fewer exist.
         """
-        checks.whole("k", k, low=1)
+        checks.integer("k", k, low=1)
         batch, tables = self._read(X)
         scores, labels = decode.k_best(batch.examples.structure, tables, k, self._options())
         found = [batch.shape.cut(names_of(self.plan_.classes, row)) for row in labels]
