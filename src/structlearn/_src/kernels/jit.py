@@ -1,4 +1,9 @@
-"""The one decorator of every compiled kernel, with its fixed flags."""
+"""The three decorators of compiled code, with fixed flags.
+
+`kernel` is the plain case; `lean` is for entries that create no arrays; `inner` is for what only
+lean kernels call. None of them may be put on one function twice: Numba would load the code of the
+first.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,9 @@ from numba import njit
 
 from structlearn._src.common.errors import CacheWarning
 
+# Threads run kernels side by side, and a division by zero gives infinity, as everywhere in NumPy.
 _FLAGS = {"nogil": True, "error_model": "numpy"}
-_told = False
+_told = False  # one warning is enough, however many kernels there are
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -27,8 +33,8 @@ def lean(function: Callable[..., Any]) -> Any:
     return _compiled(function, {**_FLAGS, "_nrt": False})
 
 
-def part(function: Callable[..., Any]) -> Any:
-    """Compile a piece of lean kernels, to be called by them only: faster to compile."""
+def inner(function: Callable[..., Any]) -> Any:
+    """Compile what only lean kernels call: quicker, as it has no entry from Python."""
     wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return _compiled(function, {**_FLAGS, "_nrt": False, **wrappers})
 

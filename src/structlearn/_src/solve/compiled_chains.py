@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.graph.batch import Bars, Sequences
-from structlearn._src.kernels.chain.marginals import Slate
-from structlearn._src.kernels.chain.sequence import Data, Errors, Parts
+from structlearn._src.kernels.chain.marginals import ChainWorkspace
+from structlearn._src.kernels.chain.sequence import ChainData, ChainErrors, LossParts
 from structlearn._src.learn.base import Objective
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.model.features import Features, Sparse
@@ -23,14 +23,14 @@ _MANY = 4  # a feature has many states if it has one of so many
 
 
 @dataclass(frozen=True, eq=False)
-class Flat:
+class ChainArrays:
     """Everything a compiled solver reads.
 
     Parameters
     ----------
     data
         Sequences, labels, features, bars and costs.
-    by
+    loss_weights
         (sequences,) C times the weight of every sequence.
     ties
         (states * states,) Which weight of the whole model a transition has, -1 if none.
@@ -41,8 +41,8 @@ class Flat:
         Number of features of positions.
     """
 
-    data: Data
-    by: Floats
+    data: ChainData
+    loss_weights: Floats
     ties: Ints
     places: Ints | slice
     n_features: int
@@ -57,7 +57,7 @@ class Flat:
         """Length of the longest sequence."""
         return int(np.diff(self.data.offsets).max(initial=0))
 
-    def spread(self, weights: Floats) -> Floats:
+    def to_kernel(self, weights: Floats) -> Floats:
         """Return the weights of features as kernels want them; a view if these are the same."""
         if isinstance(self.places, slice):
             return weights[self.places]
@@ -65,8 +65,8 @@ class Flat:
         inner[self.places] = weights[: len(self.places)]
         return inner
 
-    def gather(self, weights: Floats, inner: Floats) -> None:
-        """Write back what `spread` gave."""
+    def from_kernel(self, weights: Floats, inner: Floats) -> None:
+        """Write back what `to_kernel` gave."""
         if not isinstance(self.places, slice):
             weights[: len(self.places)] = inner[self.places]
 
@@ -81,7 +81,7 @@ class Flat:
         weights[self.ties[which.ravel()]] = table[which]
 
 
-_KNOWN: WeakKeyDictionary[StructuredObjective, Flat] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[StructuredObjective, ChainArrays] = WeakKeyDictionary()
 
 
 def refuses(objective: Objective) -> str:
@@ -109,7 +109,7 @@ def _refuses_table(term: object) -> str:
     return ""
 
 
-def flatten(objective: Objective) -> Flat:
+def flatten(objective: Objective) -> ChainArrays:
     """Return the arrays of an objective that is not refused; made once per objective."""
     assert isinstance(objective, StructuredObjective)
     if objective not in _KNOWN:
@@ -117,7 +117,7 @@ def flatten(objective: Objective) -> Flat:
     return _KNOWN[objective]
 
 
-def _flatten(objective: StructuredObjective) -> Flat:
+def _flatten(objective: StructuredObjective) -> ChainArrays:
     examples, term = objective.examples, objective.model.groups[0][0]
     structure, ties = examples.structure, _ties(objective)
     assert isinstance(structure, Sequences)
@@ -132,8 +132,8 @@ def _flatten(objective: StructuredObjective) -> Flat:
         *_bars(structure.bars, K),
         np.zeros((K, K)) if cost is None else cost.matrix,
     )
-    data = Data._make([*map(_read_only, arrays), cost is not None and cost.mean])
-    return Flat(data, objective.C * examples.weights, ties, places, rows.n_columns)
+    data = ChainData._make([*map(_read_only, arrays), cost is not None and cost.mean])
+    return ChainArrays(data, objective.C * examples.weights, ties, places, rows.n_columns)
 
 
 def _pairs(term: Term, states: int) -> tuple[tuple[Ints, Index, Floats], Ints | slice]:
@@ -188,31 +188,31 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def make_parts(objective: StructuredObjective) -> Parts:
+def make_parts(objective: StructuredObjective) -> LossParts:
     """Return the parts of the loss as arrays."""
     parts = objective.loss.parts
-    return Parts(
+    return LossParts(
         np.array([part.share for part in parts]),
         np.array([part.eps_y for part in parts]),
         np.array([part.costly for part in parts]),
     )
 
 
-def make_errors(flat: Flat) -> Errors:
+def make_errors(flat: ChainArrays) -> ChainErrors:
     """Return room for the errors of one sequence."""
     longest, K = flat.longest, flat.states
     scores, nodes = np.empty((2, longest, K))
     edges, steps = np.zeros((2, K, K))
-    return Errors(scores, edges, nodes, steps, np.empty(longest, np.int64))
+    return ChainErrors(scores, edges, nodes, steps, np.empty(longest, np.int64))
 
 
-def make_slate(flat: Flat) -> Slate:
+def make_workspace(flat: ChainArrays) -> ChainWorkspace:
     """Return room for inference on one sequence."""
     longest, K = flat.longest, flat.states
     nodes, soft, alpha = np.empty((3, longest, K))
     edges, tables = np.zeros((K, K)), np.empty((2 * K, K))
     bits = np.empty(max(longest * K, K * K))
-    return Slate(
+    return ChainWorkspace(
         nodes=nodes,
         edges=edges,
         table=edges[None],

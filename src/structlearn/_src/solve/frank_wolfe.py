@@ -9,12 +9,18 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
-from structlearn._src.kernels.chain.frank_wolfe import Desk, Dual, Primal, frank_wolfe, hinge
+from structlearn._src.kernels.chain.frank_wolfe import (
+    AveragedWeights,
+    DualFlow,
+    FlowWorkspace,
+    frank_wolfe,
+    hinge,
+)
 from structlearn._src.learn.base import Objective
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.solve import compiled_chains as sequences
 from structlearn._src.solve.base import Report, State, draw_seed, stream
-from structlearn._src.solve.compiled_chains import Flat
+from structlearn._src.solve.compiled_chains import ChainArrays
 
 _GOOD = 0.01  # relative gap from which on the last weights can be better than their average
 _PATHS = 4  # paths that a list of links gets room for at a time
@@ -38,7 +44,7 @@ class FrankWolfe:
     Parameters
     ----------
     pairwise
-        Every so manieth pass takes probability from the worst labelling in use only, instead of
+        Every `pairwise`-th pass takes probability from the worst labelling in use only, instead of
         from all of them. That lets the gap shrink by a constant factor in the end; 0 never does
         so, which is the classic method.
     evaluate
@@ -115,8 +121,8 @@ def _look(objective: Objective, state: State) -> Report:
 def _value(objective: Objective, weights: Floats) -> float:
     """Return the objective, in less time than it takes itself."""
     flat = sequences.flatten(objective)
-    inner, edges = flat.spread(weights), (flat.table(weights) + flat.data.bars)[None]
-    losses = hinge(flat.data, flat.by, inner, edges, _desk(flat, 0, 0))
+    inner, edges = flat.to_kernel(weights), (flat.table(weights) + flat.data.bars)[None]
+    losses = hinge(flat.data, flat.loss_weights, inner, edges, _workspace(flat, 0, 0))
     return objective.penalty.value(weights) + float(losses)
 
 
@@ -129,31 +135,33 @@ def _average(state: State, more: int) -> Floats:
     return average
 
 
-def _visit(flat: Flat, state: State, order: Ints, pairwise: bool) -> None:
+def _visit(flat: ChainArrays, state: State, order: Ints, pairwise: bool) -> None:
     """Take one step for every sequence in `order`."""
     K = flat.states
-    weights, lag = flat.spread(state["weights"]), flat.spread(state["lag"])
+    weights, lag = flat.to_kernel(state["weights"]), flat.to_kernel(state["lag"])
     table = flat.table(state["weights"]) + flat.data.bars
     table_lag = flat.table(state["lag"])
     frank_wolfe(
         order,
         flat.data,
-        flat.by,
-        Primal(weights, lag, table.reshape(1, K, K), table_lag),
-        Dual(*(state[name] for name in Dual._fields)),
-        _desk(flat, int(np.diff(state["starts"], append=len(state["ends"])).max()), len(weights)),
+        flat.loss_weights,
+        AveragedWeights(weights, lag, table.reshape(1, K, K), table_lag),
+        DualFlow(*(state[name] for name in DualFlow._fields)),
+        _workspace(
+            flat, int(np.diff(state["starts"], append=len(state["ends"])).max()), len(weights)
+        ),
         state["steps"],
         pairwise,
     )
     for name, inner, edges in (("weights", weights, table), ("lag", lag, table_lag)):
-        flat.gather(state[name], inner)
+        flat.from_kernel(state[name], inner)
         flat.set_table(state[name], edges)
 
 
-def _desk(flat: Flat, links: int, n_weights: int) -> Desk:
+def _workspace(flat: ChainArrays, links: int, n_weights: int) -> FlowWorkspace:
     longest, K = flat.longest, flat.states
     wide, integers = (longest, K), np.int64
-    return Desk(
+    return FlowWorkspace(
         nodes=np.empty(wide),
         delta=np.empty(wide),
         labels=np.empty(longest, integers),
@@ -169,7 +177,7 @@ def _desk(flat: Flat, links: int, n_weights: int) -> Desk:
     )
 
 
-def _true_flow(flat: Flat) -> State:
+def _true_flow(flat: ChainArrays) -> State:
     """Return the lists of links of the true labels, each with a share of 1."""
     borders, labels = flat.data.offsets, flat.data.labels
     lengths = np.diff(borders)
@@ -184,7 +192,7 @@ def _true_flow(flat: Flat) -> State:
     }
 
 
-def _make_room(flat: Flat, state: State) -> None:
+def _make_room(flat: ChainArrays, state: State) -> None:
     """See that every list of links has room for one more path."""
     counts, starts, lengths = state["counts"], state["starts"], np.diff(flat.data.offsets)
     room = np.diff(starts, append=len(state["ends"]))

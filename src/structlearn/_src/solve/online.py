@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.kernels.chain.online import Primal, Rule, online
+from structlearn._src.kernels.chain.online import OnlineWeights, StepRule, online
 from structlearn._src.learn.base import Objective
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.solve import compiled_chains as sequences
 from structlearn._src.solve.base import Report, State, answer, draw_seed, stream
-from structlearn._src.solve.compiled_chains import Flat
+from structlearn._src.solve.compiled_chains import ChainArrays
 from structlearn._src.solve.steps import RULES, Stepping, first_step
 
 _SAMPLE = 1000  # sequences on which first steps are tried
@@ -106,32 +106,32 @@ class Online(Stepping):
     def _visit(self, objective: StructuredObjective, state: State, order: Ints) -> float:
         """Take one step for every sequence in `order`; return the losses met on the way."""
         flat = sequences.flatten(objective)
-        inner = {name: flat.spread(state[name]) for name in _NAMES if name in state}
+        inner = {name: flat.to_kernel(state[name]) for name in _NAMES if name in state}
         tables = {name: flat.table(state[name]) for name in inner}
         met = online(
             order,
             flat.data,
             sequences.make_parts(objective),
-            flat.by * objective.n_examples,
+            flat.loss_weights * objective.n_examples,
             self._rule(objective, state),
             _primal(flat, inner, tables),
             sequences.make_errors(flat),
-            sequences.make_slate(flat),
+            sequences.make_workspace(flat),
             np.empty(5),
             state["updates"],
         )
         for name in inner:
-            flat.gather(state[name], inner[name])
+            flat.from_kernel(state[name], inner[name])
             flat.set_table(state[name], tables[name])
         state["updates"] += len(order)
         return float(met) / objective.n_examples
 
-    def _rule(self, objective: StructuredObjective, state: State) -> Rule:
+    def _rule(self, objective: StructuredObjective, state: State) -> StepRule:
         power = 2.0 * (1.0 - self.average) / self.average if self.average else 0.0
         begin = -1.0
         if self.horizon is not None:
             begin = math.floor((1.0 - self.average) * self.horizon * objective.n_examples)
-        return Rule(
+        return StepRule(
             kind=tuple(RULES).index(self.rule),
             step=float(state["step"]),
             ridge=objective.penalty.ridge,
@@ -166,17 +166,20 @@ class Online(Stepping):
 def _guess(objective: StructuredObjective) -> float:
     """Return the step that would be right for one position of average features."""
     flat = sequences.flatten(objective)
-    data, by = flat.data, float(flat.by.max(initial=0.0))
+    data = flat.data
+    largest = float(flat.loss_weights.max(initial=0.0))
     squares = float(data.values @ data.values) if len(data.values) else len(data.columns)
-    size = by * objective.n_examples * squares / max(len(data.labels), 1)
+    size = largest * objective.n_examples * squares / max(len(data.labels), 1)
     return 1.0 / size if size > 0.0 else 1.0
 
 
-def _primal(flat: Flat, inner: dict[str, Floats], tables: dict[str, Floats]) -> Primal:
+def _primal(
+    flat: ChainArrays, inner: dict[str, Floats], tables: dict[str, Floats]
+) -> OnlineWeights:
     """Return the arrays of weights with room for gradients; empty ones for what is not there."""
     none = np.empty(0)
     nodes, edges = (
         [arrays.get(name, none).reshape(-1) for name in _NAMES] for arrays in (inner, tables)
     )
     more = [np.zeros(len(arrays[0])) for arrays in (nodes, edges)]
-    return Primal._make([*nodes, more[0], *edges, more[1], np.zeros(flat.n_features)])
+    return OnlineWeights._make([*nodes, more[0], *edges, more[1], np.zeros(flat.n_features)])

@@ -11,15 +11,15 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
-from structlearn._src.kernels.chain.sdca import Layout, Primal, ascend
-from structlearn._src.kernels.chain.sequence import Data
+from structlearn._src.kernels.chain.sdca import SdcaWeights, SplitFeatures, ascend
+from structlearn._src.kernels.chain.sequence import ChainData
 from structlearn._src.learn.base import Objective
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.model.features import Sparse
 from structlearn._src.model.term import Pairs
 from structlearn._src.solve import compiled_chains as sequences
 from structlearn._src.solve.base import Report, State, draw_seed, stream
-from structlearn._src.solve.compiled_chains import Flat
+from structlearn._src.solve.compiled_chains import ChainArrays
 
 _ROUNDING = 1e-12  # by how much values may differ that should agree, relatively
 _PATIENCE = 3  # looks at the objective without gain after which steps become shorter
@@ -126,21 +126,21 @@ class Sdca:
 def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None:
     """Take one step for every sequence, in a new order."""
     flat, plan, weights = sequences.flatten(objective), _lay_out(objective), state["weights"]
-    primal = plan.spread(flat, weights)
+    primal = plan.to_kernel(flat, weights)
     ascend(
         stream(state, state["iteration"]).permutation(objective.n_examples),
         flat.data,
         plan.layout,
         sequences.make_parts(objective),
-        flat.by,
+        flat.loss_weights,
         shares,
         primal,
         state["nodes"],
         state["steps"],
         sequences.make_errors(flat),
-        sequences.make_slate(flat),
+        sequences.make_workspace(flat),
     )
-    plan.gather(flat, primal, weights)
+    plan.from_kernel(flat, primal, weights)
 
 
 def _adapt(state: State, value: float) -> None:
@@ -157,10 +157,10 @@ def _shares(objective: StructuredObjective, curvature: float) -> Floats:
     """Return by which share of the way every memory moves."""
     flat, parts = sequences.flatten(objective), sequences.make_parts(objective)
     steep = 0.5 * curvature * float((parts.shares / parts.eps).sum())
-    return 1.0 / (1.0 + steep * flat.by * _squares(flat))
+    return 1.0 / (1.0 + steep * flat.loss_weights * _squares(flat))
 
 
-def _squares(flat: Flat) -> Floats:
+def _squares(flat: ChainArrays) -> Floats:
     """Return the largest squared length of the features of a position in every sequence."""
     data = flat.data
     squares = np.diff(data.rows).astype(np.float64)
@@ -176,21 +176,21 @@ def _squares(flat: Flat) -> Floats:
 class _Plan:
     """A layout of the features, and where in its rows of weights some of the weights lie."""
 
-    layout: Layout
+    layout: SplitFeatures
     n_weights: int
     which: Ints
     places: Ints
 
-    def spread(self, flat: Flat, weights: Floats) -> Primal:
+    def to_kernel(self, flat: ChainArrays, weights: Floats) -> SdcaWeights:
         """Return the weights by rows; views where all features have one."""
         singles, table = weights[: self.n_weights], flat.table(weights)
         if not self.layout.kept.size:
-            return Primal(singles.reshape(-1, flat.states), singles[:0], table)
+            return SdcaWeights(singles.reshape(-1, flat.states), singles[:0], table)
         wide = np.zeros(self.layout.kept.shape)
         wide.flat[self.places] = singles[self.which]
-        return Primal(wide, singles, table)
+        return SdcaWeights(wide, singles, table)
 
-    def gather(self, flat: Flat, primal: Primal, weights: Floats) -> None:
+    def from_kernel(self, flat: ChainArrays, primal: SdcaWeights, weights: Floats) -> None:
         """Write back what is not a view."""
         weights[self.which] = primal.wide.flat[self.places]
         flat.set_table(weights, primal.table)
@@ -210,15 +210,15 @@ def _lay_out(objective: StructuredObjective) -> _Plan:
     return _KNOWN[objective]
 
 
-def _whole(data: Data) -> tuple[Layout, Ints, Ints]:
+def _whole(data: ChainData) -> tuple[SplitFeatures, Ints, Ints]:
     """Every feature has a row of weights."""
     rows, none, index = np.zeros(len(data.rows), np.int64), np.empty(0), np.empty(0, np.int32)
     single = np.zeros((0, len(data.bars))), rows, index, index, none
     places = np.empty(0, np.int64)
-    return Layout(data.rows, data.columns, data.values, *single), places, places
+    return SplitFeatures(data.rows, data.columns, data.values, *single), places, places
 
 
-def _split(data: Data, term: Pairs) -> tuple[Layout, Ints, Ints]:
+def _split(data: ChainData, term: Pairs) -> tuple[SplitFeatures, Ints, Ints]:
     """Only features with many states have one."""
     counts, states = np.diff(term.offsets), len(data.bars)
     wide = _SHARE * counts >= states
@@ -238,7 +238,7 @@ def _split(data: Data, term: Pairs) -> tuple[Layout, Ints, Ints]:
     values = single_values = data.values
     if len(values):
         values, single_values = values[inside], np.repeat(values[~inside], times)
-    layout = Layout(
+    layout = SplitFeatures(
         rows=rows,
         columns=numbers[data.columns[inside]],
         values=values,

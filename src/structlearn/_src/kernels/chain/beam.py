@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 
-@part
+@inner
 def _reach(rows, limit, before, now):
     """now[k] = sum over ``j`` with an open transition to ``k`` of ``before[j]``."""
     K = now.size
@@ -26,7 +26,7 @@ def _reach(rows, limit, before, now):
                 now[k] += f if rows[j + 1, k] > limit else 0.0
 
 
-@part
+@inner
 def _reach_in_logs(rows, limit, before, now):
     """As `_reach`, of logs: for weights so far apart that the small ones vanish."""
     K = now.size
@@ -42,13 +42,13 @@ def _reach_in_logs(rows, limit, before, now):
                 now[k] = high + np.log1p(np.exp(low - high))
 
 
-@part
+@inner
 def _begin(rows, limit, now):
     for k in range(now.size):
         now[k] = 1.0 if rows[0, k] > limit else 0.0
 
 
-@part
+@inner
 def _weigh(logs, now):
     """Multiply by the densities and normalise; False if nothing is left."""
     top = -np.inf
@@ -67,7 +67,7 @@ def _weigh(logs, now):
     return True
 
 
-@part
+@inner
 def _forward(logs, rows, slices, filtered):
     """Filter one sequence; False if weights vanished on the way."""
     for t in range(slices.size):
@@ -80,7 +80,7 @@ def _forward(logs, rows, slices, filtered):
     return True
 
 
-@part
+@inner
 def _forward_in_logs(logs, rows, slices, filtered):
     K = filtered.shape[1]
     for t in range(slices.size):
@@ -98,7 +98,7 @@ def _forward_in_logs(logs, rows, slices, filtered):
             now[k] -= top
 
 
-@part
+@inner
 def _draw(weights, uniform):
     """Draw an index by weights that need not sum to 1."""
     total = 0.0
@@ -114,7 +114,7 @@ def _draw(weights, uniform):
     return chosen
 
 
-@part
+@inner
 def _backward(rows, slices, uniforms, filtered, in_logs, states):
     """Draw the states of a sequence from its last to its first; uses `filtered` up."""
     T, K = filtered.shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from structlearn._src.kernels.jit import part
+from structlearn._src.kernels.jit import inner
 
 _LOWEST = -700.0  # below this the exponential counts as 0
 _LOG2_E = 1.4426950408889634
@@ -11,7 +11,7 @@ _LOG_2_REST = 1.90821492927058770002e-10
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds, and leaves the integer in the low bits
 
 
-@part
+@inner
 def exponentials(x, n, bits, integers):
     r"""Replace the first `n` numbers of `x`, none above 0, by their exponentials.
 

@@ -13,21 +13,21 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.kernels.chain.sequence import (
+    add_costs,
     bar_ends,
     find,
     pull_node,
-    push_errors,
     score,
     unit_cost,
 )
 from structlearn._src.kernels.chain.viterbi import best_path
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 _TINY = 1e-13  # shares below this are dropped
 _ROUNDING = 1e-13  # by how much two scores may differ that should agree, relatively
 
 
-class Dual(NamedTuple):
+class DualFlow(NamedTuple):
     """The flow of every sequence, and its expected cost."""
 
     starts: np.ndarray  #: (sequences,) where its list begins
@@ -38,7 +38,7 @@ class Dual(NamedTuple):
     losses: np.ndarray  #: (sequences,) weighted expected cost
 
 
-class Primal(NamedTuple):
+class AveragedWeights(NamedTuple):
     """Weights, and how far each is ahead of the average."""
 
     weights: np.ndarray  #: of features, flat
@@ -47,7 +47,7 @@ class Primal(NamedTuple):
     edge_lag: np.ndarray  #: (states, states)
 
 
-class Desk(NamedTuple):
+class FlowWorkspace(NamedTuple):
     """Scratch space for one sequence."""
 
     nodes: np.ndarray  #: (longest, states) scores
@@ -64,82 +64,82 @@ class Desk(NamedTuple):
     turns: np.ndarray  #: (states, states) the moves as weights of transitions
 
 
-@part
-def _load(c, n, dual, desk):
-    """Copy the flow of sequence `c` to the desk, and mark or add the path in ``desk.labels``."""
-    K, q, m = desk.nodes.shape[1], dual.starts[c], 0
+@inner
+def _load(c, n, dual, work):
+    """Copy the flow of sequence `c` to `work`, and mark or add the path in ``work.labels``."""
+    K, q, m = work.nodes.shape[1], dual.starts[c], 0
     stop = q + dual.counts[c]
     for t in range(n):
-        state, before = desk.labels[t], desk.labels[t - 1] if t > 0 else -1
-        desk.borders[t], desk.path[t] = m, -1
+        state, before = work.labels[t], work.labels[t - 1] if t > 0 else -1
+        work.borders[t], work.path[t] = m, -1
         while q < stop and dual.ends[q] < (t + 1) * K:
-            desk.states[m], desk.befores[m] = dual.ends[q] - t * K, dual.befores[q]
-            desk.shares[m] = dual.shares[q]
-            if desk.states[m] == state and desk.befores[m] == before:
-                desk.path[t] = m
+            work.states[m], work.befores[m] = dual.ends[q] - t * K, dual.befores[q]
+            work.shares[m] = dual.shares[q]
+            if work.states[m] == state and work.befores[m] == before:
+                work.path[t] = m
             q += 1
             m += 1
-        if desk.path[t] < 0:
-            desk.states[m], desk.befores[m], desk.shares[m] = state, before, 0.0
-            desk.path[t] = m
+        if work.path[t] < 0:
+            work.states[m], work.befores[m], work.shares[m] = state, before, 0.0
+            work.path[t] = m
             m += 1
-    desk.borders[n] = m
+    work.borders[n] = m
 
 
-@part
-def _store(c, n, dual, desk):
+@inner
+def _store(c, n, dual, work):
     """Put the flow back, without the links that are gone."""
-    K, q = desk.nodes.shape[1], dual.starts[c]
+    K, q = work.nodes.shape[1], dual.starts[c]
     for t in range(n):
-        for m in range(desk.borders[t], desk.borders[t + 1]):
-            if desk.shares[m] > _TINY:
-                dual.ends[q], dual.befores[q] = t * K + desk.states[m], desk.befores[m]
-                dual.shares[q] = desk.shares[m]
+        for m in range(work.borders[t], work.borders[t + 1]):
+            if work.shares[m] > _TINY:
+                dual.ends[q], dual.befores[q] = t * K + work.states[m], work.befores[m]
+                dual.shares[q] = work.shares[m]
                 q += 1
     dual.counts[c] = q - dual.starts[c]
 
 
-@part
-def _leave_all(n, edges, desk):
+@inner
+def _leave_all(n, edges, work):
     """Let all of the flow move; return its mean score and how far the step can go."""
     mean = 0.0
     for t in range(n):
-        for m in range(desk.borders[t], desk.borders[t + 1]):
-            s, r = desk.states[m], desk.befores[m]
-            mean += desk.shares[m] * (desk.nodes[t, s] + (edges[0, r, s] if t > 0 else 0.0))
-            desk.moves[m] = desk.shares[m]
+        for m in range(work.borders[t], work.borders[t + 1]):
+            s, r = work.states[m], work.befores[m]
+            mean += work.shares[m] * (work.nodes[t, s] + (edges[0, r, s] if t > 0 else 0.0))
+            work.moves[m] = work.shares[m]
     return mean, 1.0
 
 
-@part
-def _leave_worst(n, edges, desk):
+@inner
+def _leave_worst(n, edges, work):
     """Let only the worst path in use move; return its score and how far the step can go."""
-    K, delta = desk.nodes.shape[1], desk.delta
+    K, delta = work.nodes.shape[1], work.delta
     for t in range(n):
         for s in range(K):
             delta[t, s] = np.inf
-        for m in range(desk.borders[t], desk.borders[t + 1]):
-            desk.moves[m] = 0.0
-            s, r = desk.states[m], desk.befores[m]
-            value = desk.nodes[t, s] + (delta[t - 1, r] + edges[0, r, s] if t > 0 else 0.0)
-            if value < delta[t, s] and desk.shares[m] > 0.0:
+        for m in range(work.borders[t], work.borders[t + 1]):
+            work.moves[m] = 0.0
+            s, r = work.states[m], work.befores[m]
+            value = work.nodes[t, s] + (delta[t - 1, r] + edges[0, r, s] if t > 0 else 0.0)
+            if value < delta[t, s] and work.shares[m] > 0.0:
                 delta[t, s] = value
-                desk.back[t, s] = m
+                work.back[t, s] = m
     s, most = 0, 1.0
     for r in range(1, K):
         if delta[n - 1, r] < delta[n - 1, s]:
             s = r
     worst = delta[n - 1, s]
     for t in range(n - 1, -1, -1):
-        m = desk.back[t, s]
-        desk.moves[m] = 1.0
-        if m != desk.path[t]:
-            most = min(most, desk.shares[m])
-        s = desk.befores[m]
+        m = work.back[t, s]
+        work.moves[m] = 1.0
+        if m != work.path[t]:
+            most = min(most, work.shares[m])
+        s = work.befores[m]
     return worst, most
 
 
-@part
+@inner
 def _begin(data, e, K):
     """Where the weights of an entry begin if all pairs have one.
 
@@ -148,82 +148,82 @@ def _begin(data, e, K):
     return np.uint64(data.columns[e]) * np.uint64(K)
 
 
-@part
-def _pull_node(data, t, s, by, out, K):
+@inner
+def _pull_node(data, t, s, factor, out, K):
     """Like `pull_node`, but faster where all pairs have a weight."""
     if data.pair_offsets.size > 0:
-        return pull_node(data, t, s, by, out, K)
+        return pull_node(data, t, s, factor, out, K)
     own, ones, total = out[s:], data.values.size == 0, 0.0
     for e in range(data.rows[t], data.rows[t + 1]):
-        k, x = _begin(data, e, K), by if ones else by * data.values[e]
+        k, x = _begin(data, e, K), factor if ones else factor * data.values[e]
         total += x * (2.0 * own[k] + x)
         own[k] += x
     return total
 
 
-@part
-def _pull(data, first, n, desk):
+@inner
+def _pull(data, first, n, work):
     """Turn the moves of links into those of nodes, and these into weights; their squared length."""
-    K, moves, total = desk.nodes.shape[1], desk.delta, 0.0
+    K, moves, total = work.nodes.shape[1], work.delta, 0.0
     for t in range(n):
         for s in range(K):
             moves[t, s] = 0.0
-        for m in range(desk.borders[t], desk.borders[t + 1]):
-            s, r, x = desk.states[m], desk.befores[m], desk.moves[m]
+        for m in range(work.borders[t], work.borders[t + 1]):
+            s, r, x = work.states[m], work.befores[m], work.moves[m]
             moves[t, s] += x
             if t > 0 and data.learnt[r, s]:
-                total += x * (2.0 * desk.turns[r, s] + x)
-                desk.turns[r, s] += x
+                total += x * (2.0 * work.turns[r, s] + x)
+                work.turns[r, s] += x
         for s in range(K):
             if abs(moves[t, s]) > _TINY:
-                total += _pull_node(data, first + t, s, moves[t, s], desk.pulled, K)
+                total += _pull_node(data, first + t, s, moves[t, s], work.pulled, K)
     return total
 
 
-@part
-def _walk(data, first, n, length, by, past, primal, desk):
+@inner
+def _walk(data, first, n, length, factor, past, primal, work):
     """Take a step of some length; return by how much it raises the expected cost."""
-    K, moves, cost = desk.nodes.shape[1], desk.delta, 0.0
+    K, moves, cost = work.nodes.shape[1], work.delta, 0.0
     for t in range(n):
-        for m in range(desk.borders[t], desk.borders[t + 1]):
-            s, r = desk.states[m], desk.befores[m]
-            desk.shares[m] -= length * desk.moves[m]
+        for m in range(work.borders[t], work.borders[t + 1]):
+            s, r = work.states[m], work.befores[m]
+            work.shares[m] -= length * work.moves[m]
             if t > 0:
-                y = length * by * desk.turns[r, s]
+                y = length * factor * work.turns[r, s]
                 primal.edges[0, r, s] += y
                 primal.edge_lag[r, s] += past * y
-                desk.turns[r, s] = 0.0
+                work.turns[r, s] = 0.0
         for s in range(K):
             if abs(moves[t, s]) > _TINY:
                 cost -= moves[t, s] * data.costs[data.labels[first + t], s]
-                _add_node(data, first + t, s, length * by, past, primal, desk)
+                _add_node(data, first + t, s, length * factor, past, primal, work)
     return cost * length * unit_cost(data, n)
 
 
-@part
-def _add_node(data, t, s, by, past, primal, desk):
+@inner
+def _add_node(data, t, s, factor, past, primal, work):
     """Add what was pulled for a node to its weights."""
-    K = desk.nodes.shape[1]
+    K = work.nodes.shape[1]
     if data.pair_offsets.size > 0:
         for e in range(data.rows[t], data.rows[t + 1]):
             k = find(data, data.columns[e], s, K)
             if k >= 0:
-                _add(np.uint64(k), by, past, primal.weights, primal.lag, desk.pulled)
+                _add(np.uint64(k), factor, past, primal.weights, primal.lag, work.pulled)
     else:
-        weights, lag, pulled = primal.weights[s:], primal.lag[s:], desk.pulled[s:]
+        weights, lag, pulled = primal.weights[s:], primal.lag[s:], work.pulled[s:]
         for e in range(data.rows[t], data.rows[t + 1]):
-            _add(_begin(data, e, K), by, past, weights, lag, pulled)
+            _add(_begin(data, e, K), factor, past, weights, lag, pulled)
 
 
-@part
-def _add(k, by, past, weights, lag, pulled):
-    y = by * pulled[k]
+@inner
+def _add(k, factor, past, weights, lag, pulled):
+    y = factor * pulled[k]
     weights[k] += y
     lag[k] += past * y
     pulled[k] = 0.0
 
 
-@part
+@inner
 def _score(data, first, n, weights, nodes):
     """Scores of positions where all pairs have a weight: two features at a time, fewer stores."""
     K, ones = nodes.shape[1], data.values.size == 0
@@ -241,41 +241,41 @@ def _score(data, first, n, weights, nodes):
                 row[s] += x * a[s] + y * b[s]
 
 
-@part
-def _best(data, first, n, weights, edges, desk):
-    """Best score of one sequence, costs included; its labels and all scores go to the desk."""
+@inner
+def _best(data, first, n, weights, edges, work):
+    """Best score of one sequence, costs included; its labels and all scores go to `work`."""
     if data.pair_offsets.size == 0:
-        _score(data, first, n, weights, desk.nodes)
+        _score(data, first, n, weights, work.nodes)
     else:
-        score(data, first, n, weights, 1.0, desk.nodes)
-    push_errors(data, first, n, desk.nodes)
-    bar_ends(data, n, desk.nodes)
-    return best_path(desk.nodes, 0, n, edges, 0, 0, desk.delta, desk.labels)
+        score(data, first, n, weights, 1.0, work.nodes)
+    add_costs(data, first, n, work.nodes)
+    bar_ends(data, n, work.nodes)
+    return best_path(work.nodes, 0, n, edges, 0, 0, work.delta, work.labels)
 
 
 @lean
-def hinge(data, by, weights, edges, desk):
+def hinge(data, loss_weights, weights, edges, work):
     """Weighted sum of the losses of all sequences."""
     total = 0.0
-    for c in range(by.size):
+    for c in range(loss_weights.size):
         first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
-        loss = _best(data, first, n, weights, edges, desk)
+        loss = _best(data, first, n, weights, edges, work)
         for t in range(n):
             s = data.labels[first + t]
-            loss -= desk.nodes[t, s] + (edges[0, data.labels[first + t - 1], s] if t > 0 else 0.0)
-        total += by[c] * loss
+            loss -= work.nodes[t, s] + (edges[0, data.labels[first + t - 1], s] if t > 0 else 0.0)
+        total += loss_weights[c] * loss
     return total
 
 
 @lean
-def frank_wolfe(order, data, by, primal, dual, desk, steps, pairwise):
+def frank_wolfe(order, data, loss_weights, primal, dual, work, steps, pairwise):
     r"""One step with exact line search for every sequence in `order`.
 
     A step moves probability to the best path, from all others or from the worst one in use only.
 
     Parameters
     ----------
-    by : array (sequences,)
+    loss_weights : array (sequences,)
         Weight of every sequence's loss.
     steps : int
         Number of steps before these. Weights after step :math:`k` count by :math:`k` in the
@@ -292,20 +292,20 @@ def frank_wolfe(order, data, by, primal, dual, desk, steps, pairwise):
     for i in range(order.size):
         c = order[i]
         first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
-        best = _best(data, first, n, primal.weights, primal.edges, desk)
-        _load(c, n, dual, desk)
+        best = _best(data, first, n, primal.weights, primal.edges, work)
+        _load(c, n, dual, work)
         if pairwise:
-            left, most = _leave_worst(n, primal.edges, desk)
+            left, most = _leave_worst(n, primal.edges, work)
         else:
-            left, most = _leave_all(n, primal.edges, desk)
+            left, most = _leave_all(n, primal.edges, work)
         for t in range(n):
-            desk.moves[desk.path[t]] -= 1.0
-        rise = by[c] * (best - left)
-        if rise > _ROUNDING * by[c] * abs(best):
-            square = by[c] * by[c] * _pull(data, first, n, desk)
+            work.moves[work.path[t]] -= 1.0
+        rise = loss_weights[c] * (best - left)
+        if rise > _ROUNDING * loss_weights[c] * abs(best):
+            square = loss_weights[c] * loss_weights[c] * _pull(data, first, n, work)
             length = most if rise >= square * most else rise / square
             past = 0.5 * steps * (steps + 1.0)
-            cost = _walk(data, first, n, length, by[c], past, primal, desk)
-            dual.losses[c] += by[c] * cost
-            _store(c, n, dual, desk)
+            cost = _walk(data, first, n, length, loss_weights[c], past, primal, work)
+            dual.losses[c] += loss_weights[c] * cost
+            _store(c, n, dual, work)
         steps += 1

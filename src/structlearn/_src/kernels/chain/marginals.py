@@ -12,10 +12,10 @@ import numpy as np
 
 from structlearn._src.kernels.chain.exponential import exponentials
 from structlearn._src.kernels.chain.forward_backward import NEGLIGIBLE, TINY, WIDE
-from structlearn._src.kernels.jit import part
+from structlearn._src.kernels.jit import inner
 
 
-class Slate(NamedTuple):
+class ChainWorkspace(NamedTuple):
     """Potentials of one sequence, its marginals, and scratch space."""
 
     nodes: np.ndarray  #: (longest, states) log potentials
@@ -34,35 +34,35 @@ class Slate(NamedTuple):
     integers: np.ndarray  #: the memory of `bits`
 
 
-@part
-def marginals(n, slate):
-    """Log partition function of ``slate.nodes[:n]`` and ``slate.edges``.
+@inner
+def marginals(n, work):
+    """Log partition function of ``work.nodes[:n]`` and ``work.edges``.
 
-    The marginals go to ``slate.soft`` and ``slate.pairs``.
+    The marginals go to ``work.soft`` and ``work.pairs``.
     """
-    K, value, wide = slate.nodes.shape[1], 0.0, False
-    bits, integers = slate.bits, slate.integers
+    K, value, wide = work.nodes.shape[1], 0.0, False
+    bits, integers = work.bits, work.integers
     for t in range(n):
-        slate.tops[t] = _top(slate.nodes, t)
-        wide |= _subtract(slate.nodes, t, slate.tops[t], slate.soft)
+        work.tops[t] = _top(work.nodes, t)
+        wide |= _subtract(work.nodes, t, work.tops[t], work.soft)
     if n > 1:
-        value, spread = _lower_table(slate.edges, slate.tables)
+        value, spread = _lower_table(work.edges, work.tables)
         value *= n - 1
         wide |= spread
     if not wide:
-        exponentials(slate.flat_soft, n * K, bits, integers)
+        exponentials(work.flat_soft, n * K, bits, integers)
         if n > 1:
-            exponentials(slate.flat_table, K * K, bits, integers)
-        value += _filter(n, slate.soft, slate.tops, slate.tables, slate.alpha, slate.scales)
+            exponentials(work.flat_table, K * K, bits, integers)
+        value += _filter(n, work.soft, work.tops, work.tables, work.alpha, work.scales)
     if wide or math.isnan(value):
-        spare = slate.alpha, slate.later, slate.tables
-        return _with_logs(n, slate.nodes, slate.edges, slate.soft, slate.pairs, *spare)
-    _smooth(n, slate.alpha, slate.scales, slate.tables, slate.later, slate.soft)
-    _join(n, slate.alpha, slate.later, slate.tables, slate.pairs)
+        spare = work.alpha, work.later, work.tables
+        return _with_logs(n, work.nodes, work.edges, work.soft, work.pairs, *spare)
+    _smooth(n, work.alpha, work.scales, work.tables, work.later, work.soft)
+    _join(n, work.alpha, work.later, work.tables, work.pairs)
     return value
 
 
-@part
+@inner
 def _top(rows, t):
     """Largest entry of a row, in four running maxima."""
     K = rows.shape[1]
@@ -82,7 +82,7 @@ def _top(rows, t):
     return p if p > r else r
 
 
-@part
+@inner
 def _subtract(rows, t, top, out):
     """Write a row less `top` to `out`; return whether it spreads too wide."""
     wide = False
@@ -93,7 +93,7 @@ def _subtract(rows, t, top, out):
     return wide
 
 
-@part
+@inner
 def _lower_table(edges, tables):
     """Write the edges less their maximum to the first table; that, and whether they are wide."""
     top, wide = -np.inf, False
@@ -105,7 +105,7 @@ def _lower_table(edges, tables):
     return top, wide
 
 
-@part
+@inner
 def _push(rows, source, tables, base, out, target):
     """Write rows[source] @ the table whose rows begin at `base` to out[target]."""
     K = rows.shape[1]
@@ -125,7 +125,7 @@ def _push(rows, source, tables, base, out, target):
             out[target, j] += p * tables[e, j]
 
 
-@part
+@inner
 def _total(rows, t):
     """Sum of a row, in four running sums."""
     K = rows.shape[1]
@@ -141,7 +141,7 @@ def _total(rows, t):
     return (p + q) + (r + s)
 
 
-@part
+@inner
 def _filter(n, soft, tops, tables, alpha, scales):
     """Filtered probabilities; the log partition function less the edges' maxima, NaN if small."""
     K, total, product, small = soft.shape[1], 0.0, 1.0, False
@@ -168,7 +168,7 @@ def _filter(n, soft, tops, tables, alpha, scales):
     return np.nan if small else total + math.log(product)
 
 
-@part
+@inner
 def _smooth(n, alpha, scales, tables, later, soft):
     """Marginals of nodes after `_filter`; `later` keeps what follows every state."""
     K = soft.shape[1]
@@ -187,7 +187,7 @@ def _smooth(n, alpha, scales, tables, later, soft):
             _push(later, t, tables, K, later, n)
 
 
-@part
+@inner
 def _join(n, alpha, later, tables, pairs):
     """Expected transitions after `_smooth`, four positions at a time."""
     K = alpha.shape[1]
@@ -209,7 +209,7 @@ def _join(n, alpha, later, tables, pairs):
             pairs[i, j] *= tables[i, j]
 
 
-@part
+@inner
 def _with_logs(n, nodes, edges, soft, pairs, alpha, beta, spare):
     """As `marginals`, on logarithms; `spare` has a row to use."""
     K = nodes.shape[1]
@@ -236,7 +236,7 @@ def _with_logs(n, nodes, edges, soft, pairs, alpha, beta, spare):
     return value
 
 
-@part
+@inner
 def _log_sum(rows, t):
     """Log of the summed exponentials of a row."""
     top, total = _top(rows, t), 0.0

@@ -2,7 +2,7 @@ r"""Stochastic gradient steps, one sequence at a time, each at the cost of its o
 
 Weights are kept as :math:`w = s v`, so that shrinking all of them changes one number, and averages
 as :math:`\bar w = a u + b v`, so that averaging does. What pulls every weight on its own is made up
-for when its feature is met again. All arrays are those of `Primal`.
+for when its feature is met again. All arrays are those of `OnlineWeights`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.chain.sequence import differ, pull, pull_node, score, span
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.chain.sequence import loss_and_errors, pull, pull_node, score, span
+from structlearn._src.kernels.jit import inner, lean
 
 FIXED, DECAYING, ROOT, PEGASOS, ADAGRAD = range(5)
 #: The clock: s, a, b; how far pulls have come; the squared length of the weights.
@@ -23,7 +23,7 @@ _SMALL = 1e-6  # a scale below this is multiplied out
 _TINY = 1e-12  # added to roots of sums of squares that may be 0
 
 
-class Rule(NamedTuple):
+class StepRule(NamedTuple):
     """How steps are made."""
 
     kind: int
@@ -35,7 +35,7 @@ class Rule(NamedTuple):
     begin: float  #: updates before the average begins; below 0 use the power instead
 
 
-class Primal(NamedTuple):
+class OnlineWeights(NamedTuple):
     """Weights of features and, flat too, of transitions; arrays that are not used are empty."""
 
     weights: np.ndarray
@@ -49,7 +49,7 @@ class Primal(NamedTuple):
     last: np.ndarray  #: (features,) up to where pulls have been made up for
 
 
-@part
+@inner
 def _length(rule, t):
     """Length of step `t`, counted from 1."""
     if rule.kind == DECAYING:
@@ -61,7 +61,7 @@ def _length(rule, t):
     return rule.step
 
 
-@part
+@inner
 def _portion(rule, t):
     """How much of the average the weights after update `t` are to be."""
     if rule.begin >= 0.0:
@@ -69,15 +69,15 @@ def _portion(rule, t):
     return (rule.power + 1.0) / (t + rule.power)
 
 
-@part
-def _pulled(x, by, divisor):
+@inner
+def _pulled(x, factor, divisor):
     """Pull a number towards 0, no further, and divide it."""
-    size = abs(x) - by
+    size = abs(x) - factor
     return 0.0 if size <= 0.0 else math.copysign(size / divisor, x)
 
 
-@part
-def _make_up(start, stop, missed, ratio, rule, weights, squares, average):
+@inner
+def _catch_up(start, stop, missed, ratio, rule, weights, squares, average):
     """Pull weights by what they missed: an amount, or a number of steps of lengths of their own."""
     for k in range(start, stop):
         before = weights[k]
@@ -90,29 +90,29 @@ def _make_up(start, stop, missed, ratio, rule, weights, squares, average):
             average[k] -= ratio * (weights[k] - before)
 
 
-@part
-def _meet(data, first, last, now, ratio, rule, primal, K):
+@inner
+def _catch_up_features(data, first, last, now, ratio, rule, primal, K):
     """Make up for all that the features of some positions have missed."""
     arrays = primal.weights, primal.squares, primal.average
     for e in range(data.rows[first], data.rows[last]):
         d = data.columns[e]
         if primal.last[d] != now:
             start, stop = span(data, d, K)
-            _make_up(start, stop, now - primal.last[d], ratio, rule, *arrays)
+            _catch_up(start, stop, now - primal.last[d], ratio, rule, *arrays)
             primal.last[d] = now
 
 
-@part
-def _meet_all(data, now, ratio, rule, primal, K):
+@inner
+def _catch_up_all(data, now, ratio, rule, primal, K):
     """Make up for all that any feature has missed."""
     arrays = primal.weights, primal.squares, primal.average
     for d in range(primal.last.size):
         start, stop = span(data, d, K)
-        _make_up(start, stop, now - primal.last[d], ratio, rule, *arrays)
+        _catch_up(start, stop, now - primal.last[d], ratio, rule, *arrays)
         primal.last[d] = now
 
 
-@part
+@inner
 def _adapt(start, stop, ratio, rule, weights, squares, average, gradient):
     """Take a step of its own length for every weight; clears the gradient."""
     for k in range(start, stop):
@@ -125,7 +125,7 @@ def _adapt(start, stop, ratio, rule, weights, squares, average, gradient):
             average[k] -= ratio * (weights[k] - before)
 
 
-@part
+@inner
 def _adapt_all(data, first, last, now, ratio, rule, primal, K):
     """Adapt the weights of the features of some positions, and of all transitions."""
     arrays = primal.weights, primal.squares, primal.average, primal.gradient
@@ -139,7 +139,7 @@ def _adapt_all(data, first, last, now, ratio, rule, primal, K):
     _adapt(0, primal.table.size, ratio, rule, *edges)
 
 
-@part
+@inner
 def _fold(scale, mass, share, weights, average):
     """Multiply out weights and average."""
     for k in range(average.size):
@@ -148,7 +148,7 @@ def _fold(scale, mass, share, weights, average):
         weights[k] *= scale
 
 
-@part
+@inner
 def _fold_both(begun, primal, clock):
     """Multiply everything out; an average that has not begun becomes 0."""
     scale = clock[SCALE]
@@ -158,7 +158,7 @@ def _fold_both(begun, primal, clock):
     clock[SCALE], clock[MASS], clock[SHARE] = 1.0, 1.0, 0.0
 
 
-@part
+@inner
 def _lay_out(data, scale, table, edges):
     """Write the table of transitions to `edges`, with bars."""
     K = edges.shape[0]
@@ -167,28 +167,28 @@ def _lay_out(data, scale, table, edges):
             edges[r, s] = scale * table[r * K + s] + data.bars[r, s]
 
 
-@part
-def _turn(data, by, steps, gradient):
-    """Write `by` times the errors of transitions to their gradient."""
+@inner
+def _turn(data, factor, steps, gradient):
+    """Write `factor` times the errors of transitions to their gradient."""
     K = steps.shape[0]
     for r in range(K):
         for s in range(K):
-            gradient[r * K + s] = by * steps[r, s] if data.learnt[r, s] else 0.0
+            gradient[r * K + s] = factor * steps[r, s] if data.learnt[r, s] else 0.0
 
 
-@part
-def _add(by, ratio, gradient, table, average):
-    """Add `by` times the gradient to the table."""
+@inner
+def _add(factor, ratio, gradient, table, average):
+    """Add `factor` times the gradient to the table."""
     for k in range(table.size):
-        table[k] += by * gradient[k]
+        table[k] += factor * gradient[k]
         if ratio != 0.0:
-            average[k] -= ratio * by * gradient[k]
+            average[k] -= ratio * factor * gradient[k]
 
 
-@part
-def _project(data, first, n, by, length, rule, primal, errors, clock):
+@inner
+def _project(data, first, n, factor, length, rule, primal, errors, clock):
     """Follow the squared length of the weights through a step, and back into the ball."""
-    square, product = _slope(data, first, n, by, errors, primal)
+    square, product = _slope(data, first, n, factor, errors, primal)
     shrink = 1.0 - length * rule.ridge
     clock[SQUARE] *= shrink * shrink
     clock[SQUARE] += length * (length * square - 2.0 * shrink * product)
@@ -200,13 +200,13 @@ def _project(data, first, n, by, length, rule, primal, errors, clock):
     return back
 
 
-@part
-def _slope(data, first, n, by, errors, primal):
+@inner
+def _slope(data, first, n, factor, errors, primal):
     """Squared length of the gradient, and its product with the weights."""
     K, square, product = errors.scores.shape[1], 0.0, 0.0
     for t in range(n):
         for s in range(K):
-            x = by * errors.nodes[t, s]
+            x = factor * errors.nodes[t, s]
             if x != 0.0:
                 product += x * errors.scores[t, s]
                 square += pull_node(data, first + t, s, x, primal.gradient, K)
@@ -222,47 +222,47 @@ def _slope(data, first, n, by, errors, primal):
     return square, product
 
 
-@part
-def _step_own(data, first, last, by, ratio, rule, primal, errors, clock):
+@inner
+def _step_own(data, first, last, factor, ratio, rule, primal, errors, clock):
     """Take a step of its own length for every weight."""
     K = errors.scores.shape[1]
     clock[NOW] += 1.0
-    pull(data, first, last - first, by, errors.nodes, primal.gradient)
+    pull(data, first, last - first, factor, errors.nodes, primal.gradient)
     _adapt_all(data, first, last, clock[NOW], ratio, rule, primal, K)
 
 
-@part
-def _step_shared(data, first, last, by, begun, ratio, length, rule, primal, errors, clock):
+@inner
+def _step_shared(data, first, last, factor, begun, ratio, length, rule, primal, errors, clock):
     """Take a step of one length for all weights."""
     K, n, back = errors.scores.shape[1], last - first, 1.0
     if rule.radius < np.inf:
-        back = _project(data, first, n, by, length, rule, primal, errors, clock)
+        back = _project(data, first, n, factor, length, rule, primal, errors, clock)
     clock[SCALE] *= 1.0 - length * rule.ridge
     if abs(clock[SCALE]) < _SMALL:
         if rule.lasso > 0.0:
-            _meet_all(data, clock[NOW], ratio, rule, primal, K)
+            _catch_up_all(data, clock[NOW], ratio, rule, primal, K)
         _fold_both(begun, primal, clock)
         ratio = 0.0
     step = -length / clock[SCALE]
-    pull(data, first, n, step * by, errors.nodes, primal.weights)
+    pull(data, first, n, step * factor, errors.nodes, primal.weights)
     _add(step, ratio, primal.table_gradient, primal.table, primal.table_average)
     if ratio != 0.0:
-        pull(data, first, n, -ratio * step * by, errors.nodes, primal.average)
+        pull(data, first, n, -ratio * step * factor, errors.nodes, primal.average)
     if rule.lasso > 0.0:
         amount = abs(step) * rule.lasso
         clock[NOW] += amount
         edges = primal.table, primal.table_squares, primal.table_average
-        _make_up(0, K * K, amount, ratio, rule, *edges)
+        _catch_up(0, K * K, amount, ratio, rule, *edges)
     clock[SCALE] *= back
 
 
 @lean
-def online(order, data, parts, by, rule, primal, errors, slate, clock, updates):
+def online(order, data, parts, loss_weights, rule, primal, errors, work, clock, updates):
     """Take one step for every sequence in `order`; return the weighted losses met on the way.
 
     Parameters
     ----------
-    by : array (sequences,)
+    loss_weights : array (sequences,)
         Weight of every sequence's loss times the number of sequences.
     clock : array (5,)
         Scratch space.
@@ -282,26 +282,26 @@ def online(order, data, parts, by, rule, primal, errors, slate, clock, updates):
         begun = portion < 1.0
         ratio = clock[SHARE] / clock[MASS] if begun else 0.0
         if lazy:
-            _meet(data, first, last, clock[NOW], ratio, rule, primal, K)
+            _catch_up_features(data, first, last, clock[NOW], ratio, rule, primal, K)
         score(data, first, last - first, primal.weights, clock[SCALE], errors.scores)
         _lay_out(data, clock[SCALE], primal.table, errors.edges)
-        met += by[c] * differ(data, c, parts, errors, slate)
-        _turn(data, by[c], errors.steps, primal.table_gradient)
+        met += loss_weights[c] * loss_and_errors(data, c, parts, errors, work)
+        _turn(data, loss_weights[c], errors.steps, primal.table_gradient)
         if own:
-            _step_own(data, first, last, by[c], ratio, rule, primal, errors, clock)
+            _step_own(data, first, last, loss_weights[c], ratio, rule, primal, errors, clock)
         else:
             rest = _length(rule, 1.0 * updates), rule, primal, errors, clock
-            _step_shared(data, first, last, by[c], begun, ratio, *rest)
+            _step_shared(data, first, last, loss_weights[c], begun, ratio, *rest)
         clock[MASS] *= 1.0 - portion if begun else 1.0
         clock[SHARE] = (1.0 - portion) * clock[SHARE] + portion * clock[SCALE]
     if lazy:
         ratio = clock[SHARE] / clock[MASS] if begun else 0.0
-        _meet_all(data, clock[NOW], ratio, rule, primal, K)
+        _catch_up_all(data, clock[NOW], ratio, rule, primal, K)
     _fold_both(True, primal, clock)
     return met
 
 
-@part
+@inner
 def _wind_up(begun, now, rule, primal, clock):
     """Set the clock, and clear an average that has not begun."""
     clock[SCALE], clock[MASS], clock[SHARE], clock[NOW], clock[SQUARE] = 1.0, 1.0, 0.0, now, 0.0

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.chain.sequence import differ
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.chain.sequence import loss_and_errors
+from structlearn._src.kernels.jit import inner, lean
 
 
-class Layout(NamedTuple):
+class SplitFeatures(NamedTuple):
     """Entries of all positions in the order in which they are read.
 
     Features with many states have a row of weights. The weights of all others come one by one, so
@@ -33,7 +33,7 @@ class Layout(NamedTuple):
     single_values: np.ndarray
 
 
-class Primal(NamedTuple):
+class SdcaWeights(NamedTuple):
     """All weights."""
 
     wide: np.ndarray  #: (rows of weights, states)
@@ -41,7 +41,7 @@ class Primal(NamedTuple):
     table: np.ndarray  #: (states, states) transitions
 
 
-@part
+@inner
 def _score(layout, t, primal, row):
     """Scores of the states of a position; plain features four at a time."""
     K, wide, columns = row.size, primal.wide, layout.columns
@@ -63,7 +63,7 @@ def _score(layout, t, primal, row):
         row[layout.single_states[e]] += x * primal.singles[layout.singles[e]]
 
 
-@part
+@inner
 def _pull(layout, t, row, primal):
     """Add a row to the weights of the features of a position."""
     K, ones, all_kept = row.size, layout.values.size == 0, layout.kept.size == 0
@@ -82,23 +82,23 @@ def _pull(layout, t, row, primal):
         primal.singles[layout.singles[e]] += x * row[layout.single_states[e]]
 
 
-@part
-def _move(memory, errors, share, by):
+@inner
+def _move(memory, errors, share, factor):
     """Move a row of a memory towards the errors, which become the change of the weights."""
     for s in range(errors.size):
         old = np.float64(memory[s])
         memory[s] = old + share * (errors[s] - old)
         # As stored, so that weights and memory never drift apart, whatever its precision.
-        errors[s] = by * (old - np.float64(memory[s]))
+        errors[s] = factor * (old - np.float64(memory[s]))
 
 
 @lean
-def ascend(order, data, layout, parts, by, shares, primal, nodes, steps, errors, slate):
+def ascend(order, data, layout, parts, loss_weights, shares, primal, nodes, steps, errors, work):
     """Visit every sequence in `order`; return the weighted losses met on the way.
 
     Parameters
     ----------
-    by : array (sequences,)
+    loss_weights : array (sequences,)
         Weight of every sequence's loss.
     shares : array (sequences,)
         By which share of the way the memory of every sequence moves.
@@ -108,7 +108,7 @@ def ascend(order, data, layout, parts, by, shares, primal, nodes, steps, errors,
     K, met, table = errors.edges.shape[0], 0.0, primal.table
     for i in range(order.size):
         c = order[i]
-        if by[c] == 0.0:
+        if loss_weights[c] == 0.0:
             continue
         first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
         for t in range(n):
@@ -116,12 +116,12 @@ def ascend(order, data, layout, parts, by, shares, primal, nodes, steps, errors,
         for r in range(K if n > 1 else 0):
             for s in range(K):
                 errors.edges[r, s] = table[r, s] + data.bars[r, s]
-        met += by[c] * differ(data, c, parts, errors, slate)
+        met += loss_weights[c] * loss_and_errors(data, c, parts, errors, work)
         for t in range(n):
-            _move(nodes[first + t], errors.nodes[t], shares[c], by[c])
+            _move(nodes[first + t], errors.nodes[t], shares[c], loss_weights[c])
             _pull(layout, first + t, errors.nodes[t], primal)
         for r in range(K if n > 1 and steps.shape[0] > 0 else 0):
-            _move(steps[c, r], errors.steps[r], shares[c], by[c])
+            _move(steps[c, r], errors.steps[r], shares[c], loss_weights[c])
             for s in range(K):
                 if data.learnt[r, s]:
                     table[r, s] += errors.steps[r, s]

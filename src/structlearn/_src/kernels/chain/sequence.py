@@ -1,7 +1,7 @@
 """One sequence at a time: its scores, its marginals or best path, and the weights of its features.
 
-`data` is a `Data`. The weights of features lie in one flat array: feature ``d`` and state ``s``
-have weight ``d * K + s``, or, where only some pairs have a weight, the ``k`` from
+`data` is a `ChainData`. The weights of features lie in one flat array: feature ``d`` and state
+``s`` have weight ``d * K + s``, or, where only some pairs have a weight, the ``k`` from
 ``pair_offsets[d]`` to ``pair_offsets[d + 1]`` whose ``pair_states[k]`` is ``s``. A feature with
 many of the states has room for all of them, so that its weights are read in one go; those it does
 not have are not `kept` and stay 0.
@@ -15,10 +15,10 @@ import numpy as np
 
 from structlearn._src.kernels.chain.marginals import marginals
 from structlearn._src.kernels.chain.viterbi import best_path
-from structlearn._src.kernels.jit import part
+from structlearn._src.kernels.jit import inner
 
 
-class Data(NamedTuple):
+class ChainData(NamedTuple):
     """Sequences, their labels and the sparse features of their positions; only read."""
 
     offsets: np.ndarray  #: (sequences + 1,) where the positions of every sequence begin
@@ -36,7 +36,7 @@ class Data(NamedTuple):
     mean: bool  #: whether costs are divided by the length of the sequence
 
 
-class Parts(NamedTuple):
+class LossParts(NamedTuple):
     """The parts of a loss."""
 
     shares: np.ndarray  #: how much each counts
@@ -44,7 +44,7 @@ class Parts(NamedTuple):
     costly: np.ndarray  #: whether the task cost takes part
 
 
-class Errors(NamedTuple):
+class ChainErrors(NamedTuple):
     """Expected counts less true ones, the gradient of a loss by the potentials."""
 
     scores: np.ndarray  #: (longest, states)
@@ -54,7 +54,7 @@ class Errors(NamedTuple):
     labels: np.ndarray  #: (longest,) a best path
 
 
-@part
+@inner
 def span(data, d, K):
     """Where the weights of feature `d` begin and end."""
     if data.pair_offsets.size == 0:
@@ -62,7 +62,7 @@ def span(data, d, K):
     return data.pair_offsets[d], data.pair_offsets[d + 1]
 
 
-@part
+@inner
 def score(data, first, n, weights, scale, nodes):
     """Scores of the positions from `first` on: their features times `scale`, without bars."""
     K = nodes.shape[1]
@@ -82,7 +82,7 @@ def score(data, first, n, weights, scale, nodes):
                     nodes[t, data.pair_states[k]] += x * weights[k]
 
 
-@part
+@inner
 def bar_ends(data, n, nodes):
     """Forbid the states that must not begin or end a sequence."""
     for s in range(nodes.shape[1]):
@@ -90,23 +90,23 @@ def bar_ends(data, n, nodes):
         nodes[n - 1, s] += data.end_bars[1, s]
 
 
-@part
+@inner
 def unit_cost(data, n):
     """Return what costs are multiplied by in a sequence of length `n`."""
     return 1.0 / n if data.mean else 1.0
 
 
-@part
-def push_errors(data, first, n, nodes):
+@inner
+def add_costs(data, first, n, nodes):
     """Add the task cost of every state."""
-    by = unit_cost(data, n)
+    factor = unit_cost(data, n)
     for t in range(n):
         label = data.labels[first + t]
         for s in range(nodes.shape[1]):
-            nodes[t, s] += by * data.costs[label, s]
+            nodes[t, s] += factor * data.costs[label, s]
 
 
-@part
+@inner
 def find(data, d, s, K):
     """Weight of feature `d` and state `s`; -1 if there is none."""
     start, stop = span(data, d, K)
@@ -118,16 +118,16 @@ def find(data, d, s, K):
     return -1
 
 
-@part
-def pull(data, first, n, by, nodes, out):
-    """Add `by` times the features of every position times its row of `nodes` to `out`."""
+@inner
+def pull(data, first, n, factor, nodes, out):
+    """Add `factor` times the features of every position times its row of `nodes` to `out`."""
     K = nodes.shape[1]
     ones, all_kept = data.values.size == 0, data.kept.size == 0
     for t in range(n):
         if not _any(nodes[t]):
             continue
         for e in range(data.rows[first + t], data.rows[first + t + 1]):
-            d, x = data.columns[e], by if ones else by * data.values[e]
+            d, x = data.columns[e], factor if ones else factor * data.values[e]
             start, stop = span(data, d, K)
             if stop - start < K:
                 for k in range(start, stop):
@@ -143,20 +143,20 @@ def pull(data, first, n, by, nodes, out):
                     own[s] += x * nodes[t, s] * kept[s]
 
 
-@part
-def pull_node(data, t, s, by, out, K):
-    """Add `by` times the features of one node to `out`; return what that adds to its square."""
+@inner
+def pull_node(data, t, s, factor, out, K):
+    """Add `factor` times the features of one node to `out`; return what that adds to its square."""
     ones, total = data.values.size == 0, 0.0
     for e in range(data.rows[t], data.rows[t + 1]):
         k = find(data, data.columns[e], s, K)
         if k >= 0:
-            x = by if ones else by * data.values[e]
+            x = factor if ones else factor * data.values[e]
             total += x * (2.0 * out[k] + x)
             out[k] += x
     return total
 
 
-@part
+@inner
 def _any(row):
     """Whether an entry is not 0."""
     for s in range(row.size):
@@ -165,8 +165,8 @@ def _any(row):
     return False
 
 
-@part
-def differ(data, c, parts, errors, slate):
+@inner
+def loss_and_errors(data, c, parts, errors, work):
     """Loss of sequence `c` from ``errors.scores`` and ``errors.edges``; fills the other errors."""
     first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
     errors.nodes[:n] = 0.0
@@ -174,50 +174,50 @@ def differ(data, c, parts, errors, slate):
     loss, total = 0.0, 0.0
     for p in range(parts.shares.size):
         share, eps = parts.shares[p], parts.eps[p]
-        _warm(data, first, n, parts.costly[p], eps if eps > 0.0 else 1.0, errors, slate)
+        _load_potentials(data, first, n, parts.costly[p], eps if eps > 0.0 else 1.0, errors, work)
         if eps > 0.0:
-            loss += share * eps * marginals(n, slate)
-            _add_marginals(n, share, errors, slate)
+            loss += share * eps * marginals(n, work)
+            _add_marginals(n, share, errors, work)
         else:
-            path = slate.alpha, errors.labels
-            loss += share * best_path(slate.nodes, 0, n, slate.table, 0, 0, *path)
+            path = work.alpha, errors.labels
+            loss += share * best_path(work.nodes, 0, n, work.table, 0, 0, *path)
             _add_path(n, share, errors.labels, 0, errors)
         total += share
     _add_path(n, -total, data.labels, first, errors)
     return loss - total * _true_score(data, first, n, errors)
 
 
-@part
-def _warm(data, first, n, costly, eps, errors, slate):
-    """Put the potentials of one part of the loss, at its temperature, on the slate."""
+@inner
+def _load_potentials(data, first, n, costly, eps, errors, work):
+    """Put the potentials of one part of the loss, at its temperature, into `work`."""
     K = errors.scores.shape[1]
     for t in range(n):
         for s in range(K):
-            slate.nodes[t, s] = errors.scores[t, s]
+            work.nodes[t, s] = errors.scores[t, s]
     if costly:
-        push_errors(data, first, n, slate.nodes)
-    bar_ends(data, n, slate.nodes)
+        add_costs(data, first, n, work.nodes)
+    bar_ends(data, n, work.nodes)
     inverse = 1.0 / eps
     for t in range(n if eps != 1.0 else 0):
         for s in range(K):
-            slate.nodes[t, s] *= inverse
+            work.nodes[t, s] *= inverse
     for r in range(K if n > 1 else 0):
         for s in range(K):
-            slate.edges[r, s] = errors.edges[r, s] * inverse
+            work.edges[r, s] = errors.edges[r, s] * inverse
 
 
-@part
-def _add_marginals(n, share, errors, slate):
+@inner
+def _add_marginals(n, share, errors, work):
     K = errors.nodes.shape[1]
     for t in range(n):
         for s in range(K):
-            errors.nodes[t, s] += share * slate.soft[t, s]
+            errors.nodes[t, s] += share * work.soft[t, s]
     for r in range(K if n > 1 else 0):
         for s in range(K):
-            errors.steps[r, s] += share * slate.pairs[r, s]
+            errors.steps[r, s] += share * work.pairs[r, s]
 
 
-@part
+@inner
 def _add_path(n, share, labels, first, errors):
     for t in range(n):
         errors.nodes[t, labels[first + t]] += share
@@ -225,7 +225,7 @@ def _add_path(n, share, labels, first, errors):
             errors.steps[labels[first + t - 1], labels[first + t]] += share
 
 
-@part
+@inner
 def _true_score(data, first, n, errors):
     total = 0.0
     for t in range(n):

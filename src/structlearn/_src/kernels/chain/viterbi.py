@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import kernel, part
+from structlearn._src.kernels.jit import inner, kernel
 
 
 @kernel
@@ -32,7 +32,7 @@ def max_product(nodes, edges, offsets, values, labels):
                 labels[t] = -1
 
 
-@part
+@inner
 def best_path(nodes, start, stop, edges, e, step, delta, labels):
     """Best score of one chain; its labels go to ``labels[start:stop]``.
 
@@ -61,7 +61,7 @@ def best_path(nodes, start, stop, edges, e, step, delta, labels):
     return value
 
 
-@part
+@inner
 def _push_max(rows, t, tables, e):
     """rows[t, j] = max over i of rows[t - 1, i] + tables[e, i, j]; zeros at t = 0."""
     for j in range(rows.shape[1]):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import part
+from structlearn._src.kernels.jit import inner
 
 _TINY = 1e-300
 
 
-@part
+@inner
 def factorise(matrix):
     """Turn the lower triangle into its factor; what lies above the diagonal is not touched."""
     n = matrix.shape[0]
@@ -24,7 +24,7 @@ def factorise(matrix):
                 matrix[i, j] = total / matrix[j, j]
 
 
-@part
+@inner
 def product(left, right, n):
     """Sum of the products of the first `n` entries, in four strands that need not wait."""
     a, b, c, d, i = 0.0, 0.0, 0.0, 0.0, 0
@@ -40,7 +40,7 @@ def product(left, right, n):
     return (a + b) + (c + d)
 
 
-@part
+@inner
 def forward(factor, vector, limit):
     """Solve ``factor x = vector`` in place; return the squared length of x.
 
@@ -56,7 +56,7 @@ def forward(factor, vector, limit):
     return square
 
 
-@part
+@inner
 def backward(factor, vector):
     """Solve ``factor.T x = vector`` in place."""
     for i in range(vector.size - 1, -1, -1):
@@ -65,7 +65,7 @@ def backward(factor, vector):
             vector[j] -= factor[i, j] * vector[i]
 
 
-@part
+@inner
 def update(factor, vector, sign):
     """Make it the factor of the matrix plus `sign` (1 or -1) times the square of a vector.
 
@@ -87,7 +87,7 @@ def update(factor, vector, sign):
     return True
 
 
-@part
+@inner
 def log_determinant(factor):
     """Log determinant of the matrix."""
     total = 0.0

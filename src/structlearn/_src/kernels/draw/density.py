@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import kernel, lean, part
+from structlearn._src.kernels.jit import inner, kernel, lean
 
 _BLOCK = 128
 
 
-@part
+@inner
 def _load(columns, start, n, out):
     """Copy a block of positions, whose indices cannot be negative: or loops would not be wide."""
     for m in range(columns.shape[0]):
@@ -22,7 +22,7 @@ def _load(columns, start, n, out):
             out[m, b] = columns[m, start + b]
 
 
-@part
+@inner
 def combine(weights, rows, n, out):
     """out[b] = sum over ``m`` of ``weights[m] rows[m, b]``, four rows at a time."""
     width = weights.size

@@ -17,12 +17,12 @@ import numpy as np
 
 from structlearn._src.kernels.draw.cholesky import backward, factorise, forward
 from structlearn._src.kernels.draw.density import combine
-from structlearn._src.kernels.jit import kernel, part
+from structlearn._src.kernels.jit import inner, kernel
 
 _LANES = 64  # a power of 2
 
 
-@part
+@inner
 def _inverse_gaussian(mean, normal, uniform):
     """Draw from the inverse Gaussian of shape 1, by Michael, Schucany and Haas."""
     s = mean * normal * normal
@@ -30,7 +30,7 @@ def _inverse_gaussian(mean, normal, uniform):
     return root if uniform * (mean + root) <= mean else mean * mean / root
 
 
-@part
+@inner
 def _gather(V, labels, rows, columns, own):
     """Copy features and labels of some rows, zeros beyond them."""
     width = columns.shape[2]
@@ -43,7 +43,7 @@ def _gather(V, labels, rows, columns, own):
             columns[block, m, at] = V[t, m]
 
 
-@part
+@inner
 def _score(weights, columns, scores):
     """Scores of one label."""
     width = columns.shape[2]
@@ -51,7 +51,7 @@ def _score(weights, columns, scores):
         combine(weights, columns[i], width, scores[i * width : (i + 1) * width])
 
 
-@part
+@inner
 def _rivals(scores, labels, y, cost, out):
     """Best scores of other labels than `y`, costs included, less the cost of `y`."""
     for i in range(out.size):
@@ -67,7 +67,7 @@ def _rivals(scores, labels, y, cost, out):
         out[i] -= 0.0 if labels[i] == y else cost
 
 
-@part
+@inner
 def _augment(scores, labels, y, c, least, normals, uniforms, stiff, pull):
     """Draw the augmentation of rows, whose rivals `stiff` holds: precision and linear term."""
     for i in range(normals.size):
@@ -78,19 +78,19 @@ def _augment(scores, labels, y, c, least, normals, uniforms, stiff, pull):
         stiff[i] = c * c * inverse
 
 
-@part
+@inner
 def _scale(x, factors, out):
     for b in range(out.size):
         out[b] = factors[b] * x[b]
 
 
-@part
+@inner
 def _add_products(x, v, out):
     for b in range(out.size):
         out[b] += x[b] * v[b]
 
 
-@part
+@inner
 def _add_block(columns, stiff, pull, scaled, lanes):
     """Add a row for every lane to the lanes of precision (M, M) and linear term, the last."""
     M = columns.shape[0]
@@ -101,7 +101,7 @@ def _add_block(columns, stiff, pull, scaled, lanes):
         _add_products(pull, columns[a], lanes[M, a])
 
 
-@part
+@inner
 def _add_lanes(lanes, out):
     """Add the sums of lanes."""
     for a in range(lanes.shape[0]):
@@ -115,7 +115,7 @@ def _add_lanes(lanes, out):
             out[a, m] += row[0]
 
 
-@part
+@inner
 def _add_row(x, stiff, pull, out):
     """Add one row to precision (M, M) and linear term, the last."""
     M = x.size
@@ -126,7 +126,7 @@ def _add_row(x, stiff, pull, out):
             out[a, m] += scaled * x[m]
 
 
-@part
+@inner
 def _solve(precision, noise, out):
     """Draw from the normal distribution with this precision, and linear term in its last row."""
     M = out.size

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.kernels.draw.cholesky import forward, log_determinant, product, update
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 HINGE, LOGIT = 0, 1
 _NOTHING = 50.0  # logs so far below another are lost in its rounding
@@ -36,7 +36,7 @@ class Prior(NamedTuple):
     cost: float
 
 
-@part
+@inner
 def log_potential(prior, weights, v, label, bar):
     """Log potential of a label in a component; 0 where it is missing, -inf if below the bar."""
     if label < 0:
@@ -60,7 +60,7 @@ def log_potential(prior, weights, v, label, bar):
     return value if hinge else value - np.log(total)
 
 
-@part
+@inner
 def _distance(components, k, x, limit, vector):
     """Squared distance of a row from a component by its scale matrix, or one above the limit."""
     for a in range(x.size):
@@ -68,7 +68,7 @@ def _distance(components, k, x, limit, vector):
     return forward(components.factors[k], vector, limit)
 
 
-@part
+@inner
 def predictive(prior, components, k, x, bar, vector):
     """Log of the rows of a component times their density at one more; -inf if below the bar.
 
@@ -83,7 +83,7 @@ def predictive(prior, components, k, x, bar, vector):
     return near - half * np.log1p(ratio * distance) if distance <= limit else -np.inf
 
 
-@part
+@inner
 def _without(prior, components, k, x, vector):
     """The same in its own component, as if the row was not there."""
     n = components.counts[k] - 1
@@ -94,7 +94,7 @@ def _without(prior, components, k, x, vector):
     return near + 0.5 * (prior.degrees + n) * shrink
 
 
-@part
+@inner
 def _join(prior, components, k, x, vector):
     """Add a row to a component."""
     strength = prior.strength + components.counts[k]
@@ -108,7 +108,7 @@ def _join(prior, components, k, x, vector):
     components.logs[k] = log_determinant(components.factors[k])
 
 
-@part
+@inner
 def _leave(prior, components, k, x, vector):
     """Take a row from a component; False where rounding forbids it."""
     strength = prior.strength + components.counts[k]
@@ -123,20 +123,20 @@ def _leave(prior, components, k, x, vector):
     return good
 
 
-@part
+@inner
 def _copy(row, given):
     """Slices could not be set as a whole without counting references."""
     for i in range(given.size):
         row[i] = given[i]
 
 
-@part
+@inner
 def _copy_all(rows, given):
     for i in range(given.shape[0]):
         _copy(rows[i], given[i])
 
 
-@part
+@inner
 def _clear(prior, components, k):
     """Make component `k` one without rows."""
     components.counts[k] = 0
@@ -145,7 +145,7 @@ def _clear(prior, components, k):
     components.logs[k] = log_determinant(prior.factor)
 
 
-@part
+@inner
 def _refill(prior, X, assigned, components, k, vector):
     """Add all rows of a component to it, one by one."""
     _clear(prior, components, k)
@@ -154,7 +154,7 @@ def _refill(prior, X, assigned, components, k, vector):
             _join(prior, components, k, X[t], vector)
 
 
-@part
+@inner
 def _drop(components, assigned, k, last):
     """Let the last component take the place of component `k`."""
     if k == last:
@@ -169,7 +169,7 @@ def _drop(components, assigned, k, last):
             assigned[t] = k
 
 
-@part
+@inner
 def pick(values, n, uniform):
     """Draw from log weights, which are turned into weights in place."""
     top = values[0]
@@ -254,7 +254,7 @@ def votes(prior, components, X, V, fresh, values, vector, out):
                 _vote(components.weights[k], V[t], prior.kind, values[k] / total, out[t])
 
 
-@part
+@inner
 def _vote(weights, v, kind, share, out):
     """Give a share to the best label, or to all by their probabilities."""
     L, M = weights.shape

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 LINEAR, SQUARED, AT_MOST, EQUAL = 0, 1, 2, 3
 _TINY = 1e-200  # relaxed multipliers fade for ever, and numbers near the least are slow
@@ -82,7 +82,7 @@ def find_twice(offsets, variables, seen):
     return -1
 
 
-@part
+@inner
 def slope(sort, weight, value, length):
     """Multiplier of one form after its local step from a point where it has this value."""
     above = value if value > 0.0 else 0.0
@@ -93,7 +93,7 @@ def slope(sort, weight, value, length):
     return (value if sort == EQUAL else above) / length
 
 
-@part
+@inner
 def energy_of(sort, value):
     """Hinge of one form, without its weight."""
     hinge = value if value > 0.0 else 0.0

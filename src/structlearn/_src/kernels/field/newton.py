@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.kernels.field.admm import EQUAL, LINEAR, SQUARED, slope
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 
 class Rows(NamedTuple):
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     owners: np.ndarray  #: (variables) the stiff row that preconditions it, or -1
 
 
-@part
+@inner
 def curvature(sort, weight, value, softness):
     """Derivative of the slope by the value; the same arguments as for the slope."""
     if sort == SQUARED:
@@ -102,7 +102,7 @@ def gather(forms, weights, softness, bases, point, free, rows, diagonal):
     return stiff, count
 
 
-@part
+@inner
 def precondition(rows, stiff, diagonal, given, out):
     """Divide by the diagonal plus the own part of every stiff row (Sherman and Morrison)."""
     for j in range(len(out)):
@@ -121,7 +121,7 @@ def precondition(rows, stiff, diagonal, given, out):
                 out[j] -= rows.coefficients[e] / diagonal[j] * inner / size
 
 
-@part
+@inner
 def dot(left, right):
     """Inner product, always summed in the same order."""
     total = 0.0

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.kernels.graph.readout import choose
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 BLOCK = 4096
 _LINE = 16  # numbers that keep two arrays on different cache lines
@@ -122,7 +122,7 @@ def make_block(most_axes: int, most_inputs: int, most_states: int) -> Block:
     )
 
 
-@part
+@inner
 def _places(i, b, cards, plan, first_axis, inner, out):
     """Offsets of input `i` along the inner axes of bucket `b`, in C order."""
     out[0] = 0
@@ -137,7 +137,7 @@ def _places(i, b, cards, plan, first_axis, inner, out):
         filled *= cards[plan.axes[a]]
 
 
-@part
+@inner
 def _open(b, cards, plan, store, block):
     """Split the axes of bucket `b` into outer and inner, and sum up the still inputs."""
     low, axis = plan.axis_offsets[b], plan.axis_offsets[b + 1]
@@ -167,7 +167,7 @@ def _open(b, cards, plan, store, block):
     block.split[0], block.split[1], block.split[2], block.split[3] = axis, inner, outer, moving
 
 
-@part
+@inner
 def _load(store, block):
     """Sum the inputs of the current block into block.table."""
     inner, moving = block.split[1], block.split[3]
@@ -179,7 +179,7 @@ def _load(store, block):
             block.table[k] += store[base + block.places[row, k]]
 
 
-@part
+@inner
 def _next(b, cards, plan, block):
     """Move every moving input on to the next block."""
     low = plan.axis_offsets[b]
@@ -198,7 +198,7 @@ def _next(b, cards, plan, block):
         a -= 1
 
 
-@part
+@inner
 def _soft_max(table, k, states, eps):
     """Soft maximum of `states` neighbouring entries."""
     if states == 2 and eps > 0.0:
@@ -238,7 +238,7 @@ def forward(cards, eps, plan, store, block, first, last, value):
                 value[g] += store[plan.message_offsets[b]]
 
 
-@part
+@inner
 def _share(table, k, states, eps, message, belief):
     """Turn `states` entries of a table into beliefs: conditional times separator belief."""
     if belief == 0.0 or message == -np.inf:
@@ -291,7 +291,7 @@ def backward(cards, eps, plan, store, beliefs, belief_offsets, block, first, las
                 marginals[belief_offsets[v] + k % states] += total[k]
 
 
-@part
+@inner
 def _spread_still(b, plan, total, block, beliefs):
     """Give the inputs that are the same in every block their beliefs, once per bucket."""
     at = 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from structlearn._src.kernels.graph.message import NOBODY, combine, update
 from structlearn._src.kernels.graph.tournament import set_leaf, winner
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 
 class Order(NamedTuple):
@@ -56,7 +56,7 @@ def level(net, weights, messages, first, last):
             messages[k] = (messages[k] - top) / weights[f]
 
 
-@part
+@inner
 def _sweep(low, high, net, order, traffic, desk, flooding):
     """One sweep over the variables low..high-1; returns the largest change of a message.
 
@@ -109,7 +109,7 @@ def propagate(
                 break
 
 
-@part
+@inner
 def _residual(first, last, net, traffic, desk, tree, queue, tol):
     """As many updates as a sweep has, always of the message that would change most.
 

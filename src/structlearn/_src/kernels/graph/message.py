@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.jit import part
+from structlearn._src.kernels.jit import inner
 
 _TINY = 1e-140  # below this a linear message is not divided out of a belief but left out
 _TIE = 1e-9
@@ -64,7 +64,7 @@ class Desk(NamedTuple):
     two: np.ndarray
 
 
-@part
+@inner
 def combine(v, skip, net, traffic, out, start):
     """Belief of `v` from the messages of all its slots but `skip`, into out[start:]."""
     states = net.variables[v + 1, 1] - net.variables[v, 1]
@@ -93,7 +93,7 @@ def combine(v, skip, net, traffic, out, start):
                     out[start + x] /= top
 
 
-@part
+@inner
 def outgoing(s, net, traffic, out, row, spare):
     """What the variable of slot `s` tells its factor, into out[row]."""
     v, m = net.slots[s, 0], net.slots[s, 2]
@@ -124,7 +124,7 @@ def outgoing(s, net, traffic, out, row, spare):
             out[row, x] = r * full - message if full > -np.inf else -np.inf
 
 
-@part
+@inner
 def contract(source, base, before, states, after, incoming, row, eps, linear, out):
     """Reduce the middle axis of source[base:], seen as (before, states, after)."""
     if linear and after >= _WIDE:
@@ -162,7 +162,7 @@ def contract(source, base, before, states, after, incoming, row, eps, linear, ou
             out[p * after + q] = top
 
 
-@part
+@inner
 def reduce(f, keep, net, traffic, desk):
     """Reduce every axis of factor `f` but that of slot `keep`; the result is left in desk.one.
 
@@ -191,7 +191,7 @@ def reduce(f, keep, net, traffic, desk):
         base = 0
 
 
-@part
+@inner
 def update(t, net, traffic, desk, out):
     """Write the new message of slot `t` to its place in `out`.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.kernels.graph.tournament import set_leaf, winner
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 MIN_FILL, MIN_SIZE, AS_GIVEN = range(3)  # AS_GIVEN leaves the cost to the noise alone
 _LATER = 1e15  # added to the cost of variables that must come after all others
@@ -46,7 +46,7 @@ class Desk(NamedTuple):
     tree: np.ndarray
 
 
-@part
+@inner
 def _rate(v, turn, rule, log_cards, noise, later, desk):
     """Bring the cost of `v` up to date, once per elimination; returns the steps it took."""
     start, count, pool, stamp = desk.start, desk.count, desk.pool, desk.stamp
@@ -76,7 +76,7 @@ def _rate(v, turn, rule, log_cards, noise, later, desk):
     return steps
 
 
-@part
+@inner
 def _merge(low, high, other_low, other_high, pool, drop_a, drop_b, out):
     """Union of two sorted runs of the pool without two entries; returns where it ends."""
     end = out
@@ -95,7 +95,7 @@ def _merge(low, high, other_low, other_high, pool, drop_a, drop_b, out):
     return end
 
 
-@part
+@inner
 def _take_out(v, low, size, turn, rule, log_cards, noise, later, desk):
     """Cut the variable with most neighbours among `v` and its neighbours out of the graph."""
     start, count, pool = desk.start, desk.count, desk.pool

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.kernels.graph.message import NOBODY, START, combine, outgoing, reduce
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 
-@part
+@inner
 def soften(values, start, stop, eps, out):
     """Turn log values at temperature `eps` into probabilities out[start:stop].
 
@@ -51,7 +51,7 @@ def read_beliefs(borders, net, traffic, eps, first, last, out, value):
             value[g] += soften(traffic.beliefs, start, stop, eps[v], out)
 
 
-@part
+@inner
 def _normalised_outgoing(s, row, net, traffic, w, marginals, desk):
     """What the variable of slot `s` tells its factor, w log tau - message, with its constant.
 
@@ -102,7 +102,7 @@ def read_factors(borders, net, traffic, marginals, desk, first, last, wanted, ou
                 out[k] = desk.two[k - low]
 
 
-@part
+@inner
 def choose(values, states, eps, uniform):
     """The best state, or at eps > 0 with uniform >= 0 a random one."""
     best = 0
@@ -151,7 +151,7 @@ def decode(net, traffic, eps, order, uniforms, desk, scores, labels):
         labels[v] = choose(scores, states, eps[v], uniforms[v])
 
 
-@part
+@inner
 def _condition(t, net, traffic, labels, desk):
     """Fill desk.incoming for slot `t` given the labels so far; False if they change nothing."""
     f = net.slots[t, 1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import kernel, part
+from structlearn._src.kernels.jit import inner, kernel
 
 
 @kernel
@@ -20,7 +20,7 @@ def plant(leaves):
     return np.full(2 * half, -np.inf)
 
 
-@part
+@inner
 def set_leaf(tree, leaf, value):
     """Give a leaf a new number, larger or smaller."""
     k = tree.size // 2 + leaf
@@ -34,7 +34,7 @@ def set_leaf(tree, leaf, value):
         k //= 2
 
 
-@part
+@inner
 def winner(tree):
     """The leaf with the largest number, the first of them if there are several."""
     k = 1

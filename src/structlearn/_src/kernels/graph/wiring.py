@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import kernel, lean, part
+from structlearn._src.kernels.jit import inner, kernel, lean
 
 
 @lean
@@ -44,7 +44,7 @@ def touching(scopes, next_place, out):
         next_place[scopes[s]] += 1
 
 
-@part
+@inner
 def _root(parent, v):
     while parent[v] != v:
         parent[v] = parent[parent[v]]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 _LOW = 2**31 - 1
 _FACTORS = (1540483477, 2135587861)
 
 
-@part
+@inner
 def _seek(slots, keys, key):
     """Slot of a key, or the empty one where it should go."""
     mask = slots.size - 1

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.jit import lean, part
+from structlearn._src.kernels.jit import inner, lean
 
 #: Why `scan` came back.
 DONE, FULL, WIDTH = range(3)
@@ -33,28 +33,28 @@ class Table(NamedTuple):
     keys: np.ndarray  # (strings, 3) int64: what a search reads lies together
 
 
-@part
+@inner
 def _blank(byte):
     # Most bytes are above 32; CRLF files end their lines with 13 and 10.
     return byte <= 32 and (byte == 32 or byte == 9 or byte == 13)
 
 
-@part
+@inner
 def _ends(byte):
     return byte <= 32 and (byte == _NEWLINE or _blank(byte))
 
 
-@part
+@inner
 def _stirred(hashed, byte):
     return ((hashed ^ np.int64(byte)) * _FACTOR) & _MASK
 
 
-@part
+@inner
 def _home(hashed):
     return hashed ^ (hashed >> 19)  # the low bits of a product depend on low bits only
 
 
-@part
+@inner
 def _same(table, g, data, begin, end, hashed):
     """Whether string ``g`` is ``data[begin:end]``."""
     key = table.keys[np.uint64(g)]
@@ -68,7 +68,7 @@ def _same(table, g, data, begin, end, hashed):
     return True
 
 
-@part
+@inner
 def _seek(table, data, begin, end, hashed):
     """Slot of the string ``data[begin:end]``, or the empty one where it should go."""
     mask = table.slots.size - 1
@@ -80,7 +80,7 @@ def _seek(table, data, begin, end, hashed):
     return slot
 
 
-@part
+@inner
 def _put(table, slot, g, begin, end, hashed):
     table.slots[slot] = g + 1
     table.keys[g, HASH] = hashed
@@ -88,7 +88,7 @@ def _put(table, slot, g, begin, end, hashed):
     table.keys[g, LENGTH] = end - begin
 
 
-@part
+@inner
 def _hashed(text, begin, end):
     """Two sums that do not wait for each other, of every other byte; places as in `_same`."""
     even = odd = np.int64(_SEED)
@@ -174,7 +174,7 @@ def find_lines(table, text, offsets, hashes, out):
     return True
 
 
-@part
+@inner
 def _skipped(data, begin, end):
     same = end - begin == _SKIPPED.size
     k = 0
