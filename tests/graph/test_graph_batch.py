@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structlearn._src.common.arrays import block_indices
-from structlearn._src.graph.batch import Bars, Graphs, Sequences, assemble, select
+from structlearn._src.graph.batch import Graphs, Sequences, assemble, select
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
+from structlearn._src.text.labels import Forbidden
 
 STEADY = settings(max_examples=40, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -50,8 +51,8 @@ def described(graphs):
         for f in range(*wiring.graph_factors[i : i + 2]):
             scope = wiring.scopes[wiring.scope_offsets[f] : wiring.scope_offsets[f + 1]] - a
             bars = None
-            if graphs.bars is not None:
-                bars = graphs.bars[slice(*wiring.table_offsets[f : f + 2])].tolist()
+            if graphs.forbidden_potentials is not None:
+                bars = graphs.forbidden_potentials[slice(*wiring.table_offsets[f : f + 2])].tolist()
             factors.append((group[f], scope.tolist(), bars))
         out.append((wiring.cards[a:b].tolist(), wiring.roles[a:b].tolist(), factors))
     return out
@@ -118,13 +119,13 @@ def test_sequences_as_graphs(barred):
     bars = None
     if barred:
         steps = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]], bool)
-        bars = Bars(np.array([True, False, False]), np.array([False, False, True]), steps)
+        bars = Forbidden(np.array([True, False, False]), np.array([False, False, True]), steps)
     sequences = Sequences(np.array([0, 3, 4, 6]), 3, bars)
     graphs = sequences.graphs()
     never = -np.inf
     first, last, one = [never, 0, 0], [0, 0, never], [never, 0, never]
     nodes = {0: [first, [0, 0, 0], last], 1: [one], 2: [first, last]}
-    step = np.where(bars.steps, never, 0.0).ravel().tolist() if barred else None
+    step = np.where(bars.pairs, never, 0.0).ravel().tolist() if barred else None
     for i, (cards, roles, factors) in enumerate(described(graphs)):
         n = (3, 1, 2)[i]
         assert cards == [3] * n

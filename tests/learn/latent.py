@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import naive
-from structlearn._src.graph.batch import Bars, Sequences, assemble
+from structlearn._src.graph.batch import Sequences, assemble
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse
 from structlearn._src.model.model import Model
 from structlearn._src.model.term import Linear, Table
+from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import from_dense
 
 STATES = 3
@@ -191,13 +192,13 @@ def _bars(rng):
     first[0] = last[0] = False
     steps[0] = False
     steps[:, 0] = False
-    return Bars(first, last, steps)
+    return Forbidden(first, last, steps)
 
 
 def _wrong(bars, labels):
     steps = itertools.pairwise(labels)
     return bool(
-        bars.first[labels[0]] or bars.last[labels[-1]] or any(bars.steps[a, b] for a, b in steps)
+        bars.first[labels[0]] or bars.last[labels[-1]] or any(bars.pairs[a, b] for a, b in steps)
     )
 
 

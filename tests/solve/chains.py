@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from structlearn._src.graph.batch import Bars, Sequences
+from structlearn._src.graph.batch import Sequences
 from structlearn._src.learn.cost import Cost, make_cost
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.learn.objective import StructuredObjective
@@ -15,6 +15,7 @@ from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse
 from structlearn._src.model.model import Model
 from structlearn._src.model.term import Linear, Pairs, Table
+from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import from_dense
 
 #: What `chains` can be asked for; every compiled solver must cope with all of it.
@@ -56,7 +57,7 @@ def chains(
         steps = np.zeros((states, states), bool)
         steps[0, 1] = True
         first, last = np.arange(states) == 1, np.arange(states) == 0
-        forbidden = Bars(first, last, steps)
+        forbidden = Forbidden(first, last, steps)
     labels = np.concatenate([path(rng, length, states, forbidden) for length in lengths])
     x = rng.normal(size=(len(labels), width)) + rng.normal(size=(states, width))[labels]
     x = np.where(rng.random(x.shape) < 0.3, 0.0, x)
@@ -85,7 +86,7 @@ def path(rng, length, states, bars):
         labels = rng.integers(states, size=length)
         steps = itertools.pairwise(labels)
         if bars is None or not (
-            bars.first[labels[0]] or bars.last[labels[-1]] or any(bars.steps[s] for s in steps)
+            bars.first[labels[0]] or bars.last[labels[-1]] or any(bars.pairs[s] for s in steps)
         ):
             return labels
 

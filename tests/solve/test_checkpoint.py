@@ -15,7 +15,7 @@ from toys import Hidden, Kinks, Logistic, Slow
 
 from structlearn._src.common.errors import ArgumentError, FormatError
 from structlearn._src.files import store
-from structlearn._src.graph.batch import Bars, Sequences
+from structlearn._src.graph.batch import Sequences
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse
 from structlearn._src.solve import checkpoint as module
@@ -27,6 +27,7 @@ from structlearn._src.solve.loop import run
 from structlearn._src.solve.owlqn import Owlqn
 from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.stochastic import Stochastic
+from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import Rows
 
 CASES = {
@@ -215,13 +216,13 @@ def test_facts_are_told_by_what_they_hold(tmp_path):
 @pytest.mark.parametrize("bars", [False, True])
 def test_every_part_of_the_examples_counts(bars):
     states = np.zeros(2, np.bool_), np.ones(2, np.bool_), np.zeros((2, 2), np.bool_)
-    sequences = Sequences(np.array([0, 2, 3]), 2, Bars(*states) if bars else None)
+    sequences = Sequences(np.array([0, 2, 3]), 2, Forbidden(*states) if bars else None)
     rows = Rows(np.array([0, 1, 1, 2]), np.array([0, 2], np.int32), np.empty(0), 3)
     whole = Examples(sequences, ((Sparse(rows),), (None,)), np.array([0, 1, -1]), np.ones(2))
     other = Sparse(rows._replace(columns=np.array([1, 2], np.int32)))
     changed = [
         replace(whole, structure=replace(sequences, offsets=np.array([0, 1, 3]))),
-        replace(whole, structure=replace(sequences, bars=Bars(*states[::-1]))),
+        replace(whole, structure=replace(sequences, forbidden=Forbidden(*states[::-1]))),
         replace(whole, structure=sequences.graphs()),
         replace(whole, inputs=((other,), (None,))),
         replace(whole, inputs=((None,), (Sparse(rows),))),

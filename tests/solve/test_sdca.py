@@ -109,11 +109,11 @@ def test_one_visit_by_enumeration(kind, scale):
 def errors(objective, weights):
     """Expected less true counts of labels and transitions of the only sequence."""
     examples, K = objective.examples, objective.examples.structure.states
-    labels, bars = examples.labels, examples.structure.bars
+    labels, bars = examples.labels, examples.structure.forbidden
     nodes, *edges = objective.tables(weights)
     steps = edges[0].reshape(K, K) if edges else np.zeros((K, K))
     if bars is not None:
-        steps = np.where(bars.steps, -np.inf, steps)
+        steps = np.where(bars.pairs, -np.inf, steps)
         nodes = nodes + 0.0
         nodes[0, bars.first] = nodes[-1, bars.last] = -np.inf
     paths = np.array(list(np.ndindex(*[K] * len(labels))))

@@ -159,8 +159,8 @@ def test_schemes_allow_exactly_the_codes_of_chunkings(scheme):
     allowed = {
         tuple(names[i] for i in tags)
         for tags in itertools.product(range(len(names)), repeat=length)
-        if not forbidden.starts[tags[0]]
-        and not forbidden.ends[tags[-1]]
+        if not forbidden.first[tags[0]]
+        and not forbidden.last[tags[-1]]
         and not any(forbidden.pairs[pair] for pair in itertools.pairwise(tags))
     }
     assert allowed == {encoded(chunks, length, scheme) for chunks in every_chunking(length)}
@@ -170,15 +170,15 @@ def test_schemes_allow_exactly_the_codes_of_chunkings(scheme):
 def test_bare_tags_have_one_type():
     forbidden = forbidden_transitions(["O", "B", "I"], "BIO")
     assert np.argwhere(forbidden.pairs).tolist() == [[0, 2]]
-    assert forbidden.starts.tolist() == [False, False, True]
-    assert not forbidden.ends.any()
+    assert forbidden.first.tolist() == [False, False, True]
+    assert not forbidden.last.any()
 
 
 def test_pairs_by_name():
     forbidden = forbidden_transitions(["a", "b", 3], [("a", "b"), (3, 3)])
     assert np.argwhere(forbidden.pairs).tolist() == [[0, 1], [2, 2]]
-    assert not forbidden.starts.any()
-    assert not forbidden.ends.any()
+    assert not forbidden.first.any()
+    assert not forbidden.last.any()
 
 
 def test_pairs_that_name_other_labels_rule_out_nothing():

@@ -47,7 +47,7 @@ def test_objective_and_answers(loss, hidden, bars):
     found = forbidden_transitions([0, 1, 2], forbidden) if bars else None
     model = NaiveModel(
         labeler.weights_, 3, hidden=hidden, hidden_states=2,
-        bars=(found.starts, found.ends, found.pairs) if bars else None,
+        bars=(found.first, found.last, found.pairs) if bars else None,
     )  # fmt: skip
     examples = [chain(x) for x in X]
     check_answers(labeler, model, X, examples, TEMPERATURES[loss][1])
@@ -215,7 +215,7 @@ def test_prediction_keeps_to_the_scheme():
         assert set(number) == set(names)
         for labels in labeler.predict([10 * rng.normal(size=(6, 4)) for _ in range(20)]):
             codes = [number[name] for name in labels]
-            assert not rule.starts[codes[0]]
+            assert not rule.first[codes[0]]
             assert not any(rule.pairs[a, b] for a, b in pairwise(codes))
 
 

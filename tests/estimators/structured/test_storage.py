@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,6 +59,18 @@ def fitted(kind="columns", labels="strings", **options):
 def again(estimator, folder):
     save(estimator, folder / "model")
     return load(folder / "model")
+
+
+def test_files_of_the_first_release_keep_what_they_forbid(tmp_path):
+    labeler = load(Path(__file__).parent / "old" / "bio.model")  # BIO over B, I, O
+    forbidden = labeler.plan_.choices.forbidden
+    assert forbidden.first.tolist() == [False, True, False]
+    assert not forbidden.last.any()
+    assert np.argwhere(forbidden.pairs).tolist() == [[2, 1]]
+    found = labeler.predict([[{"b": 1.0}, {"c": 1.0}, {"b": 1.0}]])
+    assert [*found[0]] == ["O", "B", "I"]
+    same = again(labeler, tmp_path).plan_.choices.forbidden
+    np.testing.assert_array_equal(same.pairs, forbidden.pairs)
 
 
 def assert_same(a, b, X):

@@ -64,11 +64,11 @@ class TransitionDisplay:
             tables = tables[_checked(which, len(tables))]
         design = estimator.plan_.choices
         over_labels = getattr(design, "hidden", "layer") != "layer"
-        bars = getattr(design, "bars", None) if over_labels else None
+        forbidden = getattr(design, "forbidden", None) if over_labels else None
         return cls(
             tables,
             state_names=classes if over_labels else None,
-            forbidden=None if bars is None else bars.steps,
+            forbidden=None if forbidden is None else forbidden.pairs,
         )
 
     def plot(

@@ -47,19 +47,19 @@ class Family(NamedTuple):
     recall: Callable[[Any, dict[str, Any]], None]  #: check all, and set what `names` lacks
 
 
-def record(of: type) -> Kind:
-    """A class whose arguments are its fields."""
+def record(of: type, renamed: Mapping[str, str] | None = None) -> Kind:
+    """A class whose arguments are its fields; some may have other names in files."""
     names = [field.name for field in dataclasses.fields(of) if field.init]
-    kept = [name for name in names if name not in RUN_ONLY]
+    kept = {name: (renamed or {}).get(name, name) for name in names if name not in RUN_ONLY}
 
     def parts(value: Any) -> dict[str, Any]:
-        return {name: getattr(value, name) for name in kept}
+        return {filed: getattr(value, name) for name, filed in kept.items()}
 
     def build(given: dict[str, Any]) -> Any:
-        unknown = sorted(set(given).difference(kept))
+        unknown = sorted(set(given).difference(kept.values()))
         if unknown:
             raise FormatError(f"there is no place for {unknown[0]!r}")
-        return of(**given)
+        return of(**{name: given[filed] for name, filed in kept.items() if filed in given})
 
     return Kind(of, parts, build)
 

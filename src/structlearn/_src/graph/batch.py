@@ -7,25 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
+from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
 from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_wiring
-
-
-@dataclass(frozen=True, eq=False)
-class Bars:
-    """What a sequence of labels must not do.
-
-    Parameters
-    ----------
-    first, last
-        (states,) Whether a state may not begin, or end, a sequence.
-    steps
-        (states, states) Whether a state may not follow another.
-    """
-
-    first: Bools
-    last: Bools
-    steps: Bools
+from structlearn._src.text.labels import Forbidden
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +22,13 @@ class Sequences:
         (sequences + 1,) Where sequences begin and end; none is empty.
     states
         Number of states of every position.
-    bars
-        Forbidden labels, if any.
+    forbidden
+        Labels and transitions that are forbidden, if any are.
     """
 
     offsets: Ints
     states: int
-    bars: Bars | None = None
+    forbidden: Forbidden | None = None
 
     @property
     def n_examples(self) -> int:
@@ -68,7 +52,7 @@ class Sequences:
     def take(self, which: Ints) -> Sequences:
         """Return some of the sequences."""
         sizes = np.diff(self.offsets)[which]
-        return Sequences(offsets_of(sizes), self.states, self.bars)
+        return Sequences(offsets_of(sizes), self.states, self.forbidden)
 
     def graphs(self) -> Graphs:
         """Return the same sequences as graphs, for inference at two temperatures."""
@@ -78,17 +62,17 @@ class Sequences:
         later = np.flatnonzero(inner)
         scopes = np.arange(n)[:, None], np.stack([later - 1, later], axis=1)
         graphs = assemble(np.full(n, self.states), np.full(n, OUTPUT), self.offsets, scopes)
-        return replace(graphs, bars=self._bars(graphs))
+        return replace(graphs, forbidden_potentials=self._forbidden_potentials(graphs))
 
-    def _bars(self, graphs: Graphs) -> Floats | None:
-        if self.bars is None:
+    def _forbidden_potentials(self, graphs: Graphs) -> Floats | None:
+        if self.forbidden is None:
             return None
         out = np.zeros(int(graphs.wiring.table_offsets[-1]))
         nodes, edges = graphs.entries
-        out[nodes[self.offsets[:-1]][:, self.bars.first]] = -np.inf
-        out[nodes[self.offsets[1:] - 1][:, self.bars.last]] = -np.inf
+        out[nodes[self.offsets[:-1]][:, self.forbidden.first]] = -np.inf
+        out[nodes[self.offsets[1:] - 1][:, self.forbidden.last]] = -np.inf
         if len(edges):
-            out[edges[:, self.bars.steps.ravel()]] = -np.inf
+            out[edges[:, self.forbidden.pairs.ravel()]] = -np.inf
         return out
 
 
@@ -102,13 +86,13 @@ class Graphs:
         All graphs side by side; hidden variables have that role.
     groups
         For every group its factors, in ascending order.
-    bars
+    forbidden_potentials
         (potentials,) Hard constraints: -inf where a combination is forbidden, else 0.
     """
 
     wiring: Wiring
     groups: tuple[Ints, ...]
-    bars: Floats | None = None
+    forbidden_potentials: Floats | None = None
 
     @property
     def n_examples(self) -> int:
@@ -147,10 +131,10 @@ class Graphs:
             kind[members] = g
         chosen = kind[factors]
         groups = tuple(np.flatnonzero(chosen == g) for g in range(len(self.groups)))
-        bars = self.bars
-        if bars is not None:
-            bars = bars[block_indices(wiring.table_offsets, factors)]
-        return Graphs(select(wiring, which), groups, bars)
+        never = self.forbidden_potentials
+        if never is not None:
+            never = never[block_indices(wiring.table_offsets, factors)]
+        return Graphs(select(wiring, which), groups, never)
 
 
 def assemble(cards: Ints, roles: Ints, graph_variables: Ints, scopes: tuple[Ints, ...]) -> Graphs:

@@ -130,14 +130,14 @@ def _check_possible(values: Floats) -> None:
 
 
 def _chains(sequences: Sequences, tables: Tables, n_jobs: int | None) -> Chains:
-    added = None if sequences.bars is None else forbid_ends(sequences, None)
+    added = None if sequences.forbidden is None else forbid_ends(sequences, None)
     return tables_to_chains(sequences, tables, added, 1.0, n_jobs)
 
 
 def _problem(graphs: Graphs, tables: Tables, eps_y: float, eps_h: float) -> Problem:
     potentials = tables_to_potentials(graphs, tables)
-    if graphs.bars is not None:
-        potentials += graphs.bars
+    if graphs.forbidden_potentials is not None:
+        potentials += graphs.forbidden_potentials
     return Problem(graphs.wiring, potentials, eps_y, eps_h)
 
 

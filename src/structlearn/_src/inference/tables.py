@@ -55,8 +55,8 @@ def tables_to_chains(
     edges = _edges(sequences, tables)
     if added is not None:
         nodes = nodes + added
-    if sequences.bars is not None:
-        edges = np.where(sequences.bars.steps, -np.inf, edges)
+    if sequences.forbidden is not None:
+        edges = np.where(sequences.forbidden.pairs, -np.inf, edges)
     if eps not in (0.0, 1.0):
         nodes = nodes / eps
         edges = edges / eps
@@ -65,11 +65,12 @@ def tables_to_chains(
 
 def forbid_ends(sequences: Sequences, added: Floats | None) -> Floats:
     """Forbid the states that must not begin or end a sequence."""
-    bars, offsets = sequences.bars, sequences.offsets
-    assert bars is not None
+    forbidden = sequences.forbidden
+    offsets = sequences.offsets
+    assert forbidden is not None
     out = np.zeros((int(offsets[-1]), sequences.states)) if added is None else added.copy()
-    out[offsets[:-1]] = np.where(bars.first, -np.inf, out[offsets[:-1]])
-    out[offsets[1:] - 1] = np.where(bars.last, -np.inf, out[offsets[1:] - 1])
+    out[offsets[:-1]] = np.where(forbidden.first, -np.inf, out[offsets[:-1]])
+    out[offsets[1:] - 1] = np.where(forbidden.last, -np.inf, out[offsets[1:] - 1])
     return out
 
 

@@ -33,7 +33,7 @@ class SequenceWorld(Subtracting):
         self, sequences: Sequences, eps: float, added: Floats | None, n_jobs: int | None = None
     ) -> None:
         self.sequences, self.eps, self.n_jobs = sequences, eps, n_jobs
-        self.added = added if sequences.bars is None else forbid_ends(sequences, added)
+        self.added = added if sequences.forbidden is None else forbid_ends(sequences, added)
 
     def chains(self, tables: Tables) -> Chains:
         """Return the chains at temperature 1."""

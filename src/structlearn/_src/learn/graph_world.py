@@ -252,7 +252,7 @@ class GraphWorld(Subtracting):
     def solve(self, tables: Tables, weights: Floats) -> tuple[Floats, Tables]:
         """Values of the graphs, and their weighted expected tables."""
         potentials = tables_to_potentials(self.graphs, tables)
-        for extra in (self.added, self.graphs.bars):
+        for extra in (self.added, self.graphs.forbidden_potentials):
             if extra is not None:
                 potentials += extra
         values, beliefs = self.engine.solve(potentials)

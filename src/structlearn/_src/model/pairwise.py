@@ -9,13 +9,14 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.graph.batch import Bars, Graphs, Sequences, assemble
+from structlearn._src.graph.batch import Graphs, Sequences, assemble
 from structlearn._src.graph.wiring import HIDDEN as HIDDEN_ROLE
 from structlearn._src.graph.wiring import OUTPUT
 from structlearn._src.model.features import Features, Sparse, by_position
 from structlearn._src.model.graph_data import Layers, Links, Shape
 from structlearn._src.model.model import Inputs, Model
 from structlearn._src.model.term import Linear, Pairs, Table, Term, potts, symmetric
+from structlearn._src.text.labels import Forbidden
 
 EDGES = ("table", "symmetric", "potts", "features", "none")
 HIDDEN = ("node", "layer")
@@ -69,8 +70,8 @@ class Choices:
         they link the hidden states.
     hidden_states
         How many.
-    bars
-        Forbidden labels of sequences.
+    forbidden
+        Labels and transitions that are forbidden in sequences.
     chain
         Whether nodes form sequences, which have faster code.
     size
@@ -84,7 +85,7 @@ class Choices:
     edges: str = "table"
     hidden: str | None = None
     hidden_states: int = 2
-    bars: Bars | None = None
+    forbidden: Forbidden | None = None
     chain: bool = False
     size: int = 0
     joined: tuple[Ints, ...] = ()
@@ -116,7 +117,7 @@ class Choices:
         if not self.tied:
             self._check_alike(shape)
         if self.chain and self.hidden is None and shape.hidden is None:
-            return Sequences(shape.offsets, states, self.bars), Layers()
+            return Sequences(shape.offsets, states, self.forbidden), Layers()
         outputs, beside = self._variables(shape)
         graphs = self._graphs(shape, outputs, beside, states)
         return graphs, Layers(outputs, beside)
@@ -154,12 +155,14 @@ class Choices:
             cards[beside], roles[beside] = self.hidden_states, HIDDEN_ROLE
             scopes += [beside[:, None], np.stack([outputs, beside], axis=1)]
         borders = shape.offsets * (n // max(shape.n_nodes, 1))
-        if self.bars is None:
+        if self.forbidden is None:
             return assemble(cards, roles, borders, tuple(scopes))
-        if self.hidden == "layer":  # what bars speak of has no factor yet
+        if self.hidden == "layer":  # what they speak of has no factor yet
             scopes += [outputs[rows] for rows in pairs]
         graphs = assemble(cards, roles, borders, tuple(scopes))
-        return _barred(graphs, Sequences(shape.offsets, states, self.bars), self.hidden == "layer")
+        return _barred(
+            graphs, Sequences(shape.offsets, states, self.forbidden), self.hidden == "layer"
+        )
 
     # ---- features ------------------------------------------------------------------------
 
@@ -272,12 +275,12 @@ def _barred(graphs: Graphs, sequences: Sequences, apart: bool) -> Graphs:
     `apart` says that steps have factors of their own, the last group, which no weights reach.
     """
     plain, entries = sequences.graphs(), graphs.entries
-    assert plain.bars is not None
-    bars = np.zeros(int(graphs.wiring.table_offsets[-1]))
+    assert plain.forbidden_potentials is not None
+    never = np.zeros(int(graphs.wiring.table_offsets[-1]))
     for theirs, mine in zip(plain.entries, (entries[0], entries[-1 if apart else 1]), strict=True):
-        bars[mine] = plain.bars[theirs]
+        never[mine] = plain.forbidden_potentials[theirs]
     groups = graphs.groups[:-1] if apart else graphs.groups
-    return Graphs(graphs.wiring, groups, bars)
+    return Graphs(graphs.wiring, groups, never)
 
 
 def _size(shape: Shape) -> int:

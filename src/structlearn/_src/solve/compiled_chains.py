@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
-from structlearn._src.graph.batch import Bars, Sequences
+from structlearn._src.graph.batch import Sequences
 from structlearn._src.kernels.chain.marginals import ChainWorkspace
 from structlearn._src.kernels.chain.sequence import ChainData, ChainErrors, LossParts
 from structlearn._src.learn.base import Objective
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.model.features import Features, Sparse
 from structlearn._src.model.term import Linear, Pairs, Table, Term
+from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import Index, Rows, from_dense
 
 _MANY = 4  # a feature has many states if it has one of so many
@@ -129,7 +130,7 @@ def _flatten(objective: StructuredObjective) -> ChainArrays:
         *rows[:3],
         *pairs,
         (ties >= 0).reshape(K, K),
-        *_bars(structure.bars, K),
+        *_forbidden_potentials(structure.forbidden, K),
         np.zeros((K, K)) if cost is None else cost.matrix,
     )
     data = ChainData._make([*map(_read_only, arrays), cost is not None and cost.mean])
@@ -167,12 +168,12 @@ def _ties(objective: StructuredObjective) -> Ints:
     return np.where(ties < 0, -1, ties + blocks[1][0].start)
 
 
-def _bars(bars: Bars | None, states: int) -> tuple[Floats, Floats]:
+def _forbidden_potentials(forbidden: Forbidden | None, states: int) -> tuple[Floats, Floats]:
     """Potentials that forbid transitions, and states that must not begin or end."""
-    if bars is None:
+    if forbidden is None:
         return np.zeros((states, states)), np.zeros((2, states))
-    forbidden = bars.steps, np.stack([bars.first, bars.last])
-    inner, ends = (np.where(mask, -np.inf, 0.0) for mask in forbidden)
+    never = forbidden.pairs, np.stack([forbidden.first, forbidden.last])
+    inner, ends = (np.where(mask, -np.inf, 0.0) for mask in never)
     return inner, ends
 
 

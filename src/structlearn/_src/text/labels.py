@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,20 +96,21 @@ class LabelCoder:
         return np.where(flat == HIDDEN, HIDDEN, np.where(self.names[places] == flat, places, -2))
 
 
-class Forbidden(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Forbidden:
     """What must not happen in a sequence of labels.
 
     Attributes
     ----------
+    first, last
+        (labels,) True for labels that no sequence may begin, or end, with.
     pairs
         (labels, labels) True where the second label must not follow the first.
-    starts, ends
-        (labels,) True for labels that no sequence may begin or end with.
     """
 
+    first: Bools
+    last: Bools
     pairs: Bools
-    starts: Bools
-    ends: Bools
 
 
 def forbidden_transitions(
@@ -145,9 +147,9 @@ def forbidden_transitions(
     tags = [_scheme_tag(name, rule) for name in names]
     outside = ("O", "")
     pairs = np.array([[not _may_follow(a, b, rule) for b in tags] for a in tags], np.bool_)
-    starts = np.array([not _may_follow(outside, tag, rule) for tag in tags], np.bool_)
-    ends = np.array([not _may_follow(tag, outside, rule) for tag in tags], np.bool_)
-    return Forbidden(pairs.reshape(len(tags), len(tags)), starts, ends)
+    first = np.array([not _may_follow(outside, tag, rule) for tag in tags], np.bool_)
+    last = np.array([not _may_follow(tag, outside, rule) for tag in tags], np.bool_)
+    return Forbidden(first, last, pairs.reshape(len(tags), len(tags)))
 
 
 def chunk_tag(name: Hashable) -> tuple[str, str]:
@@ -284,4 +286,4 @@ def _forbidden_pairs(
         if all(isinstance(name, Hashable) and name in index for name in pair):
             table[index[pair[0]], index[pair[1]]] = True
     none = np.zeros(len(names), np.bool_)
-    return Forbidden(table, none, none.copy())
+    return Forbidden(none, none.copy(), table)

@@ -16,14 +16,14 @@ from structlearn._src.estimators.run import threads
 from structlearn._src.estimators.structured.labeler import Labeler, names_of
 from structlearn._src.estimators.structured.plan import Batch, Coder, Reader
 from structlearn._src.estimators.structured.read_sequences import ColumnReader, SequenceReader
-from structlearn._src.graph.batch import Bars, Sequences
+from structlearn._src.graph.batch import Sequences
 from structlearn._src.inference import decode
 from structlearn._src.learn.chain_world import SequenceWorld, clamp
 from structlearn._src.model.graph_data import Shape
 from structlearn._src.model.model import Tables
 from structlearn._src.model.pairwise import SPACES, Choices, Design
 from structlearn._src.text.columns import Columns
-from structlearn._src.text.labels import forbidden_transitions
+from structlearn._src.text.labels import Forbidden, forbidden_transitions
 from structlearn._src.text.template import Template, parse_template
 
 TRANSITIONS = ("table", "features", "none")
@@ -126,7 +126,7 @@ class SequenceLabeler(Labeler):
             edges=self._edges(reader),
             hidden=self.hidden,
             hidden_states=self.hidden_states,
-            bars=self._bars(coder),
+            forbidden=self._forbidden(coder),
             chain=True,
         )
         return choices.seeing(shape)
@@ -134,8 +134,9 @@ class SequenceLabeler(Labeler):
     def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
         labels = super()._numbers(coder, design, Y, shape)
         assert isinstance(design, Choices)
-        if design.bars is not None:
-            _check_allowed(Sequences(shape.offsets, len(coder.names), design.bars), coder, labels)
+        if design.forbidden is not None:
+            sequences = Sequences(shape.offsets, len(coder.names), design.forbidden)
+            _check_allowed(sequences, coder, labels)
         return labels
 
     def _template(self) -> Template:
@@ -143,19 +144,19 @@ class SequenceLabeler(Labeler):
             return parse_template()
         return parse_template(self.template) if isinstance(self.template, str) else self.template
 
-    def _bars(self, coder: Coder) -> Bars | None:
+    def _forbidden(self, coder: Coder) -> Forbidden | None:
         if self.forbidden is None:
             return None
-        found = forbidden_transitions(coder.names.tolist(), self.forbidden)
-        return Bars(found.starts, found.ends, found.pairs)
+        return forbidden_transitions(coder.names.tolist(), self.forbidden)
 
     def _read(self, X: Any) -> tuple[Batch, Tables]:
         batch, tables = super()._read(X)
         choices = self.plan_.choices
         assert isinstance(choices, Choices)
-        if choices.bars is not None and choices.hidden is not None:  # others are checked on the way
+        # Sequences without hidden variables are checked on the way.
+        if choices.forbidden is not None and choices.hidden is not None:
             offsets = batch.shape.offsets
-            decode.check_possible(Sequences(offsets, self.plan_.states, choices.bars))
+            decode.check_possible(Sequences(offsets, self.plan_.states, choices.forbidden))
         return batch, tables
 
     def decode(self, X: Any, k: int = 1) -> list[list[tuple[float, Any]]]:
@@ -189,12 +190,13 @@ def _check_allowed(sequences: Sequences, coder: Coder, labels: Ints) -> None:
 
 def _forbidden_step(sequences: Sequences, names: list[Any], labels: Ints) -> str:
     """Say what a sequence of labels does that is forbidden."""
-    bars = sequences.bars
-    assert bars is not None
-    for word, label, barred in (("begins", labels[0], bars.first), ("ends", labels[-1], bars.last)):
-        if label >= 0 and barred[label]:
+    forbidden = sequences.forbidden
+    assert forbidden is not None
+    ends = ("begins", labels[0], forbidden.first), ("ends", labels[-1], forbidden.last)
+    for word, label, never in ends:
+        if label >= 0 and never[label]:
             return f"{word} with {names[label]!r}"
     for t, (a, b) in enumerate(pairwise(labels)):
-        if a >= 0 and b >= 0 and bars.steps[a, b]:
+        if a >= 0 and b >= 0 and forbidden.pairs[a, b]:
             return f"has {names[b]!r} after {names[a]!r} at position {t + 1}"
     return "has unknown labels that no labels can fill in"

@@ -25,7 +25,6 @@ from structlearn._src.estimators.structured.read_sequences import (
     SequenceReader,
 )
 from structlearn._src.estimators.structured.sequence import SequenceLabeler
-from structlearn._src.graph.batch import Bars
 from structlearn._src.model.hidden_chain import Whole
 from structlearn._src.model.model import Model
 from structlearn._src.model.pairwise import Choices
@@ -42,6 +41,7 @@ from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.sdca import Sdca
 from structlearn._src.solve.stochastic import Stochastic
 from structlearn._src.text.attributes import Attributes
+from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.template import Template, parse_template
 from structlearn._src.text.tokens import Vocabulary
 
@@ -100,13 +100,13 @@ def _check(estimator: StructuredEstimator, _: dict[str, Any]) -> None:
         wrong = [term.size for term in terms if term.size != size]
         if wrong:
             raise FormatError(f"there are tables of {wrong[0]} entries where {size} are needed")
-    bars = plan.choices.bars if isinstance(plan.choices, Choices) else None
-    if bars is not None:
-        _check_bars(bars, plan.states)
+    forbidden = plan.choices.forbidden if isinstance(plan.choices, Choices) else None
+    if forbidden is not None:
+        _check_forbidden(forbidden, plan.states)
 
 
-def _check_bars(bars: Bars, states: int) -> None:
-    shapes = [array.shape for array in (bars.first, bars.last, bars.steps)]
+def _check_forbidden(forbidden: Forbidden, states: int) -> None:
+    shapes = [array.shape for array in (forbidden.first, forbidden.last, forbidden.pairs)]
     if shapes != [(states,), (states,), (states, states)]:
         raise FormatError("the forbidden labels are not as many as the labels")
 
@@ -122,9 +122,7 @@ _ESTIMATORS: dict[str, type[StructuredEstimator]] = {
 }
 _RECORDS: dict[str, type] = {
     "plan": Plan,
-    "choices": Choices,
     "whole": Whole,
-    "bars": Bars,
     "model": Model,
     "linear": Linear,
     "classes": ClassCoder,
@@ -152,6 +150,9 @@ KINDS = Kinds(
     _ESTIMATORS,
     {
         **{name: record(of) for name, of in _RECORDS.items()},
+        # Files keep the names that these fields had first.
+        "choices": record(Choices, {"forbidden": "bars"}),
+        "bars": record(Forbidden, {"pairs": "steps"}),
         "pairs": record(Pairs)._replace(build=_pairs),
         "table": Kind(Table, _ties, _table),
         "vocabulary": Kind(Vocabulary, Vocabulary.state, _vocabulary),
