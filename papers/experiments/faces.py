@@ -255,18 +255,15 @@ class Completer:
         labels = self.field.labels(faces.outputs(faces.test))
         self.examples = label(self.field.hinges, labels)
         self.world = Consensus(
-            self.examples.hinges,
-            self.examples.weights,
-            step=_EFFORT.step,
-            relaxation=_EFFORT.relaxation,
+            self.examples.hinges, step=_EFFORT.step, relaxation=_EFFORT.relaxation
         )
+        self.state = self.world.begin(self.examples.weights)
 
     def halves(self, weights: Floats) -> Floats:
         """Lower halves."""
-        self.world.weights = self.examples.spread(weights)
-        scale = np.sqrt(len(self.examples.hinges.variables))
-        self.world.run(_EFFORT.max_iter, _EFFORT.tol * scale)
-        found = self.world.consensus.reshape(self.field.variables.shape)
+        tol = _EFFORT.tol * np.sqrt(len(self.examples.hinges.variables))
+        self.world.run(self.examples.spread(weights), self.state, _EFFORT.max_iter, tol)
+        found = self.state.consensus.reshape(self.field.variables.shape)
         return self.faces.complete(found[:, : self.field.n_outputs])
 
     def __call__(self, weights: Floats) -> float:

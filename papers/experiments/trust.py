@@ -216,12 +216,13 @@ class Judge:
     def __init__(self, objective: HingeObjective, test: Grounding) -> None:
         self.examples, self.labels = objective.examples, test.tables.labels()
         self.known = ~np.isnan(self.labels)
-        self.world = Consensus(test.hinges, test.weights)
+        self.world = Consensus(test.hinges)
+        self.state = self.world.begin(test.weights)
         self.tol = _FINE * np.sqrt(len(test.hinges.variables))
 
     def __call__(self, weights: Floats) -> float:
         """Predict, and compare with the truth."""
-        self.world.weights = self.examples.spread(weights)[:-1]
-        self.world.run(_EFFORT.max_iter, self.tol)
-        predicted = self.world.consensus[self.known]
+        whole = self.examples.spread(weights)[:-1]  # without the surrogate
+        self.world.run(whole, self.state, _EFFORT.max_iter, self.tol)
+        predicted = self.state.consensus[self.known]
         return average_precision(self.labels[self.known], predicted, negative=True)

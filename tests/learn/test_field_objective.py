@@ -219,7 +219,7 @@ def test_given_variables_are_fixed_in_both_worlds():
     given = np.arange(6) >= 4
     objective = HingeObjective(label(hinges, labels, given=given), effort=EXACT)
     objective.value(objective.start)
-    free, clamped = (world.consensus.consensus for world in objective.worlds)
+    free, clamped = (world.state.consensus for world in objective.worlds)
     np.testing.assert_array_equal(free[4:], labels[4:])
     np.testing.assert_array_equal(clamped[1:], labels[1:])
     fixed = np.where(given, labels, np.nan)

@@ -40,17 +40,17 @@ def algorithm_1(objective, inner_steps, warm_up, n_updates, step, ridge):
     """The paper's algorithm on plain solvers; return the weights after every update."""
     examples = objective.examples
     known = np.flatnonzero(~np.isnan(examples.labels))
-    free = Consensus(examples.hinges, examples.weights)
-    clamped = Consensus(examples.hinges, examples.weights, fixed=(known, examples.labels[known]))
+    free = Consensus(examples.hinges)
+    clamped = Consensus(examples.hinges, fixed=(known, examples.labels[known]))
+    states = [world.begin(examples.weights) for world in (free, clamped)]
     whole, counts, path = examples.weights.copy(), examples.hinges.sizes[:-1], []
     t = 0
     while len(path) < n_updates:
         t += 1
-        for world in (free, clamped):
-            world.weights = whole
-            world.run(inner_steps)
+        for world, state in zip((free, clamped), states, strict=True):
+            world.run(whole, state, inner_steps)
         if t > warm_up:
-            slope = ridge * whole + clamped.local_hinges() - free.local_hinges()
+            slope = ridge * whole + states[1].hinges - states[0].hinges
             whole[:-1] = np.maximum(whole[:-1] - step * slope[:-1] / counts, 0.0)
             path.append(whole[:-1].copy())
     return np.array(path)

@@ -170,7 +170,8 @@ def _rules() -> None:
     n = 2**18
     zeros, ones, powers = np.zeros(n, np.int64), np.ones(n), np.ones(n, np.int64)
     wide = Hinges(np.arange(n + 1), zeros, ones, ones, zeros, powers, zeros, 1, 1)
-    Consensus(wide, [1.0], n_jobs=2).run(2)
+    consensus = Consensus(wide, n_jobs=2)
+    consensus.run([1.0], consensus.begin([1.0]), 2)
 
 
 def _any_number_of_states() -> None:

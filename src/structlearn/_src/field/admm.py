@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats
+from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import InfeasibleError
 from structlearn._src.common.watch import Progress, Watch
-from structlearn._src.field.consensus import ALLOWED, Appraisal, Consensus, Residuals
+from structlearn._src.field.consensus import ALLOWED, AdmmState, Appraisal, Consensus
 from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
 from structlearn._src.field.newton import Polish
 
-__all__ = ["Consensus", "HingeResult", "Residuals", "solve_map"]
+__all__ = ["AdmmState", "Consensus", "HingeResult", "Residuals", "solve_map"]
 
-_RELAXATION, _STIFFNESS = 1.6, 5.0
+_RELAXATION = 1.6  # Boyd et al., section 3.4.3: 1.5 to 1.8 takes fewer steps
+_STIFFNESS = 5.0  # hard constraints settle late where their step is that of hinges
 _CHUNK = 10  # steps between changes of the step size
 _SELDOMER = 1.5  # steps until the next change over steps so far: ever seldomer, or it may cycle
 _BEFORE = 5  # chunks before Newton steps; twice as many each time they did not suffice
 _LOOK = 20  # chunks between looks at the gap
 _PATIENCE = 2  # rounds of Newton steps that may fail before ADMM goes on; grows alike
 _PROOF = 1e-7  # least sum of violations that counts as proof of a contradiction
+
+
+class Residuals(NamedTuple):
+    r"""How far ADMM is from agreement, :math:`|v - y|`, and from rest, :math:`\eta |y - y'|`."""
+
+    primal: float
+    dual: float
+    iterations: int  #: steps of the last run
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,26 +165,30 @@ class _Search:
         hinges: Hinges,
         weights: Any,
         fixed: Any,
-        start: HingeResult | Floats | None,
+        start: Any,
         tol: float,
         max_iter: int,
         n_jobs: int | None,
     ) -> None:
-        warm = isinstance(start, HingeResult)
         self.consensus = Consensus(
-            hinges, weights, relaxation=_RELAXATION, stiffness=_STIFFNESS, fixed=fixed,
-            start=start.y if isinstance(start, HingeResult) else start, n_jobs=n_jobs,
-        )  # fmt: skip
-        if isinstance(start, HingeResult):
-            self.consensus.place(start.y, start.multipliers)
-        self.tol, self.max_iter = tol, max_iter
+            hinges, relaxation=_RELAXATION, stiffness=_STIFFNESS, fixed=fixed, n_jobs=n_jobs
+        )
+        self.weights = hinges.check_weights(weights)
+        warm = isinstance(start, HingeResult)
+        self.state = self.consensus.begin(self.weights, start.y if warm else start)
+        if warm:
+            self.consensus.place(self.weights, self.state, start.y, start.multipliers)
+        self.scale = self.consensus.scale(self.weights)
+        self.tol = tol
+        self.max_iter = max_iter
         chunks = -(-max_iter // _CHUNK)
         self.limit = chunks + Polish.most_steps * (1 + chunks.bit_length())
-        self.residuals = Residuals(np.inf, np.inf, 0)
-        self.polish = Polish(self.consensus)
-        self.ceiling = _ceiling(self.consensus)
-        self.best, self.lower = self.consensus.appraise(), -np.inf
+        self.polish = Polish(self.consensus, self.weights, self.state)
+        self.ceiling = _ceiling(self.consensus, self.weights)
+        self.lower = -np.inf
+        self.best = self._appraise()
         self._keep()
+        self._last_run = 0
         self._balance_at = 0.0
         self._work = self._turns(1 if warm else min(_BEFORE, chunks))
 
@@ -192,28 +205,39 @@ class _Search:
         while True:
             for n in range(1, chunks + 1):
                 self._run_chunk()
-                if n % _LOOK == 0 and n < chunks and self._appraise():
+                if n % _LOOK == 0 and n < chunks and self._improve():
                     return
                 yield False
-            if self._appraise() or self.consensus.iterations >= self.max_iter:
+            if self._improve() or self.iterations >= self.max_iter:
                 return
             for placed in self.polish.rounds(patience):
-                if placed and self._appraise():
+                if placed and self._improve():
                     return
                 yield False
-            left = -(-(self.max_iter - self.consensus.iterations) // _CHUNK)
-            chunks, patience = min(max(2 * chunks, _BEFORE), left), 2 * patience
+            left = -(-(self.max_iter - self.iterations) // _CHUNK)
+            chunks = min(max(2 * chunks, _BEFORE), left)
+            patience *= 2
+
+    @property
+    def iterations(self) -> int:
+        """Steps of ADMM so far."""
+        return int(self.state.iterations)
 
     def _run_chunk(self) -> None:
-        self.residuals = self.consensus.run(_CHUNK)
-        if self.consensus.iterations >= self._balance_at:
-            first = self.consensus.iterations <= _BEFORE * _CHUNK
-            self.consensus.balance(self.residuals, damped=first)
-            self._balance_at = _SELDOMER * self.consensus.iterations
+        before = self.iterations
+        self.consensus.run(self.weights, self.state, _CHUNK)
+        self._last_run = self.iterations - before
+        if self.iterations >= self._balance_at:
+            first = self.iterations <= _BEFORE * _CHUNK
+            self.consensus.balance(self.state, damped=first)
+            self._balance_at = _SELDOMER * self.iterations
 
-    def _appraise(self) -> bool:
+    def _appraise(self) -> Appraisal:
+        return self.consensus.appraise(self.weights, self.state)
+
+    def _improve(self) -> bool:
         """Keep what is better than before; tell whether it is certified, or can never be."""
-        now = self.consensus.appraise()
+        now = self._appraise()
         self.lower = max(self.lower, now.lower)
         if self._merit(now) <= self._merit(self.best):
             self.best = now
@@ -225,41 +249,49 @@ class _Search:
         return max(found.violation - ALLOWED, 0.0), abs(found.energy - self.lower)
 
     def _keep(self) -> None:
-        self.y, self.multipliers = (
-            self.consensus.consensus.copy(),
-            self.consensus.multipliers.copy(),
-        )
+        self.y = self.state.consensus.copy()
+        self.multipliers = self.state.multipliers.copy()
 
     @property
     def certified(self) -> bool:
         """Whether gap and violation are small enough."""
-        size = abs(self.best.energy) + self.consensus.scale
+        size = abs(self.best.energy) + self.scale
         gap = abs(self.best.energy - self.lower)  # the bound may win by what a violation brings
         return self.best.violation <= ALLOWED and gap <= self.tol * size
 
     def result(self, otherwise: str) -> HingeResult:
         """Pack up what was found; `otherwise` says why it ended uncertified."""
-        self._appraise()
-        steps = f"{self.consensus.iterations} steps of ADMM and {self.polish.steps} Newton steps"
+        self._improve()
+        steps = f"{self.iterations} steps of ADMM and {self.polish.steps} Newton steps"
         gap = max(self.best.energy - self.lower, 0.0)
         good = f"certified within {gap:.2g} after {steps}"
         bad = f"{otherwise}: gap {gap:.2g}, violation {self.best.violation:.2g} after {steps}"
+        primal, dual = self.state.residuals.tolist()
         return HingeResult(
-            self.y, self.best.energy, self.lower, self.best.violation, self.best.hinges,
-            self.multipliers, self.residuals, self.consensus.iterations, self.polish.steps,
-            self.certified, good if self.certified else bad,
-        )  # fmt: skip
+            y=self.y,
+            energy=self.best.energy,
+            lower=self.lower,
+            violation=self.best.violation,
+            hinges=self.best.hinges,
+            multipliers=self.multipliers,
+            residuals=Residuals(primal, dual, self._last_run),
+            iterations=self.iterations,
+            newton_steps=self.polish.steps,
+            converged=self.certified,
+            status=good if self.certified else bad,
+        )
 
 
-def _ceiling(consensus: Consensus) -> float:
+def _ceiling(consensus: Consensus, weights: Floats) -> float:
     """An energy that no assignment exceeds, with room for rounding."""
-    h, room = consensus.hinges, consensus.kernel_view[1]
+    h = consensus.hinges
+    bounds = consensus.bounds
     ends = h.coefficients * np.where(
-        h.coefficients > 0, room.upper[h.variables], room.lower[h.variables]
+        h.coefficients > 0, bounds.upper[h.variables], bounds.lower[h.variables]
     )
     most = np.maximum(h.add_up(ends) + h.constants, 0.0)
     each = np.where(h.hard, 0.0, np.where(h.powers == 2, most**2, most))
-    return 1.001 * float(consensus.weights @ np.bincount(h.groups, each, h.n_groups)) + ALLOWED
+    return 1.001 * float(weights @ np.bincount(h.groups, each, h.n_groups)) + ALLOWED
 
 
 def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None) -> None:
@@ -283,15 +315,22 @@ def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None) -> Non
     )
 
 
-def _violations(hinges: Hinges, owners: Any) -> tuple[Hinges, Any]:
+def _violations(hinges: Hinges, owners: Ints) -> tuple[Hinges, Ints]:
     """Hinges of weight 1 in place of hard forms, and the form that each of them came from."""
     both = np.concatenate([owners, owners[hinges.kinds[owners] == EQUAL]])
     sign = np.where(np.arange(len(both)) < len(owners), 1.0, -1.0)
     sizes = np.diff(hinges.offsets)[both]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    entries = np.arange(offsets[-1]) + np.repeat(hinges.offsets[:-1][both] - offsets[:-1], sizes)
+    entries = block_indices(hinges.offsets, both)
     ones = np.ones(len(both), np.int64)
-    return Hinges(
-        offsets, hinges.variables[entries], np.repeat(sign, sizes) * hinges.coefficients[entries],
-        sign * hinges.constants[both], HINGE * ones, ones, 0 * ones, hinges.n_variables, 1,
-    ), both  # fmt: skip
+    relaxed = Hinges(
+        offsets=offsets_of(sizes),
+        variables=hinges.variables[entries],
+        coefficients=np.repeat(sign, sizes) * hinges.coefficients[entries],
+        constants=sign * hinges.constants[both],
+        kinds=HINGE * ones,
+        powers=ones,
+        groups=0 * ones,
+        n_variables=hinges.n_variables,
+        n_groups=1,
+    )
+    return relaxed, both

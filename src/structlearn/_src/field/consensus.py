@@ -1,4 +1,4 @@
-"""Consensus ADMM on a hinge-loss field: a state that is stepped, and may be stepped on."""
+"""Consensus ADMM on a hinge-loss field: a frozen problem, and a state that is stepped."""
 
 from __future__ import annotations
 
@@ -10,36 +10,31 @@ from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Bools, Floats
 from structlearn._src.common.errors import ArgumentError, InfeasibleError
 from structlearn._src.field.hinges import AT_MOST, EQUAL, Hinges
-from structlearn._src.kernels.field import admm as hinge
+from structlearn._src.kernels.field import admm
+from structlearn._src.kernels.field.admm import AdmmState
+
+__all__ = ["ALLOWED", "AdmmState", "Appraisal", "Consensus"]
 
 #: By how much a hard constraint may be missed.
 ALLOWED = 1e-6
 _GRAIN = 2**18  # entries of forms in one range: worth a thread, and few rows to add up
-_RANGES = 8
+_RANGES = 8  # more would add up rows for longer than they save on the machines we have
 _FURTHEST = 1000.0  # by how much the step changes at once
 _CONSTANT = 1e-30  # length of a hinge without free variables, which no step can move
 
 
-class Residuals(NamedTuple):
-    r"""How far ADMM is from agreement, :math:`|v - y|`, and from rest, :math:`\eta |y - y'|`."""
-
-    primal: float
-    dual: float
-    iterations: int  #: steps of this run
-
-
 class Appraisal(NamedTuple):
-    """What the present state is worth."""
+    """What a state is worth."""
 
     hinges: Floats  #: sum of the hinges of every group at the consensus
     energy: float
     violation: float  #: largest of a hard form
     lower: float  #: no point that keeps the hard constraints has less energy
-    pull: Floats  #: :math:`A^\\top \\lambda`, the slope of the energy by the variables
+    pull: Floats  #: :math:`A^\\top \\lambda`, the gradient of the energy by the variables
 
 
 class Consensus:
-    r"""Consensus ADMM on a hinge-loss field, a few steps or many, from where it stood.
+    r"""Consensus ADMM on a hinge-loss field, a few steps or many, from where a state stands.
 
     Minimises :math:`\sum_i w_{g_i} \max(l_i(v_i), 0)^{p_i}` over local copies :math:`v_i` that
     must agree with the consensus :math:`y \in [0, 1]^n`, by the augmented Lagrangian
@@ -48,26 +43,31 @@ class Consensus:
               + \alpha^\top (v - y) + \tfrac{\eta}{2} |v - y|^2 .
 
     One step is :math:`\alpha \leftarrow \alpha + \eta (v - y)`, then :math:`v`, then :math:`y`.
-    All state persists between calls; weights may change at any time, and nothing is built anew.
-    Local copies and multipliers take one number per form (see `kernels.field.admm`): with
-    the constant, the length and the kinds a form costs 39 bytes, and 12 more per variable in it.
+
+    The object holds the problem, which stays, and scratch space, so that it may run one state at
+    a time. All that changes is in the `AdmmState` that `begin` makes: a record of named arrays
+    which `run` changes in place, and which a checkpoint may hold as it is. Weights are given with
+    every call. Local copies and multipliers take one number per form (see `kernels.field.admm`):
+    with the constant, the length and the kinds a form costs 39 bytes, and 12 more per variable
+    in it.
 
     Parameters
     ----------
-    hinges : Hinges
-    weights : array (groups,)
-    step : float, optional
-        :math:`\eta`; by default the mean weight of the hinges, or 1.
-    relaxation : float in (0, 2)
-        1 is plain ADMM; 1.6 takes fewer steps.
-    stiffness : float
+    hinges
+        The field.
+    step
+        :math:`\eta` to begin with; by default the mean weight of the hinges, or 1.
+    relaxation
+        In (0, 2): 1 is plain ADMM; 1.6 takes fewer steps.
+    stiffness
         How many times larger the step of hard constraints is.
-    fixed : mapping from variable to value, or pair of arrays (variables, values), optional
-        Variables that are given. The forms then speak about the others only.
-    start : array (variables,), optional
-        Consensus to begin with; by default 0.5.
-    n_jobs : int, optional
+    fixed
+        Variables that are given: a mapping from variable to value, or a pair of arrays. The forms
+        then speak about the others only.
+    n_jobs
         Threads. The result does not depend on it.
+    grain
+        Entries of forms that are worth a thread.
 
     References
     ----------
@@ -80,107 +80,54 @@ class Consensus:
     def __init__(
         self,
         hinges: Hinges,
-        weights: Any,
         *,
         step: float | None = None,
         relaxation: float = 1.0,
         stiffness: float = 1.0,
         fixed: Any = None,
-        start: Any = None,
         n_jobs: int | None = None,
+        grain: int = _GRAIN,
     ) -> None:
         self.hinges = hinges
         self.n_jobs = n_jobs
         self.relaxation = checks.number(
             "relaxation", relaxation, low=0, high=2, open_low=True, open_high=True
         )
-        self.stiffness = checks.number("stiffness", stiffness, low=0, open_low=True)
-        self.weights = weights
-        self._allocate()
-        self.step = self.scale if step is None else step
-        self._state.consensus[:] = 0.5 if start is None else _point(hinges, start)
-        self.fix(*_pair(fixed))
-        self._tally.hinges[0] = hinges.hinges(self.consensus)  # copies begin at the consensus
-        self.iterations = 0
-
-    def _allocate(self) -> None:
-        h, n = self.hinges, self.hinges.n_variables
-        self._room = hinge.Room(np.zeros(n), np.ones(n), np.zeros(n))
-        self._forms = hinge.Forms(
-            h.offsets.view(np.uint64), h.variables.view(np.uint32), h.coefficients, h.constants,
-            _sorts(h), h.groups.view(np.uint32), np.zeros(h.n_forms),
-        )  # fmt: skip
-        # Ranges depend on the field alone, so that sums have the same order on all machines.
-        most = min(_RANGES, 1 + len(h.variables) // max(n, 1))  # each adds up over all variables
-        parts = min(most, 1 + len(h.variables) // _GRAIN)
-        ranges = threads.split(h.offsets, parts) or [(0, 0)]
-        self._borders = np.array([0] + [last for _, last in ranges])
-        rows = len(ranges)
-        self._tally = hinge.Tally(
-            np.zeros((rows, n)), np.zeros((rows, h.n_groups)), np.zeros((rows, 1))
+        self._step = None if step is None else checks.number("step", step, low=0, open_low=True)
+        variables, values = _check_fixed(fixed, hinges.n_variables)
+        self.bounds = admm.Bounds(
+            np.zeros(hinges.n_variables),
+            np.ones(hinges.n_variables),
+            np.zeros(hinges.n_variables),
         )
-        self._state = hinge.State(np.zeros(h.n_forms), *(np.zeros(n) for _ in range(4)))
-        self._step = 1.0
+        self.bounds.lower[variables] = self.bounds.upper[variables] = values
+        self.forms = admm.Forms(
+            hinges.offsets.view(np.uint64),
+            hinges.variables.view(np.uint32),
+            hinges.coefficients,
+            hinges.constants,
+            _sorts(hinges),
+            hinges.groups.view(np.uint32),
+            np.zeros(hinges.n_forms),
+        )
+        is_fixed = np.zeros(hinges.n_variables, np.bool_)
+        is_fixed[variables] = True
+        self._measure(is_fixed, checks.number("stiffness", stiffness, low=0, open_low=True))
+        self._allocate(grain)
 
-    # ---- what may change between runs --------------------------------------------------------
-
-    @property
-    def weights(self) -> Floats:
-        """One weight per group; may be set at any time, the state stays."""
-        return self._weights
-
-    @weights.setter
-    def weights(self, weights: Any) -> None:
-        self._weights = self.hinges.check_weights(weights)
-
-    @property
-    def scale(self) -> float:
-        """Mean weight of the hinges: the natural size of steps and multipliers."""
-        sizes = self.hinges.sizes
-        return float(sizes @ self._weights) / max(int(sizes.sum()), 1) or 1.0
-
-    @property
-    def step(self) -> float:
-        r""":math:`\eta`; when it is set, the multipliers stay."""
-        return self._step
-
-    @step.setter
-    def step(self, step: float) -> None:
-        new = checks.number("step", step, low=0, open_low=True)
-        self._state.lags[:] *= self._step / new
-        self._step = new
-        self._look_ahead()
-
-    def fix(self, variables: Any, values: Any) -> None:
-        """Give some variables values, and free all others; the multipliers stay."""
-        n, room, state = self.hinges.n_variables, self._room, self._state
-        which, given = checks.indices("variables", variables), np.array(values, np.float64)
-        if given.shape != which.shape or ((which < 0) | (which >= n)).any():
-            raise ArgumentError(f"fix needs variables below {n}, and one value for each")
-        if not ((given >= 0) & (given <= 1)).all():
-            raise ArgumentError("values of fixed variables must lie in [0, 1]")
-        room.lower[:], room.upper[:] = 0.0, 1.0
-        room.lower[which] = room.upper[which] = state.consensus[which] = given
-        fixed = np.zeros(n, np.bool_)
-        fixed[which] = True
-        self._measure(fixed)
-        state.lags[which] = 0.0
-        self._look_ahead()
-
-    def _measure(self, fixed: Bools) -> None:
+    def _measure(self, fixed: Bools, stiffness: float) -> None:
         """Count the copies of free variables, and measure the forms over them."""
         h = self.hinges
         free = ~fixed[h.variables]
-        stiffness = np.where(h.hard, self.stiffness, 1.0)
+        factors = np.where(h.hard, stiffness, 1.0)
         copies = np.bincount(
-            h.variables[free], np.repeat(stiffness, np.diff(h.offsets))[free], h.n_variables
+            h.variables[free], np.repeat(factors, np.diff(h.offsets))[free], h.n_variables
         )
-        self._room.shares[:] = 0.0
-        np.divide(1.0, copies, out=self._room.shares, where=copies > 0)
-        lengths = h.add_up(np.where(free, h.coefficients**2, 0.0)) / stiffness
+        np.divide(1.0, copies, out=self.bounds.shares, where=copies > 0)
+        lengths = h.add_up(np.where(free, h.coefficients**2, 0.0)) / factors
         constant = lengths == 0
-        self._forms.lengths[:] = np.where(constant, np.where(h.hard, 1.0, _CONSTANT), lengths)
-        broken = np.flatnonzero(constant & (h.violations(self.consensus) > ALLOWED))
+        self.forms.lengths[:] = np.where(constant, np.where(h.hard, 1.0, _CONSTANT), lengths)
+        broken = np.flatnonzero(constant & (h.violations(self.bounds.lower) > ALLOWED))
         if len(broken):
             raise InfeasibleError(
                 f"the hard forms {broken[:5].tolist()} have no free variable and do not hold: "
@@ -188,139 +135,166 @@ class Consensus:
                 broken.tolist(),
             )
 
-    def _look_ahead(self) -> None:
-        np.subtract(self._state.consensus, self._state.lags, out=self._state.ahead)
+    def _allocate(self, grain: int) -> None:
+        h = self.hinges
+        # Ranges depend on the field alone, so that sums have the same order on all machines.
+        most = min(_RANGES, 1 + len(h.variables) // max(h.n_variables, 1))
+        parts = min(most, 1 + len(h.variables) // grain)
+        ranges = threads.split(h.offsets, parts) or [(0, 0)]
+        self._borders = np.array([0] + [last for _, last in ranges])
+        rows = len(ranges)
+        self._sums = admm.RangeSums(
+            np.zeros((rows, h.n_variables)), np.zeros((rows, h.n_groups)), np.zeros((rows, 1))
+        )
 
-    # ---- running -------------------------------------------------------------------------------
+    def scale(self, weights: Floats) -> float:
+        """Mean weight of the hinges: the natural size of steps and multipliers."""
+        sizes = self.hinges.sizes
+        return float(sizes @ weights) / max(int(sizes.sum()), 1) or 1.0
 
-    def run(self, n_steps: int = 1, tol: float = 0.0) -> Residuals:
+    # ---- states ------------------------------------------------------------------------------
+
+    def begin(self, weights: Any, start: Any = None) -> AdmmState:
+        """Return a new state whose copies all agree: on `start` (variables,), or on 0.5."""
+        h = self.hinges
+        weights = h.check_weights(weights)
+        point = np.full(h.n_variables, 0.5) if start is None else _check_start(h, start)
+        np.clip(point, self.bounds.lower, self.bounds.upper, out=point)
+        return AdmmState(
+            multipliers=np.zeros(h.n_forms),
+            consensus=point,
+            lags=np.zeros(h.n_variables),
+            ahead=point.copy(),
+            pull=np.zeros(h.n_variables),
+            hinges=h.hinges(point),
+            residuals=np.full(2, np.inf),
+            step=np.array(self.scale(weights) if self._step is None else self._step),
+            iterations=np.array(0),
+        )
+
+    def check_state(self, state: AdmmState) -> AdmmState:
+        """Return a state that came from elsewhere, if it fits this problem.
+
+        Raises
+        ------
+        ArgumentError
+            If its arrays have other shapes.
+        """
+        h = self.hinges
+        shapes = [(h.n_forms,), *4 * [(h.n_variables,)], (h.n_groups,), (2,), (), ()]
+        for name, array, shape in zip(state._fields, state, shapes, strict=True):
+            if array.shape != shape:
+                raise ArgumentError(
+                    f"the array {name!r} of a state has shape {array.shape}, but this field needs "
+                    f"{shape}; use a state of the same field"
+                )
+        return state
+
+    def run(self, weights: Any, state: AdmmState, max_iter: int = 1, tol: float = 0.0) -> AdmmState:
         r"""Take steps until both residuals are at most `tol` (the dual one times :math:`\eta`).
 
-        Runs of 3 and 4 steps leave the same bits as one of 7.
+        Runs of 3 and 4 steps leave the same bits as one of 7. The state given is changed, and
+        returned.
         """
-        n_steps, tol = checks.integer("n_steps", n_steps, low=1), checks.number("tol", tol, low=0)
-        residuals = np.zeros(2)
-        common = self._weights, self._step, self.relaxation, self._state, self._tally
+        weights = self.hinges.check_weights(weights)
+        max_iter = checks.integer("max_iter", max_iter, low=1)
+        tol = checks.number("tol", tol, low=0)
+        common = weights, self.relaxation, state, self._sums
         if min(threads.workers(self.n_jobs), len(self._borders) - 1) <= 1:
-            taken = hinge.advance(
-                self._forms, self._room, *common, self._borders, n_steps, tol, residuals
-            )
+            admm.advance(self.forms, self.bounds, *common, self._borders, max_iter, tol)
         else:
-            taken = self._run_threads(common, n_steps, tol, residuals)
-        self.iterations += taken
-        return Residuals(float(residuals[0]), float(residuals[1]), taken)
+            self._run_threads(common, max_iter, tol)
+        self._sums.hinges.sum(axis=0, out=state.hinges)
+        return state
 
-    def _run_threads(self, common: tuple[Any, ...], n_steps: int, tol: float, out: Floats) -> int:
+    def _run_threads(self, common: tuple[Any, ...], max_iter: int, tol: float) -> None:
         ranges = [(row, row + 1) for row in range(len(self._borders) - 1)]
-        for n in range(n_steps):
-            tell = tol > 0 or n == n_steps - 1
+        _, relaxation, state, sums = common
+        for n in range(max_iter):
+            tell = tol > 0 or n == max_iter - 1
 
             def work(row: int, _: int, tell: bool = tell) -> None:
-                hinge.local_step(self._forms, *common, tell, row, *self._borders[row : row + 2])
+                admm.local_step(self.forms, *common, tell, row, *self._borders[row : row + 2])
 
             threads.run(work, ranges, self.n_jobs)
-            hinge.consensus_step(self._room, *common[1:], out)
-            if tol > 0 and out[0] <= tol and out[1] <= tol * self._step:
-                return n + 1
-        return n_steps
+            admm.consensus_step(self.bounds, relaxation, state, sums)
+            if admm.at_rest(state, tol):
+                return
 
-    def balance(self, residuals: Residuals, *, damped: bool = True) -> None:
+    def change_step(self, state: AdmmState, step: float) -> None:
+        r"""Go on with another :math:`\eta`; the multipliers stay."""
+        new = checks.number("step", step, low=0, open_low=True)
+        state.lags[:] *= state.step / new
+        state.step[()] = new
+        np.subtract(state.consensus, state.lags, out=state.ahead)
+
+    def balance(self, state: AdmmState, *, damped: bool = True) -> None:
         r"""Change the step where one residual is more than twice the other, measured in :math:`v`.
 
         The root of their ratio damps the change; see Boyd et al., section 3.4.1. Where weights
         differ by orders of magnitude, only the whole ratio gets to the right step in time.
         """
-        rest = residuals.dual / self._step
-        if residuals.primal > 0 and rest > 0 and not 0.5 < residuals.primal / rest < 2:
-            ratio = float(np.clip(residuals.primal / rest, 1 / _FURTHEST, _FURTHEST))
-            self.step *= min(max(ratio**0.5, 0.2), 5.0) if damped else ratio
+        primal, dual = state.residuals.tolist()
+        rest = dual / float(state.step)
+        if primal > 0 and rest > 0 and not 0.5 < primal / rest < 2:
+            ratio = float(np.clip(primal / rest, 1 / _FURTHEST, _FURTHEST))
+            factor = min(max(ratio**0.5, 0.2), 5.0) if damped else ratio
+            self.change_step(state, float(state.step) * factor)
 
-    def place(self, y: Floats, multipliers: Floats) -> None:
+    def place(self, weights: Floats, state: AdmmState, y: Floats, multipliers: Floats) -> None:
         """Go on from this point, with local copies that agree with it."""
-        state = self._state
-        state.consensus[:] = np.clip(y, self._room.lower, self._room.upper)
+        np.clip(y, self.bounds.lower, self.bounds.upper, out=state.consensus)
         state.multipliers[:] = multipliers
         state.lags[:] = 0.0
-        self._look_ahead()
-        state.pull[:] = self.appraise().pull
+        state.ahead[:] = state.consensus
+        state.pull[:] = self.appraise(weights, state).pull
 
-    # ---- reading off -----------------------------------------------------------------------------
+    # ---- reading off -------------------------------------------------------------------------
 
-    @property
-    def consensus(self) -> Floats:
-        """The variables, always within the box: a view, so copy what should last."""
-        return self._state.consensus
-
-    @property
-    def multipliers(self) -> Floats:
-        r"""One per form: :math:`\mu`, near a slope of the weighted hinge at the optimum."""
-        return self._state.multipliers
-
-    @property
-    def kernel_view(self) -> tuple[hinge.Forms, hinge.Room]:
-        """Forms and bounds as kernels take them."""
-        return self._forms, self._room
-
-    def local_hinges(self) -> Floats:
+    def local_hinges(self, state: AdmmState) -> Floats:
         r"""Sum of the hinges of every group at the local copies: :math:`\partial L/\partial w`."""
-        return np.asarray(self._tally.hinges.sum(axis=0))
+        return state.hinges.copy()
 
-    def consensus_hinges(self) -> Floats:
+    def consensus_hinges(self, weights: Any, state: AdmmState) -> Floats:
         """Sum of the hinges of every group at the consensus."""
-        return self.appraise().hinges
+        return self.appraise(weights, state).hinges
 
-    def appraise(self) -> Appraisal:
+    def appraise(self, weights: Any, state: AdmmState) -> Appraisal:
         """Energy and violation at the consensus, and the bound that the multipliers prove."""
-        found, hinges = np.zeros(3), np.empty(self.hinges.n_groups)
+        weights = self.hinges.check_weights(weights)
+        found = np.zeros(3)
+        hinges = np.empty(self.hinges.n_groups)
         pull = np.empty(self.hinges.n_variables)
-        hinge.appraise(
-            self._forms, self._room, self._weights, self.consensus, self.multipliers, pull, hinges,
+        admm.appraise(
+            self.forms, self.bounds, weights, state.consensus, state.multipliers, pull, hinges,
             found,
         )  # fmt: skip
         energy, violation, lower = found.tolist()
         return Appraisal(hinges, energy, violation, lower, pull)
 
-    def energy(self) -> float:
-        """Energy at the consensus."""
-        return self.appraise().energy
-
-    def lower_bound(self) -> float:
-        """No point that keeps the hard constraints has less energy."""
-        return self.appraise().lower
-
-    def state(self) -> dict[str, Any]:
-        """All that the next step depends on, beside weights and fixed variables."""
-        arrays = {name: value.copy() for name, value in self._state._asdict().items()}
-        numbers = {"step": self._step, "iterations": self.iterations}
-        return {**arrays, "hinges": self.local_hinges(), **numbers}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go back to where `state` was read."""
-        self._step = float(state["step"])
-        for name, value in self._state._asdict().items():
-            value[:] = state[name]
-        self._tally.hinges[:] = 0.0
-        self._tally.hinges[0] = state["hinges"]
-        self.iterations = int(state["iterations"])
-
 
 def _sorts(hinges: Hinges) -> Any:
-    sorts = np.where(hinges.powers == 2, hinge.SQUARED, hinge.LINEAR).astype(np.int8)
-    sorts[hinges.kinds == AT_MOST] = hinge.AT_MOST
-    sorts[hinges.kinds == EQUAL] = hinge.EQUAL
+    sorts = np.where(hinges.powers == 2, admm.SQUARED, admm.LINEAR).astype(np.int8)
+    sorts[hinges.kinds == AT_MOST] = admm.AT_MOST
+    sorts[hinges.kinds == EQUAL] = admm.EQUAL
     return sorts
 
 
-def _pair(fixed: Any) -> tuple[Any, Any]:
+def _check_fixed(fixed: Any, n_variables: int) -> tuple[Any, Floats]:
+    """Return the variables that are given, and their values."""
     if fixed is None:
-        return [], []
-    if isinstance(fixed, dict):
-        return list(fixed), list(fixed.values())
-    variables, values = fixed
-    return variables, values
+        fixed = [], []
+    variables, values = (list(fixed), list(fixed.values())) if isinstance(fixed, dict) else fixed
+    which = checks.indices("fixed", variables)
+    given = np.array(values, np.float64)
+    if given.shape != which.shape or ((which < 0) | (which >= n_variables)).any():
+        raise ArgumentError(f"fixed needs variables below {n_variables}, and one value for each")
+    if not ((given >= 0) & (given <= 1)).all():
+        raise ArgumentError("values of fixed variables must lie in [0, 1]")
+    return which, given
 
 
-def _point(hinges: Hinges, values: Any) -> Floats:
+def _check_start(hinges: Hinges, values: Any) -> Floats:
     array = np.array(values, np.float64)
     if array.shape != (hinges.n_variables,) or not ((array >= 0) & (array <= 1)).all():
         raise ArgumentError(

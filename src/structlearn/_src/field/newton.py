@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterator
 import numpy as np
 
 from structlearn._src.common.arrays import Bools, Floats
-from structlearn._src.field.consensus import Consensus
-from structlearn._src.kernels.field import newton as polish
+from structlearn._src.field.consensus import AdmmState, Consensus
+from structlearn._src.kernels.field import newton
 
 _SOFT = 1e-2  # softness of kinks in the first round, over the mean weight
 _HARDER, _SOFTER = 5.0, 10.0  # by how much it shrinks from round to round; grows where that fails
@@ -39,29 +39,35 @@ class Polish:
     #: In one call of `rounds`.
     most_steps = _ROUNDS * (_STEPS + 1)
 
-    def __init__(self, consensus: Consensus) -> None:
+    def __init__(self, consensus: Consensus, weights: Floats, state: AdmmState) -> None:
         self.consensus = consensus
+        self.weights = weights
+        self.state = state
+        self.scale = consensus.scale(weights)
         self.steps = 0
         hinges = consensus.hinges
         m, n, entries = hinges.n_forms, hinges.n_variables, len(hinges.variables)
-        self._rows = polish.Rows(
+        self._rows = newton.Rows(
             np.zeros(m + 1, np.uint64),
             np.empty(entries, np.uint32),
             np.empty(entries),
             np.empty(n, np.int64),
         )
-        self._slopes, self._gradient = np.empty(m), np.empty(n)
-        self._direction, self._scratch = np.empty(n), np.empty((4, n))
+        self._slopes = np.empty(m)
+        self._gradient = np.empty(n)
+        self._direction = np.empty(n)
+        self._scratch = np.empty((4, n))
 
     def rounds(self, patience: int) -> Iterator[bool]:
         """Yield after every step; True at the end of a round, when the consensus is placed.
 
         `patience` is how many rounds may fail.
         """
-        scale = self.consensus.scale
-        self._softness, self._prox = _SOFT / scale, _PROX * scale
-        self._bases = self.consensus.multipliers.copy()
-        self._point, tol = self.consensus.consensus.copy(), _COARSEST
+        self._softness = _SOFT / self.scale
+        self._prox = _PROX * self.scale
+        self._bases = self.state.multipliers.copy()
+        self._point = self.state.consensus.copy()
+        tol = _COARSEST
         for _ in range(_ROUNDS):
             done = yield from self._round(tol)
             patience -= not done
@@ -69,7 +75,7 @@ class Polish:
                 return
             if done:
                 self._bases[:] = self._slopes
-                self.consensus.place(self._point, self._bases)
+                self.consensus.place(self.weights, self.state, self._point, self._bases)
                 tol = max(tol / 100, _FINEST)
                 yield True
             self._softness *= _SOFTER if not done else 1 / _HARDER
@@ -94,9 +100,8 @@ class Polish:
 
     def _evaluate(self, point: Floats) -> float:
         """Return the augmented energy, and keep its slopes and its gradient."""
-        c = self.consensus
-        value: float = polish.evaluate(
-            c.kernel_view[0], c.weights, self._softness, self._bases, point, self._slopes,
+        value: float = newton.evaluate(
+            self.consensus.forms, self.weights, self._softness, self._bases, point, self._slopes,
             self._gradient,
         )  # fmt: skip
         away = point - self._anchor
@@ -105,31 +110,32 @@ class Polish:
 
     def _slack(self, point: Floats) -> tuple[Bools, float]:
         """Which variables no bound holds back, and how far the point is from stationary."""
-        room, gradient = self.consensus.kernel_view[1], self._gradient
-        moved = np.clip(point - gradient / self.consensus.scale, room.lower, room.upper)
+        bounds = self.consensus.bounds
+        gradient = self._gradient
+        moved = np.clip(point - gradient / self.scale, bounds.lower, bounds.upper)
         wrong = float(np.abs(moved - point).max(initial=0.0))
-        low, high = point <= room.lower, point >= room.upper
+        low, high = point <= bounds.lower, point >= bounds.upper
         return ~((low & (gradient >= 0)) | (high & (gradient <= 0))), wrong
 
     def _aim(self, point: Floats, free: Bools, wrong: float) -> None:
-        c, n = self.consensus, len(point)
-        diagonal = np.full(n, self._prox)
-        counts = polish.gather(
-            c.kernel_view[0], c.weights, self._softness, self._bases, point, free, self._rows,
-            diagonal,
+        diagonal = np.full(len(point), self._prox)
+        counts = newton.gather(
+            self.consensus.forms, self.weights, self._softness, self._bases, point, free,
+            self._rows, diagonal,
         )  # fmt: skip
         tol = min(0.1, max(wrong**0.5, 1e-4))
-        polish.direct(
+        newton.direct(
             self._rows, counts, diagonal, self._prox, self._gradient, free, tol, _CONJUGATE,
             self._scratch, self._direction,
         )  # fmt: skip
 
     def _search(self, point: Floats, value: float) -> tuple[Floats, float]:
         """Go along the direction, bent at the bounds, as far as it brings enough."""
-        room, gradient = self.consensus.kernel_view[1], self._gradient.copy()
+        bounds = self.consensus.bounds
+        gradient = self._gradient.copy()
         length = 1.0 / max(float(np.abs(self._direction).max()), 1.0)  # across the box at most
         while True:
-            there = np.clip(point + length * self._direction, room.lower, room.upper)
+            there = np.clip(point + length * self._direction, bounds.lower, bounds.upper)
             new = self._evaluate(there)
             promised = _dot(gradient, there - point)
             if new <= value + _SUFFICIENT * promised + _ROUNDING * abs(value):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -67,19 +65,19 @@ class HingeWorld:
         which = np.flatnonzero(fixed)
         self.consensus = Consensus(
             examples.hinges,
-            examples.weights,
             step=effort.step,
             relaxation=effort.relaxation,
             fixed=(which, examples.labels[which]),
             n_jobs=effort.n_jobs,
         )
+        self.state = self.consensus.begin(examples.weights)
         self._scale = np.sqrt(max(len(examples.hinges.variables), 1))
         self._still = bool(fixed.all())  # nothing to infer
 
     @property
     def iterations(self) -> int:
         """Steps of ADMM so far."""
-        return self.consensus.iterations
+        return int(self.state.iterations)
 
     def solve(self, weights: Floats) -> tuple[float, Floats]:
         """Value at the weights of all groups, and its gradient.
@@ -87,31 +85,28 @@ class HingeWorld:
         They are those of the consensus, or with `HingeEffort.steps` those of the local copies.
         """
         world, effort = self.consensus, self.effort
-        world.weights = weights
         if not self._still:
-            world.run(effort.steps or effort.max_iter, effort.tol * self._scale)
+            limit = effort.steps or effort.max_iter
+            world.run(weights, self.state, limit, effort.tol * self._scale)
         exact = self._still or effort.steps is None
-        hinges = world.consensus_hinges() if exact else world.local_hinges()
+        hinges = (
+            world.consensus_hinges(weights, self.state) if exact else world.local_hinges(self.state)
+        )
         return -float(weights @ hinges), -hinges
 
     # ---- for checkpoints -----------------------------------------------------------------
 
-    @cached_property
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        return {name: np.shape(part) for name, part in self.consensus.state().items()}
-
     @property
     def n_messages(self) -> int:
         """Number of messages."""
-        return sum(math.prod(shape) for shape in self._shapes.values())
+        return sum(part.size for part in self.state)
 
     def messages(self) -> Floats:
         """All that the next evaluation depends on, flat."""
-        return np.concatenate([np.ravel(part) for part in self.consensus.state().values()])
+        return np.concatenate([np.ravel(part) for part in self.state])
 
     def recall(self, messages: Floats) -> None:
         """Go back to where these messages were read."""
-        ends = np.cumsum([math.prod(shape) for shape in self._shapes.values()])
-        pieces = np.split(messages, ends[:-1])
-        named = zip(self._shapes.items(), pieces, strict=True)
-        self.consensus.restore({name: piece.reshape(shape) for (name, shape), piece in named})
+        ends = np.cumsum([part.size for part in self.state])
+        for part, piece in zip(self.state, np.split(messages, ends[:-1]), strict=True):
+            part[...] = piece.reshape(part.shape)

@@ -42,7 +42,7 @@ class Forms(NamedTuple):
     lengths: np.ndarray  #: (forms) squared coefficients of free variables, over the stiffness
 
 
-class Room(NamedTuple):
+class Bounds(NamedTuple):
     """Where the variables may lie."""
 
     lower: np.ndarray
@@ -50,21 +50,25 @@ class Room(NamedTuple):
     shares: np.ndarray  #: one over the number of copies; 0 for variables without
 
 
-class State(NamedTuple):
-    """All that ADMM remembers between steps."""
+class AdmmState(NamedTuple):
+    """All that ADMM remembers between steps, and nothing else: named arrays, changed in place."""
 
     multipliers: np.ndarray  #: (forms) mu
-    consensus: np.ndarray  #: (variables) y
+    consensus: np.ndarray  #: (variables) y, always within the bounds
     lags: np.ndarray  #: (variables) c
     ahead: np.ndarray  #: (variables) y - c
     pull: np.ndarray  #: (variables) A' mu
+    hinges: np.ndarray  #: (groups) sum of the hinges at the local copies after the last run
+    residuals: np.ndarray  #: (2) primal and dual, of the last step
+    step: np.ndarray  #: () eta
+    iterations: np.ndarray  #: () int64: steps so far
 
 
-class Tally(NamedTuple):
+class RangeSums(NamedTuple):
     """Sums over ranges of forms, one row each, added up in the order of the ranges."""
 
     pulls: np.ndarray  #: (ranges, variables)
-    hinges: np.ndarray  #: (ranges, groups) potentials at the local copies
+    hinges: np.ndarray  #: (ranges, groups) hinges at the local copies
     moves: np.ndarray  #: (ranges, 1) squared change of the multipliers times length
 
 
@@ -101,26 +105,31 @@ def energy_of(sort, value):
 
 
 @lean
-def local_step(forms, weights, step, relaxation, state, tally, tell, row, first, last):
+def local_step(forms, weights, relaxation, state, sums, tell, row, first, last):
     """Move the copies of the forms from `first` to `last`, and their multipliers.
 
     With `tell`, also add up the hinges at the copies.
     """
-    pull, hinges = tally.pulls[row], tally.hinges[row]
+    step = state.step[()]
+    pull = sums.pulls[row]
+    hinges = sums.hinges[row]
     pull[:] = 0.0
     if tell:
         hinges[:] = 0.0
-    moved, stop = 0.0, forms.offsets[first]
+    moved = 0.0
+    stop = forms.offsets[first]
     for i in range(first, last):
         start, stop = stop, forms.offsets[i + 1]
         value = forms.constants[i]
         for e in range(start, stop):
             value += forms.coefficients[e] * state.ahead[forms.variables[e]]
-        length, old = forms.lengths[i] / step, state.multipliers[i]
+        length = forms.lengths[i] / step
+        old = state.multipliers[i]
         value += old * length
-        sort, group = forms.sorts[i], forms.groups[i]
+        sort = forms.sorts[i]
+        group = forms.groups[i]
         if value <= 0.0 and old == 0.0 and sort != EQUAL:
-            continue
+            continue  # an idle form stays idle; most forms are
         multiplier = slope(sort, weights[group], value, length)
         if tell and sort <= SQUARED:
             hinges[group] += energy_of(sort, value - multiplier * length)
@@ -132,24 +141,28 @@ def local_step(forms, weights, step, relaxation, state, tally, tell, row, first,
         state.multipliers[i] = new
         for e in range(start, stop):
             pull[forms.variables[e]] += forms.coefficients[e] * new
-    tally.moves[row, 0] = moved
+    sums.moves[row, 0] = moved
 
 
 @lean
-def consensus_step(room, step, relaxation, state, tally, residuals):
+def consensus_step(bounds, relaxation, state, sums):
     r"""Average the copies; the residuals are :math:`|v - y|` and :math:`\eta |y - y'|`."""
-    cross, far, moved = 0.0, 0.0, 0.0
-    for row in range(len(tally.moves)):
-        moved += tally.moves[row, 0]
+    step = state.step[()]
+    cross = 0.0
+    far = 0.0
+    moved = 0.0
+    for row in range(len(sums.moves)):
+        moved += sums.moves[row, 0]
     for j in range(len(state.consensus)):
         pull = 0.0
-        for row in range(len(tally.pulls)):
-            pull += tally.pulls[row, j]
-        share = room.shares[j]
+        for row in range(len(sums.pulls)):
+            pull += sums.pulls[row, j]
+        share = bounds.shares[j]
         if share > 0.0:
-            old, lag = state.consensus[j], state.lags[j]
+            old = state.consensus[j]
+            lag = state.lags[j]
             kept = old + (1.0 - relaxation) * lag
-            new = min(max(kept - pull * share / step, room.lower[j]), room.upper[j])
+            new = min(max(kept - pull * share / step, bounds.lower[j]), bounds.upper[j])
             state.consensus[j] = new
             state.lags[j] = kept - new
             state.ahead[j] = 2.0 * new - kept
@@ -157,27 +170,32 @@ def consensus_step(room, step, relaxation, state, tally, residuals):
             moved += step * step * (kept - new - lag) ** 2 / share
             far += (new - old) ** 2 / share
         state.pull[j] = pull
-    residuals[0] = np.sqrt(max(moved - 2.0 * step * cross, 0.0)) / step
-    residuals[1] = np.sqrt(far) * step
+    state.residuals[0] = np.sqrt(max(moved - 2.0 * step * cross, 0.0)) / step
+    state.residuals[1] = np.sqrt(far) * step
+    state.iterations[()] += 1
 
 
 @lean
-def advance(forms, room, weights, step, relaxation, state, tally, borders, n_steps, tol, residuals):
-    """Take up to `n_steps` steps on one thread; return how many it took."""
+def at_rest(state, tol):
+    r"""Whether both residuals are at most `tol`, the dual one times :math:`\eta`."""
+    return tol > 0.0 and state.residuals[0] <= tol and state.residuals[1] <= tol * state.step[()]
+
+
+@lean
+def advance(forms, bounds, weights, relaxation, state, sums, borders, n_steps, tol):
+    """Take up to `n_steps` steps on one thread."""
     for n in range(n_steps):
+        tell = tol > 0.0 or n == n_steps - 1  # any step may be the last
         for row in range(len(borders) - 1):
-            local_step(
-                forms, weights, step, relaxation, state, tally, tol > 0.0 or n == n_steps - 1, row,
-                borders[row], borders[row + 1],
-            )  # fmt: skip
-        consensus_step(room, step, relaxation, state, tally, residuals)
-        if tol > 0.0 and residuals[0] <= tol and residuals[1] <= tol * step:
-            return n + 1
-    return n_steps
+            first, last = borders[row], borders[row + 1]
+            local_step(forms, weights, relaxation, state, sums, tell, row, first, last)
+        consensus_step(bounds, relaxation, state, sums)
+        if at_rest(state, tol):
+            return
 
 
 @lean
-def appraise(forms, room, weights, point, multipliers, pull, hinges, found):
+def appraise(forms, bounds, weights, point, multipliers, pull, hinges, found):
     r"""Energy and largest violation at a point, and the lower bound from the multipliers.
 
     Any multipliers in their cone bound the energy from below,
@@ -189,13 +207,16 @@ def appraise(forms, room, weights, point, multipliers, pull, hinges, found):
     """
     pull[:] = 0.0
     hinges[:] = 0.0
-    violation, bound = 0.0, 0.0
+    violation = 0.0
+    bound = 0.0
     for i in range(len(forms.constants)):
         start, stop = forms.offsets[i], forms.offsets[i + 1]
         value = forms.constants[i]
         for e in range(start, stop):
             value += forms.coefficients[e] * point[forms.variables[e]]
-        sort, weight, multiplier = forms.sorts[i], weights[forms.groups[i]], multipliers[i]
+        sort = forms.sorts[i]
+        weight = weights[forms.groups[i]]
+        multiplier = multipliers[i]
         if sort <= SQUARED:
             hinges[forms.groups[i]] += energy_of(sort, value)
         else:
@@ -213,7 +234,7 @@ def appraise(forms, room, weights, point, multipliers, pull, hinges, found):
             for e in range(start, stop):
                 pull[forms.variables[e]] += forms.coefficients[e] * multiplier
     for j in range(len(pull)):
-        bound += pull[j] * (room.lower[j] if pull[j] > 0.0 else room.upper[j])
+        bound += pull[j] * (bounds.lower[j] if pull[j] > 0.0 else bounds.upper[j])
     energy = 0.0
     for g in range(len(hinges)):
         energy += weights[g] * hinges[g]
