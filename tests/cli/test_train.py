@@ -17,10 +17,10 @@ from corpus import LABELS, TEMPLATE, Naive, sentences, text_of, write
 from structlearn import load
 from structlearn._src.cli import train
 from structlearn._src.cli.main import main
+from structlearn._src.common.history import History
 from structlearn._src.learn import cost, loss
 from structlearn._src.model.pairwise import HIDDEN, SPACES
 from structlearn._src.solve import pick
-from structlearn._src.solve.history import History
 from structlearn._src.text.labels import SCHEMES
 
 

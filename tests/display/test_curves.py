@@ -9,11 +9,10 @@ import pytest
 
 from structlearn import SequenceLabeler, grid, infer, load, save
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.history import History
 from structlearn._src.display.curves import ConvergenceDisplay, DominanceDisplay, HistoryDisplay
 from structlearn._src.display.pictures import new_figure
 from structlearn._src.learn.dominance import Dominance
-from structlearn._src.solve.base import Report
-from structlearn._src.solve.history import History
 
 X = [[["the"], ["cat"]], [["a"], ["dog"], ["sleeps"]]]
 Y = [["D", "N"], ["D", "N", "V"]]
@@ -63,7 +62,7 @@ def test_convergence_with_zeros_and_unknown_query(graph):
 def history(*rows):
     out = History()
     for iteration, seconds, value, gap in rows:
-        out.add(iteration, seconds, Report(value, gap=gap))
+        out.add(iteration, seconds, value, gap=gap)
     return out
 
 

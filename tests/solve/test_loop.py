@@ -10,9 +10,9 @@ import pytest
 from toys import Kinks, Logistic, Quadratic
 
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.history import History
 from structlearn._src.common.watch import Watch
 from structlearn._src.solve.base import Report
-from structlearn._src.solve.history import History
 from structlearn._src.solve.lbfgs import Lbfgs
 from structlearn._src.solve.loop import arrived, run
 from structlearn._src.solve.stochastic import Stochastic

@@ -10,12 +10,12 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.history import History
 from structlearn._src.display.pictures import new_figure, styled
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.inference.base import QUERIES, Problem
 from structlearn._src.inference.messenger import SCHEDULES, Messenger
 from structlearn._src.learn.dominance import Dominance
-from structlearn._src.solve.history import History
 
 _SHOWN = {
     "value": "objective",

@@ -14,11 +14,11 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.history import History
 from structlearn._src.common.paths import PathLike
 from structlearn._src.files import store
 from structlearn._src.learn.base import Objective
 from structlearn._src.solve.base import Report, Solver, State, messages_of, parameters, recall
-from structlearn._src.solve.history import History
 
 SCHEMA = "structlearn.checkpoint/1"
 

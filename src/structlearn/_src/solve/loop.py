@@ -13,13 +13,13 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.history import History
 from structlearn._src.common.paths import PathLike
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.learn.base import Objective
 from structlearn._src.solve.base import Report, Solver, State, answer
 from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, load, save
-from structlearn._src.solve.history import History
 
 _DIVERGED = "diverged: weights grew out of bounds; take smaller steps"
 _STOPPED = "stopped by a callback"
@@ -188,7 +188,8 @@ class _Loop:
         elif report.value <= self.value:
             self.best, self.value = weights.copy(), report.value
         self.report, self.iteration = report, iteration
-        self.history.add(iteration, time.monotonic() - self.begun, report)
+        elapsed = time.monotonic() - self.begun
+        self.history.add(iteration, elapsed, report.value, report.gap, report.slope)
 
     def call(self, state: State) -> None:
         """Tell the callbacks."""

@@ -9,13 +9,13 @@ import numpy as np
 
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.errors import ArgumentError, GraphError, UncertifiedWarning, warn
+from structlearn._src.common.history import History
 from structlearn._src.common.watch import Progress
 from structlearn._src.estimators.fields.certified import Certified
 from structlearn._src.estimators.fields.learning import Learning
 from structlearn._src.estimators.run import threads
 from structlearn._src.field.admm import HingeResult, solve_map
 from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
-from structlearn._src.solve.history import History
 
 #: What a form may be, by the names that users give.
 KINDS = {"hinge": HINGE, "<=": AT_MOST, "=": EQUAL}

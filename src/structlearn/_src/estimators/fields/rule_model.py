@@ -10,6 +10,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError, InfeasibleError
+from structlearn._src.common.history import History
 from structlearn._src.common.paths import PathLike
 from structlearn._src.estimators.fields.certified import Certified
 from structlearn._src.estimators.fields.frames import make_frame
@@ -20,7 +21,6 @@ from structlearn._src.metrics.ranking import METRICS
 from structlearn._src.rules import rule_file
 from structlearn._src.rules.explain import Pull, explain, read_atom
 from structlearn._src.rules.words import SHOWN, constraint, some
-from structlearn._src.solve.history import History
 
 
 class RuleModel(Certified, RuleProgram):

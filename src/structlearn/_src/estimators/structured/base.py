@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.history import History
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.estimators.run import threads
@@ -36,7 +37,6 @@ from structlearn._src.model.model import Tables
 from structlearn._src.model.pairwise import Design
 from structlearn._src.solve.base import Solver, State, answer
 from structlearn._src.solve.checkpoint import Checkpoint
-from structlearn._src.solve.history import History
 from structlearn._src.solve.loop import Callback, run
 from structlearn._src.solve.pick import choose, choose_online, patience
 
@@ -161,7 +161,7 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         self.weights_, self.state_ = answer(state).copy(), state
         self.history_ = History() if first else self.history_
         self.n_seen_, self.n_iter_ = seen, (0 if first else self.n_iter_) + 1
-        self.history_.add(self.n_iter_, 0.0, report)
+        self.history_.add(self.n_iter_, 0.0, report.value, report.gap, report.slope)
         self.status_, self.converged_ = f"{seen} examples seen so far", False
         self.value_ = report.value
         return self

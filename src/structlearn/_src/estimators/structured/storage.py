@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common.errors import FormatError
+from structlearn._src.common.history import History
 from structlearn._src.estimators.bayesian import file_checks as expect
 from structlearn._src.estimators.codec import Family, Kind, Kinds, record
 from structlearn._src.estimators.structured.base import StructuredEstimator
@@ -33,7 +34,6 @@ from structlearn._src.solve.annealed import Annealed
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.descent import Descent
 from structlearn._src.solve.frank_wolfe import FrankWolfe
-from structlearn._src.solve.history import History
 from structlearn._src.solve.lbfgs import Lbfgs
 from structlearn._src.solve.online import Online
 from structlearn._src.solve.owlqn import Owlqn

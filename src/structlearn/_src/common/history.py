@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.solve.base import Report
 
 _COLUMNS = ("iteration", "seconds", "value", "gap", "slope")
 
@@ -18,8 +17,8 @@ class History:
     Examples
     --------
     >>> history = History()
-    >>> history.add(0, 0.0, Report(value=3.0))
-    >>> history.add(1, 0.5, Report(value=2.0, slope=0.1))
+    >>> history.add(0, 0.0, 3.0)
+    >>> history.add(1, 0.5, 2.0, slope=0.1)
     >>> history.value
     array([3., 2.])
     """
@@ -30,9 +29,16 @@ class History:
         for row in () if table is None else table.tolist():
             self._append(tuple(row))
 
-    def add(self, iteration: int, seconds: float, report: Report) -> None:
-        """Append a row."""
-        self._append((iteration, seconds, report.value, report.gap, report.slope))
+    def add(
+        self,
+        iteration: int,
+        seconds: float,
+        value: float = math.nan,
+        gap: float = math.nan,
+        slope: float = math.nan,
+    ) -> None:
+        """Append a row; NaN stands for what is not known."""
+        self._append((iteration, seconds, value, gap, slope))
 
     def _append(self, row: tuple[float, ...]) -> None:
         value, before = row[2] if row[0] else math.nan, self.best()
