@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.utils.validation import check_is_fitted
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
+from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.bayesian.observed import (
     Points,
     Symbols,

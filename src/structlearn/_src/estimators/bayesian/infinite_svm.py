@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.bayesian.sampled import Sampled, concentration, positive
 from structlearn._src.estimators.bayesian.scaled import Scaled, wishart, with_constant
 from structlearn._src.estimators.bayesian.settled import attempted, digest

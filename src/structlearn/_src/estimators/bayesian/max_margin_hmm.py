@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.random import generator
+from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.bayesian.observed import (
     Points,
     check_labels,

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Progress, Watch
+from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.bayesian.settled import Settled
 from structlearn._src.estimators.run import threads
 from structlearn._src.sample.diagnostics import effective_size, r_hat

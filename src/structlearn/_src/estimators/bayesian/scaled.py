@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.base import ClassifierMixin
 from structlearn._src.estimators.bayesian.observed import unmasked
 from structlearn._src.estimators.bayesian.settled import Settled
 from structlearn._src.sample.normal_wishart import NormalWishart
@@ -84,11 +82,16 @@ def wishart(width: int, spread: float, strength: float, degrees: float | None) -
     return NormalWishart(np.zeros(width), float(strength), known, scale)
 
 
-class Scaled(ClassifierMixin, Settled):  # type: ignore[misc]
+class Scaled(ClassifierMixin, Settled):
     """Base class of classifiers of rows that see features with mean 0 and deviation 1."""
+
+    n_features_in_: int
 
     def _read(self, X: Any, y: Any) -> tuple[Floats, Ints]:
         """Learn the classes and the scale; return rows and numbers of classes."""
+        from sklearn.utils.multiclass import check_classification_targets
+        from sklearn.utils.validation import validate_data
+
         X, y = validate_data(self, unmasked(X), y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -104,6 +107,8 @@ class Scaled(ClassifierMixin, Settled):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of all classes (rows, classes)."""
+        from sklearn.utils.validation import validate_data
+
         fitted = self._as_fitted()
         X = validate_data(self, unmasked(X), reset=False, dtype=np.float64)
         return fitted._shares(fitted._scaled(X))

@@ -10,15 +10,14 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
+from structlearn._src.estimators.base import Estimator, check_is_fitted
 from structlearn._src.solve.checkpoint import RUN_ONLY
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
-class Settled(BaseEstimator):  # type: ignore[misc]
+class Settled(Estimator):
     """Base class: a fit leaves the parameters that define its model in `settings_`.
 
     Parameters that are set later wait for the next fit.
@@ -26,6 +25,7 @@ class Settled(BaseEstimator):  # type: ignore[misc]
 
     #: Parameters that say nothing of what is learnt.
     _FREE: ClassVar[frozenset[str]] = RUN_ONLY | {"random_state"}
+    settings_: dict[str, Any]
 
     def _settings(self) -> dict[str, Any]:
         """Return the parameters that define the model."""

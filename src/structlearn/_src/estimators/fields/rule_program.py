@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from structlearn._src.common.errors import (
     warn,
 )
 from structlearn._src.common.watch import Progress
+from structlearn._src.estimators.base import Estimator
 from structlearn._src.estimators.fields.frames import column_names
 from structlearn._src.estimators.fields.hinge_field import HingeField
 from structlearn._src.estimators.run import threads
@@ -55,7 +55,7 @@ class Size(NamedTuple):
     broken: int = 0  #: groundings of a hard rule that observed atoms alone do not keep
 
 
-class RuleProgram:
+class RuleProgram(Estimator):
     """Rules with weights, over atoms: what a model of rules is made of."""
 
     def __init__(
@@ -111,20 +111,11 @@ class RuleProgram:
 
     # ---- parameters, as scikit-learn has them ----------------------------------------------
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters as they were given."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters; new rules begin anew, without atoms."""
-        known = self.get_params()
-        for name in parameters:
-            if name not in known:
-                raise ArgumentError(f"there is no parameter {name!r}{did_you_mean(name, known)}")
+        super().set_params(**parameters)
         if parameters.keys() & {"rules", "greedy", "source"}:
-            self.__init__(**(known | parameters))  # type: ignore[misc]
-        for name, value in parameters.items():
-            setattr(self, name, value)
+            self.__init__(**self.get_params())  # type: ignore[misc]
         self._field = None
         return self
 

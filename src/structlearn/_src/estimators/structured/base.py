@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
@@ -18,6 +15,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.history import History
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Progress, Watch
+from structlearn._src.estimators.base import Estimator, check_is_fitted
 from structlearn._src.estimators.run import threads
 from structlearn._src.estimators.structured.example_weights import class_weights, sample_weights
 from structlearn._src.estimators.structured.insight import Ranked, top_features
@@ -50,7 +48,7 @@ _SMALL = 0.1  # standard deviation of the first weights where hidden states must
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
+class StructuredEstimator(Estimator):
     """Base class: the parameters that all estimators share, and how they fit.
 
     Subclasses say how to read their input (`_reader`), their labels (`_coder`), and what model
@@ -128,6 +126,8 @@ class StructuredEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_seen_, self.value_ = examples.n_examples, fit.value
         self.state_: State | None = None
         if fit.ended in _ADVICE:
+            from sklearn.exceptions import ConvergenceWarning
+
             warnings.warn(f"{fit.status}; {_ADVICE[fit.ended]}", ConvergenceWarning, stacklevel=3)
         return self
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.base import ClassifierMixin
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.plan import Coder
@@ -47,7 +45,7 @@ class ClassCoder:
         return places.astype(np.int64)
 
 
-class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
+class Classifier(ClassifierMixin, StructuredEstimator):
     """Base class of estimators that give one class to every example."""
 
     def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
@@ -59,6 +57,8 @@ class Classifier(ClassifierMixin, StructuredEstimator):  # type: ignore[misc]
         return coder.transform(Y)
 
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
+        from sklearn.utils.validation import column_or_1d
+
         if np.ma.is_masked(y):
             raise ArgumentError("y masks some classes; every example needs one: leave those out")
         _same_kind(y)
@@ -141,6 +141,8 @@ def _same_kind(classes: Any) -> None:
 
 def check_targets(Y: Any, shape: Shape) -> None:
     """Refuse classes that are not one for every example."""
+    from sklearn.utils.multiclass import check_classification_targets
+
     missing = [i for i, label in enumerate(np.asarray(Y, object)) if label is None]
     if missing:
         raise ArgumentError(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structlearn._src.common.arrays import Floats
+from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.classes import Classifier
 from structlearn._src.estimators.structured.plan import Batch, Coder, Reader
@@ -61,6 +61,8 @@ class MulticlassClassifier(Classifier):
     fit_intercept: bool = True
 
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
+        from sklearn.utils.validation import validate_data
+
         return validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
 
     def _reader(self, X: Any) -> tuple[Reader, Shape]:
@@ -71,6 +73,8 @@ class MulticlassClassifier(Classifier):
         return Choices(chain=True)
 
     def _read(self, X: Any) -> tuple[Batch, Tables]:
+        from sklearn.utils.validation import validate_data
+
         check_is_fitted(self, "weights_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return super()._read(X)

@@ -1,0 +1,145 @@
+"""What makes all estimators estimators in scikit-learn's sense, without importing it.
+
+Importing scikit-learn takes longer than loading a small model and predicting with it. So
+`Estimator` begins with a stand-in for scikit-learn's base class, and gets the real one in its
+place (`__bases__` can be assigned to) as soon as scikit-learn is there: whoever has imported it
+finds instances of its `BaseEstimator`, and whoever has not never waits for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+from structlearn._src.common.errors import ArgumentError, did_you_mean
+
+_WIDEST = 200  # characters of one parameter in `repr`, so that an array does not fill the screen
+
+
+class _StandIn:
+    """What is needed of scikit-learn's `BaseEstimator` while nobody has imported it."""
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        given = inspect.signature(cls).parameters.values()
+        return sorted(each.name for each in given if each.kind != each.VAR_KEYWORD)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters as they were given; `deep` adds those of parameters."""
+        found = {name: getattr(self, name) for name in self._get_param_names()}
+        if deep:
+            for name, value in list(found.items()):
+                if hasattr(value, "get_params") and not isinstance(value, type):
+                    inner = value.get_params().items()
+                    found.update((f"{name}__{key}", part) for key, part in inner)
+        return found
+
+    def __repr__(self) -> str:
+        default = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
+        given = {name: repr(getattr(self, name)) for name in self._get_param_names()}
+        words = [
+            f"{name}={text if len(text) <= _WIDEST else f'{text[:_WIDEST]}...'}"
+            for name, text in given.items()
+            if text != repr(default[name])
+        ]
+        return f"{type(self).__name__}({', '.join(words)})"
+
+    def __sklearn_tags__(self) -> Any:
+        _join()
+        return self.__sklearn_tags__()
+
+    if not TYPE_CHECKING:  # else every misspelt attribute would pass for one of scikit-learn's
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):  # a property raised an AttributeError: let it do so again
+                return object.__getattribute__(self, name)
+            if _is_sklearn(name):
+                _join()
+                return getattr(self, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class Estimator(_StandIn):
+    """Base class of all estimators: parameters are what `__init__` takes."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if "sklearn.base" in sys.modules:
+            _join()
+        return super().__new__(cls)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters; ``name__inner`` is one of the parameter `name`."""
+        known = self.get_params()
+        for name in parameters:
+            if name.partition("__")[0] not in known:
+                raise ArgumentError(f"there is no parameter {name!r}{did_you_mean(name, known)}")
+        for name, value in sorted(parameters.items(), key=lambda item: "__" in item[0]):
+            outer, _, inner = name.partition("__")  # inner ones last: the outer may be new too
+            if inner:
+                getattr(self, outer).set_params(**{inner: value})
+            else:
+                setattr(self, outer, value)
+        return self
+
+
+class _NoMixin:
+    """Holds the place of scikit-learn's `ClassifierMixin`."""
+
+
+class ClassifierMixin(_NoMixin):
+    """Tells scikit-learn that an estimator gives one class to every example."""
+
+    if TYPE_CHECKING:
+        predict: Any
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of examples whose predicted class is the true one."""
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+
+def check_is_fitted(estimator: Any, attribute: str) -> None:
+    """Refuse an estimator without the attribute that fitting gives it."""
+    if not hasattr(estimator, attribute):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(
+            f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with "
+            f"appropriate arguments before using this estimator."
+        )
+
+
+# ---- when scikit-learn is there ----------------------------------------------------------
+
+
+def _is_sklearn(name: str) -> bool:
+    """Whether a name may be one of scikit-learn's; if that is not loaded, few are worth a look."""
+    if name.startswith("__"):
+        return False
+    asked = name == "get_metadata_routing" or name.startswith("_repr_")
+    return asked or name.endswith("_request") or "sklearn.base" in sys.modules
+
+
+def _join() -> None:
+    """Put scikit-learn's classes into the places that are held for them."""
+    from sklearn import base
+
+    if issubclass(Estimator, base.BaseEstimator):
+        return
+    ClassifierMixin.__bases__ = (base.ClassifierMixin,)
+    Estimator.__bases__ = (base.BaseEstimator,)
+    for each in _below(Estimator):  # as if it were defined now: adds `set_fit_request` and its like
+        super(each, each).__init_subclass__()
+
+
+def _below(kind: Any) -> Iterator[Any]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
+
+
+if "sklearn.base" in sys.modules:
+    _join()
