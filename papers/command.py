@@ -1,9 +1,10 @@
-"""``structlearn reproduce``: the experiments of the papers."""
+"""``structlearn reproduce``, or ``python -m papers``: the experiments of the papers."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common.errors import ArgumentError, choose_one_of
 
 _DESCRIPTION = """\
-Run an experiment of the papers that the library is built on and print its tables, with what
-differs from the paper. Without a name, list the experiments. Those on real data look for it in the
-folder that STRUCTLEARN_DATA names.
+Run experiments of the papers that the library is built on and print their tables, with what differs
+from the paper. Without a name, list the experiments. Those on real data look for it in the folder
+that STRUCTLEARN_DATA names.
 """
 
 
@@ -22,12 +23,13 @@ def add(subparsers: Any) -> None:
     """Add the command to the parser."""
     parser = subparsers.add_parser(
         "reproduce",
-        help="run an experiment of the papers",
+        help="run experiments of the papers",
         description=_DESCRIPTION,
         allow_abbrev=False,
     )
     option = parser.add_argument
-    option("name", metavar="NAME", nargs="?", help="which experiment; without it, list them")
+    option("names", metavar="NAME", nargs="*", help="which experiments; without any, list them")
+    option("--list", action="store_true", help="list the experiments and end")
     option("--trials", metavar="N", type=whole, help="repetitions with other data")
     option("--quick", action="store_true", help="a small version that takes seconds; no result")
     option("--seed", metavar="N", type=natural, default=0, help="of everything random (0)")
@@ -37,27 +39,33 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List experiments, or run one and print what it found."""
+    """List experiments, or run some and print what they found."""
     from papers.base import Settings
     from papers.catalogue import EXPERIMENTS
 
-    if args.name is None:
-        width = max(map(len, EXPERIMENTS)) + 2
-        for name, experiment in EXPERIMENTS.items():
-            print(f"{name:{width}}{(experiment.__doc__ or '').splitlines()[0]}")
+    for name in args.names:  # all of them, before the first one runs for hours
+        if name not in EXPERIMENTS:
+            raise ArgumentError(choose_one_of("experiment", name, tuple(EXPERIMENTS)))
+    if args.list or not args.names:
+        print("\n".join(_listed(EXPERIMENTS)))
         return 0
-    if args.name not in EXPERIMENTS:
-        raise ArgumentError(choose_one_of("experiment", args.name, tuple(EXPERIMENTS)))
     if args.output is not None:
         _make(args.output)
     progress = ProgressLine(not args.quiet)
     settings = Settings(args.trials, args.quick, args.seed, progress)
-    record = EXPERIMENTS[args.name](settings)
-    progress.clear()
-    print("\n".join(record.lines()))
-    if args.output is not None:
-        _write(record, args.output)
+    for i, name in enumerate(args.names):
+        record = EXPERIMENTS[name](settings)
+        progress.clear()
+        print("\n" * (i > 0) + "\n".join(record.lines()), flush=True)
+        if args.output is not None:
+            _write(record, args.output)
     return 0
+
+
+def _listed(experiments: Mapping[str, Any]) -> list[str]:
+    """One line for each experiment: its name, and the first line of its docstring."""
+    width = max(map(len, experiments)) + 2
+    return [f"{name:{width}}{(e.__doc__ or '').splitlines()[0]}" for name, e in experiments.items()]
 
 
 def _make(folder: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.random import Seed, generator
+from structlearn._src.graph.shapes import grid_edges
 
 
 class Spread(NamedTuple):
@@ -84,7 +85,8 @@ class HiddenField:
         checks.integer("rows", rows, low=1)
         checks.integer("columns", columns, low=1)
         checks.integer("states", states, low=1)
-        rng, n = generator(random_state), rows * columns
+        rng = generator(random_state)
+        n = rows * columns
         hidden = chessboard(rows, columns)
         alone = np.where(hidden, spread.hidden, spread.outputs)
         seen = np.where(hidden, spread.hidden_input, spread.output_input)
@@ -93,7 +95,7 @@ class HiddenField:
             spread.inputs * rng.standard_normal((n, states)),
             alone[:, None] * rng.standard_normal((n, states)),
             seen[:, None, None] * rng.standard_normal((n, states, states)),
-            spread.pairs * rng.standard_normal((len(grid_edges(rows, columns)), states, states)),
+            spread.pairs * rng.standard_normal((len(neighbours(rows, columns)), states, states)),
         )
 
     @property
@@ -104,7 +106,7 @@ class HiddenField:
     @property
     def edges(self) -> Ints:
         """(edges, 2) Linked cells."""
-        return grid_edges(*self.shape)
+        return neighbours(*self.shape)
 
     def sample(self, n_samples: int, random_state: Seed = None) -> tuple[Ints, Ints]:
         """Draw inputs and cells together, exactly: two arrays (samples, cells).
@@ -130,17 +132,14 @@ def chessboard(rows: int, columns: int) -> Bools:
     return out
 
 
-def grid_edges(rows: int, columns: int) -> Ints:
-    """(edges, 2) Neighbours in a grid numbered row by row: all below each other, then beside."""
-    cells = np.arange(rows * columns).reshape(rows, columns)
-    down = np.stack([cells[:-1].ravel(), cells[1:].ravel()], axis=1)
-    right = np.stack([cells[:, :-1].ravel(), cells[:, 1:].ravel()], axis=1)
-    return np.concatenate([down, right])
+def neighbours(rows: int, columns: int) -> Ints:
+    """(edges, 2) The edges of a grid, vertical ones first: the order of the random numbers."""
+    return np.roll(grid_edges(rows, columns), (rows - 1) * columns, axis=0)
 
 
 def _by_direction(pairs: Floats, rows: int, columns: int) -> tuple[Floats, Floats]:
     """Tables with the cell above and with the cell to the left of every cell, 0 where none is."""
-    edges = grid_edges(rows, columns)
+    edges = neighbours(rows, columns)
     out = np.zeros((2, rows * columns, *pairs.shape[1:]))
     n_down = (rows - 1) * columns
     out[0, edges[:n_down, 1]] = pairs[:n_down]
@@ -170,7 +169,8 @@ def _sample_cells(
 
 def _scores(t: int, alone: Floats, down: Floats, right: Floats, after: Floats) -> Floats:
     """Log weight of cell `t` given the last ones: one axis each, oldest first, then its own."""
-    columns, states = after.ndim, len(alone[t])
+    columns = after.ndim
+    states = len(alone[t])
     above = down[t].reshape(states, *(1,) * (columns - 1), states)
     beside: Floats = right[t]
     return above + beside + alone[t] + after[None]
@@ -219,7 +219,8 @@ def noisy_images(
     """
     checks.number("variance", variance, low=0.0)
     checks.number("share", share, low=0.0, high=1.0)
-    rng, shape = generator(random_state), (n_images, *truth.shape)
+    rng = generator(random_state)
+    shape = (n_images, *truth.shape)
     images = truth + np.sqrt(variance) * rng.standard_normal(shape)
     order = rng.random((n_images, truth.size)).argsort(axis=1).reshape(shape)
     return images, np.where(order < round(share * truth.size), -1, truth)

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from papers.data.synthetic import CALIBRATED, HiddenField, Spread, chessboard, grid_edges
-from papers.experiments.trio import L, Learner, M, objective, predict
+from papers.data.synthetic import CALIBRATED, HiddenField, Spread, chessboard, neighbours
+from papers.experiments.trio import LATENT, MARGINAL, Learner, objective, predict
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.graph.batch import Graphs, assemble
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
@@ -65,7 +65,8 @@ class Trial:
             setup.rows, setup.columns, states=setup.states, spread=spread, random_state=weights
         )
         inputs, cells = field.sample(setup.n_train + setup.n_test, random_state=data)
-        cut, model = setup.n_train, make_model(field)
+        cut = setup.n_train
+        model = make_model(field)
         return cls(
             setup,
             field,
@@ -95,7 +96,7 @@ class Trial:
         """Accuracy of the weights that the data were drawn with."""
         field = self.field
         nodes = np.concatenate([field.sight, field.cells[:, None]], axis=1)
-        return self.accuracy(M, np.concatenate([nodes.ravel(), field.pairs.ravel()]))
+        return self.accuracy(MARGINAL, np.concatenate([nodes.ravel(), field.pairs.ravel()]))
 
 
 def _averaged(learner: Learner) -> tuple[Solver, int]:
@@ -104,13 +105,13 @@ def _averaged(learner: Learner) -> tuple[Solver, int]:
 
 
 def _papers(learner: Learner) -> tuple[Solver, int]:
-    if learner is L:
+    if learner is LATENT:
         return Stochastic(rule="fixed", step_size=0.001), 250
     return Stochastic(rule="fixed", step_size=_STEP), 50
 
 
 def _cccp(learner: Learner) -> tuple[Solver, int]:
-    step, inner = (0.001, 100) if learner is L else (_STEP, 20)
+    step, inner = (0.001, 100) if learner is LATENT else (_STEP, 20)
     return Cccp(Stochastic(rule="fixed", step_size=step), inner_iter=inner, inner_tol=0.0), 10
 
 
@@ -145,9 +146,8 @@ def make_examples(field: HiddenField, inputs: Ints, cells: Ints) -> Examples:
 @lru_cache(maxsize=8)
 def make_graphs(shape: tuple[int, int], states: int, n_examples: int) -> Graphs:
     """The same grid for every example; made once, so that elimination is planned once."""
-    hidden, edges = chessboard(*shape), grid_edges(*shape)
-    n = len(hidden)
-    first = n * np.arange(n_examples + 1)
-    scopes = np.arange(n * n_examples)[:, None], (first[:-1, None, None] + edges).reshape(-1, 2)
-    roles = np.tile(np.where(hidden, HIDDEN, OUTPUT), n_examples)
-    return assemble(np.full(n * n_examples, states), roles, first, scopes)
+    roles = np.where(chessboard(*shape), HIDDEN, OUTPUT)
+    n = len(roles)
+    scopes = (np.arange(n)[:, None], neighbours(*shape))
+    one = assemble(np.full(n, states), roles, np.array([0, n]), scopes)
+    return one.take(np.zeros(n_examples, np.int64))

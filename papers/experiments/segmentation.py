@@ -15,7 +15,7 @@ import numpy as np
 
 from papers.base import Estimate, Record, Settings, Table
 from papers.data.synthetic import noisy_images, quadrants
-from papers.experiments.trio import H, L, Learner, M
+from papers.experiments.trio import HIDDEN_CRF, LATENT, MARGINAL, Learner
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import new_figure, styled
 from structlearn._src.estimators.structured.grid import GridLabeler
@@ -45,7 +45,12 @@ class Rival(NamedTuple):
     hard: bool = False
 
 
-RIVALS = {"M": Rival(M), "L": Rival(L, hard=True), "L cooled": Rival(L), "H": Rival(H)}
+RIVALS = {
+    "M": Rival(MARGINAL),
+    "L": Rival(LATENT, hard=True),
+    "L cooled": Rival(LATENT),
+    "H": Rival(HIDDEN_CRF),
+}
 _OTHERS = {name: j for j, name in enumerate(RIVALS) if name in ("L", "H")}
 
 
@@ -146,7 +151,7 @@ def _stages(rival: Rival, part: int) -> Iterator[tuple[Solver, int, float]]:
 
 def _predict(learner: Learner, wiring: Wiring, potentials: Floats) -> Ints:
     """Return the most probable label of each pixel for H, and the best labelling for others."""
-    eps, query = (1.0, "marginals") if learner is H else (0.0, "map")
+    eps, query = (1.0, "marginals") if learner is HIDDEN_CRF else (0.0, "map")
     problem = Problem(wiring, potentials, eps, eps)
     result = TreeReweighted().run(problem, query, Options(rng=np.random.default_rng(0)))
     if result.labels is not None:

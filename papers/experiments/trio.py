@@ -24,10 +24,10 @@ class Learner(NamedTuple):
     joint: bool
 
 
-M = Learner("M", "marginal structured SVM", "marginal", joint=False)
-L = Learner("L", "latent structured SVM", "latent-hinge", joint=True)
-H = Learner("H", "hidden CRF", "log", joint=False)
-TRIO = (M, L, H)
+MARGINAL = Learner("M", "marginal structured SVM", "marginal", joint=False)
+LATENT = Learner("L", "latent structured SVM", "latent-hinge", joint=True)
+HIDDEN_CRF = Learner("H", "hidden CRF", "log", joint=False)
+TRIO = (MARGINAL, LATENT, HIDDEN_CRF)  # the order of the columns in all tables
 
 
 def objective(
@@ -42,7 +42,8 @@ def predict(
     learner: Learner, model: Model, weights: Floats, examples: Examples, method: str
 ) -> Ints:
     """Return the labels of all variables, as the learner predicts them."""
-    tables, options = model.push(weights, examples.inputs, 1), Options(n_jobs=1)
+    tables = model.push(weights, examples.inputs, 1)
+    options = Options(n_jobs=1)
     if learner.joint:
         return decode.joint(examples.structure, tables, options, method)
     return decode.best(examples.structure, tables, 1.0, options, method)

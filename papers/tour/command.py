@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structlearn._src.common.errors import ArgumentError
+from structlearn._src.cli.arguments import natural
 from structlearn._version import __version__
 
 if TYPE_CHECKING:
     from papers.tour.base import Stop
 
-#: Modules in `papers.tour` whose ``visit(rng)`` makes a stop, in order of the tour.
+#: Modules in `papers.tour` whose ``run(rng)`` makes a stop, in order of the tour.
 STOPS = ("image", "room", "machine", "tagger", "fields", "trust")
 
 
@@ -35,11 +35,14 @@ def add(subparsers: Any) -> None:
         help="where pictures go; made if it is not there (default %(default)s)",
     )
     parser.add_argument(
+        "--seed", metavar="N", type=natural, default=0, help="of the noise (default %(default)s)"
+    )
+    parser.add_argument(  # as it was called once
         "--random-state",
-        metavar="N",
-        type=int,
-        default=0,
-        help="of the noise (default %(default)s)",
+        dest="seed",
+        type=natural,
+        default=argparse.SUPPRESS,
+        help=argparse.SUPPRESS,
     )
     parser.add_argument("--no-pictures", action="store_true", help="print the text only")
     parser.set_defaults(run=run)
@@ -49,18 +52,15 @@ def run(args: argparse.Namespace) -> int:
     """Make every stop in turn."""
     import numpy as np
 
-    if args.random_state < 0:
-        raise ArgumentError(f"--random-state {args.random_state} must be at least 0")
     draws = not args.no_pictures and _can_draw()
     if draws:
         args.output.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    print(f"structlearn {__version__}: a first tour (seed {args.random_state})")
+    print(f"structlearn {__version__}: a first tour (seed {args.seed})")
     for number, name in enumerate(STOPS, 1):
-        stop = importlib.import_module(f"papers.tour.{name}").visit(
-            # Each stop has a stream of its own, so that one more stop changes no other.
-            np.random.default_rng([args.random_state, number])
-        )
+        # Each stop has a stream of its own, so that one more stop changes no other.
+        rng = np.random.default_rng([args.seed, number])
+        stop = importlib.import_module(f"papers.tour.{name}").run(rng)
         _tell(number, stop, args.output if draws else None)
     print(f"\n{len(STOPS)} stops in {time.perf_counter() - started:.1f} s.")
     if not draws and not args.no_pictures:

@@ -26,7 +26,7 @@ class _Fields(NamedTuple):
     truth: list[Ints]
 
 
-def visit(rng: np.random.Generator) -> Stop:
+def run(rng: np.random.Generator) -> Stop:
     """Draw fields, hide most labels, learn from the rest."""
     train, test = _sow(rng), _sow(rng)
     labels = [np.where(rng.random(_SHAPE) < _HIDDEN, -1, y) for y in train.truth]

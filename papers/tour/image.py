@@ -23,7 +23,7 @@ _HOUSE = np.s_[20:56, 36:72]
 _BOND = 1.5  # log potential of two neighbours being equal
 
 
-def visit(rng: np.random.Generator) -> Stop:
+def run(rng: np.random.Generator) -> Stop:
     """Blur a drawing with noise and restore it."""
     truth = scene()
     noisy = truth + rng.normal(0.0, _NOISE, truth.shape)

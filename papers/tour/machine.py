@@ -30,7 +30,7 @@ class _Days(NamedTuple):
     soft: list[Answer]
 
 
-def visit(rng: np.random.Generator) -> Stop:
+def run(rng: np.random.Generator) -> Stop:
     """Draw many days, and count who gets them right."""
     days = _solve(rng)
     right = {way: found == days.outputs for way, found in days.found.items()}

@@ -24,7 +24,7 @@ _NOISE = 90.0
 _MOVES = np.array([[0.93, 0.05, 0.02], [0.05, 0.91, 0.04], [0.03, 0.03, 0.94]])
 
 
-def visit(rng: np.random.Generator) -> Stop:
+def run(rng: np.random.Generator) -> Stop:
     """Draw a day, measure it badly, and find out what happened."""
     truth = infer(_day(), "samples", n_samples=1, random_state=rng).samples
     assert truth is not None

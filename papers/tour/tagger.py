@@ -33,7 +33,7 @@ class _References(NamedTuple):
     labels: list[list[str]]
 
 
-def visit(rng: np.random.Generator) -> Stop:
+def run(rng: np.random.Generator) -> Stop:
     """Write references, learn from some of them, and read the rest."""
     train, test = _write(rng, _N_TRAIN), _write(rng, _N_TEST)
     gaps = [[x if rng.random() >= _HIDDEN else None for x in row] for row in train.labels]

@@ -36,7 +36,7 @@ class _Network(NamedTuple):
     new: Rows  # ratings to be found at the end
 
 
-def visit(rng: np.random.Generator) -> Stop:
+def run(rng: np.random.Generator) -> Stop:
     """Make a network, learn the weights of rules, and ask about new ratings."""
     net = _meet(rng)
     model = RuleModel(_RULES)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import runpy
 import sys
 
 import pytest
 
+from papers.base import Record
 from papers.catalogue import EXPERIMENTS
+from structlearn._src.cli import tag
 from structlearn._src.cli.main import main
 
 
@@ -26,6 +29,63 @@ def test_an_unknown_experiment_is_one_line(capsys):
     assert err.startswith("structlearn: error: experiment='fly' is not known; choose one of ")
     assert err.count("\n") == 1
     assert all(repr(name) in err for name in EXPERIMENTS)
+
+
+def test_a_list_is_asked_for_in_two_ways(capsys):
+    assert main(["reproduce"]) == 0
+    listed = capsys.readouterr().out
+    assert main(["reproduce", "chain", "--list"]) == 0
+    assert capsys.readouterr().out == listed
+
+
+def test_several_run_one_after_the_other(monkeypatch, capsys):
+    seen = []
+
+    def experiment(settings):
+        seen.append(settings.seed)
+        return Record("one", f"Seed {settings.seed}", ())
+
+    monkeypatch.setitem(EXPERIMENTS, "chain", experiment)
+    assert main(["reproduce", "chain", "chain", "--seed", "5", "--quiet"]) == 0
+    assert seen == [5, 5]
+    assert capsys.readouterr().out == "Seed 5\n\n\nSeed 5\n\n"
+
+
+def test_all_names_are_checked_before_the_first_run(monkeypatch, capsys):
+    monkeypatch.setitem(EXPERIMENTS, "chain", lambda settings: pytest.fail("it ran"))
+    assert main(["reproduce", "chain", "fly"]) == 2
+    assert "experiment='fly'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("module", "argv", "first"),
+    [("papers", ["--list"], "chain "), ("papers.tour", ["--help"], "usage: structlearn demo ")],
+)
+def test_packages_run_as_modules(module, argv, first, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [module, *argv])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module(module, run_name="__main__")
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("argv", "how"),
+    [
+        (["demo", "--output", "pictures", "--seed", "3"], "make demo"),
+        (["reproduce"], "python -m papers"),
+        (["reproduce", "chain", "--quick"], "python -m papers"),
+    ],
+)
+def test_without_the_package_one_line_says_where_it_is(argv, how, capsys):
+    assert main(argv, commands=(tag,)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "repository" in err
+    assert f"'{how}'" in err
+    assert main(["--help"], commands=(tag,)) == 0
+    assert argv[0] not in capsys.readouterr().out
 
 
 def test_a_small_run_prints_a_table_and_writes_its_numbers(tmp_path, capsys):

@@ -12,7 +12,7 @@ from papers.base import Estimate, Settings
 from papers.data.synthetic import Spread
 from papers.experiments import convergence, simulated
 from papers.experiments.field import AVERAGED, CHAIN, GRID, WAYS, Trial
-from papers.experiments.trio import TRIO, M
+from papers.experiments.trio import MARGINAL, TRIO
 
 SMALL = replace(CHAIN, rows=5, states=2, n_train=6, n_test=7)
 
@@ -79,9 +79,9 @@ def test_averages_beat_the_start_and_chance():
 
 def test_messages_train_on_a_grid():
     trial = Trial.draw(replace(GRID, rows=4), [0, 0])
-    fit = trial.fit(M, "SGD, the paper's steps")
-    assert fit.value < 0.7 * trial.objective(M).value(trial.start)
-    assert trial.accuracy(M, fit.weights) > 50.0
+    fit = trial.fit(MARGINAL, "SGD, the paper's steps")
+    assert fit.value < 0.7 * trial.objective(MARGINAL).value(trial.start)
+    assert trial.accuracy(MARGINAL, fit.weights) > 50.0
 
 
 def test_records_have_a_row_for_every_way():

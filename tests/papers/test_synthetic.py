@@ -11,7 +11,7 @@ from papers.data.synthetic import (
     HiddenField,
     Spread,
     chessboard,
-    grid_edges,
+    neighbours,
     noisy_images,
     quadrants,
 )
@@ -67,7 +67,8 @@ def test_a_wide_grid_has_the_right_means():
 
 
 def test_outputs_touch_hidden_cells_only():
-    hidden, edges = chessboard(4, 5), grid_edges(4, 5)
+    hidden = chessboard(4, 5)
+    edges = neighbours(4, 5)
     assert len(edges) == 3 * 5 + 4 * 4
     assert (hidden[edges[:, 0]] != hidden[edges[:, 1]]).all()
     assert set(np.diff(edges).ravel()) == {1, 5}

@@ -152,7 +152,7 @@ def test_seeds(capsys, monkeypatch):
     first = short_tour(capsys, monkeypatch, "--no-pictures")
     assert first[0] == 0
     assert short_tour(capsys, monkeypatch, "--no-pictures", "--random-state", "0") == first
-    other = short_tour(capsys, monkeypatch, "--no-pictures", "--random-state", "1")
+    other = short_tour(capsys, monkeypatch, "--no-pictures", "--seed", "1")
     assert shares(other[1], "nearest") != shares(first[1], "nearest")
 
 

@@ -23,6 +23,9 @@ COMMANDS = (train, tag, evaluate, inspect, infer, psl, warm_up)
 #: Where installed packages, such as the papers' experiments, list commands of the same form.
 GROUP = "structlearn.commands"
 
+#: Commands of the package `papers`, and how they are run where the repository is.
+_ELSEWHERE = {"demo": "make demo", "reproduce": "python -m papers"}
+
 #: What helps a command that has run out of memory.
 _SAVING = {
     "infer": "; a smaller --max-table helps",
@@ -33,12 +36,19 @@ _SAVING = {
 BAD_INPUT, INTERRUPTED, CLOSED = 2, 130, 141  # the last two as a shell counts SIGINT and SIGPIPE
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command that `argv` asks for and return its exit code."""
+def main(argv: Sequence[str] | None = None, commands: Sequence[Any] = ()) -> int:
+    """Run the command that `argv` asks for and return its exit code.
+
+    Parameters
+    ----------
+    commands
+        Modules of commands to choose from; by default all of this package and of others.
+    """
     args = argparse.Namespace(command="")
     try:
-        _, more = make_parser().parse_known_args(argv, args)
-        if more:  # argparse would blame the whole program, not the command
+        _, more = make_parser(commands).parse_known_args(argv, args)
+        # Left to itself argparse would blame the whole program, not the command.
+        if more and args.run is not _elsewhere:
             help_ = f"(see 'structlearn {args.command} --help')"
             return _fail(f"error: unrecognized arguments: {' '.join(more)} {help_}")
         with _short_warnings():
@@ -62,8 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser with all commands."""
+def make_parser(commands: Sequence[Any] = ()) -> argparse.ArgumentParser:
+    """Return the parser with these commands, or with all."""
     parser = _Parser(
         prog="structlearn",
         description="Structured prediction when part of the answer is hidden.",
@@ -72,8 +82,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"structlearn {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
-    for command in (*COMMANDS, *_others()):
+    for command in commands or (*COMMANDS, *_others()):
         command.add(subparsers)
+    for name in _ELSEWHERE.keys() - subparsers.choices.keys():  # without help: not in the list
+        subparsers.add_parser(name, add_help=False).set_defaults(run=_elsewhere)
     return parser
 
 
@@ -81,6 +93,14 @@ def _others() -> Iterator[Any]:
     """Commands of other packages."""
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
         yield entry.load()
+
+
+def _elsewhere(args: argparse.Namespace) -> int:
+    """Say where a command is that was not installed with the library."""
+    return _fail(
+        f"error: {args.command!r} comes with the repository, not with the installed library: "
+        f"clone it and run '{_ELSEWHERE[args.command]}'"
+    )
 
 
 class _Parser(argparse.ArgumentParser):
