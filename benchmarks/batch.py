@@ -16,7 +16,7 @@ from structlearn._src.common import threads
 from structlearn._src.graph.wiring import join
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.chain_batch import Chains
-from structlearn._src.inference.junction import Tree, order_for
+from structlearn._src.inference.junction import EliminationTree, order_for
 from structlearn._src.inference.messenger import Messenger
 from timing import Timing, best, undisturbed
 
@@ -103,11 +103,12 @@ def _messages(problem: Problem) -> Callable[[int], Any]:
 
 def _elimination(problem: Problem) -> Callable[[int], Any]:
     """Forward and back; planned once, as when a model is learned."""
-    tree = Tree(problem, order_for(problem, Options().max_table))
+    tree = EliminationTree(problem, order_for(problem, Options().max_table))
 
     def work(n_jobs: int) -> Any:
         tree.n_jobs = n_jobs
-        return tree.forward(), tree.backward()
+        with tree.stores.lend() as store:
+            return tree.forward(problem.potentials, store), tree.backward(store)
 
     return work
 

@@ -10,7 +10,7 @@ from structlearn import FactorGraph, grid, infer, infer_many
 from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import join
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.clamped import Clamped, ascend
+from structlearn._src.inference.output_score import OutputScore, ascend
 
 
 def portfolio(graph, query="map", **options):
@@ -131,8 +131,8 @@ def test_clamped_values_are_sums_over_hidden_variables():
     graphs = some_graphs(9, 20, zeros=0.2, hidden=0.5)
     wiring = join([g.wiring for g in graphs])
     problem = Problem(wiring, np.concatenate([g.potentials for g in graphs]), 0.0, 1.0)
-    clamped = Clamped(problem, Options())
-    assert clamped.exact
+    score = OutputScore(problem, Options())
+    assert score.exact
     rng = np.random.default_rng(9)
     for _ in range(5):
         labels = rng.integers(0, wiring.cards)
@@ -141,17 +141,18 @@ def test_clamped_values_are_sums_over_hidden_variables():
             mine = labels[wiring.graph_variables[g] : wiring.graph_variables[g + 1]]
             values = naive.marginal_map_values(graph)
             right.append(values[tuple(mine[graph.roles != 1])])
-        np.testing.assert_allclose(clamped.value(labels), right, atol=1e-9)
+        np.testing.assert_allclose(score.value(labels, score.begin())[0], right, atol=1e-9)
 
 
 def test_coordinate_ascent_ends_where_no_single_output_can_improve():
     graphs = some_graphs(10, 15, hidden=0.5)
     wiring = join([g.wiring for g in graphs])
     problem = Problem(wiring, np.concatenate([g.potentials for g in graphs]), 0.0, 1.0)
-    clamped = Clamped(problem, Options())
+    score = OutputScore(problem, Options())
     start = np.zeros(wiring.n_variables, np.int64)
-    end = ascend(problem, clamped, start, Options())
-    assert (clamped.value(end) >= clamped.value(start) - 1e-12).all()
+    end = ascend(problem, score, start, Options())
+    before, after = (score.value(labels, score.begin())[0] for labels in (start, end))
+    assert (after >= before - 1e-12).all()
     for g, graph in enumerate(graphs):
         mine = end[wiring.graph_variables[g] : wiring.graph_variables[g + 1]]
         here = mine[graph.roles != 1].tolist()

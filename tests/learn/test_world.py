@@ -148,7 +148,7 @@ def test_auto_is_exact_where_that_is_quick(monkeypatch):
     whole = StructuredObjective(case.model, case.examples, make_loss("log"))
     whole.value(weights)
     assert whole.messengers == ()
-    monkeypatch.setattr("structlearn._src.inference.pick._WORTH", 0.01)
+    monkeypatch.setattr("structlearn._src.inference.junction._WORTH", 0.01)
     rough = StructuredObjective(case.model, case.examples, make_loss("log"))
     rough.value(weights)
     assert len(rough.messengers) == 2

@@ -8,14 +8,15 @@ ranges from the work alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Ints
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 
 VARIABLE = "STRUCTLEARN_N_JOBS"
@@ -83,6 +84,37 @@ def run(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+class Scratch:
+    """A flat array that calls use one after the other; calls at the same time have one each."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._spare: list[Floats] = []
+
+    def __reduce__(self) -> tuple[type[Scratch], tuple[int]]:
+        return Scratch, (self.size,)  # what is in it is worth nothing to others
+
+    def take(self) -> Floats:
+        """Return an array that nobody else uses."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return np.empty(self.size)
+
+    def give(self, array: Floats) -> None:
+        """Put an array back."""
+        self._spare.append(array)
+
+    @contextmanager
+    def lend(self) -> Iterator[Floats]:
+        """Take an array, and put it back at the end."""
+        array = self.take()
+        try:
+            yield array
+        finally:
+            self.give(array)
 
 
 def _cores() -> int:

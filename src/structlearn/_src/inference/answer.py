@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +15,7 @@ from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.condition import Conditioned, places
 from structlearn._src.graph.wiring import HIDDEN, Wiring
 from structlearn._src.inference.base import Answer, Options, Problem, Result
-from structlearn._src.inference.clamped import Clamped
+from structlearn._src.inference.output_score import OutputScore
 
 
 class Marginals(Mapping[Hashable, Floats]):
@@ -137,11 +136,6 @@ class Reply:
         out[:, self.small.variables] = draws
         return out
 
-    @cached_property
-    def clamped(self) -> Clamped:
-        """Scorer for marginal-MAP assignments."""
-        return Clamped(self.problem, self.options)
-
 
 def collect(reply: Reply, result: Result) -> list[Answer]:
     """One answer per graph."""
@@ -240,8 +234,9 @@ def _mention_contradictions(reply: Reply, result: Result) -> None:
 def _rescore(reply: Reply, result: Result) -> None:
     """Score a marginal-MAP assignment by the true objective instead of a method's estimate."""
     assert result.labels is not None
-    result.value = reply.clamped.value(result.labels)
-    if reply.clamped.exact:
+    score = OutputScore(reply.problem, reply.options)
+    result.value, _ = score.value(result.labels, score.begin())
+    if score.exact:
         result.lower = result.value
     else:
         result.status += "; hidden variables summed by the Bethe approximation"

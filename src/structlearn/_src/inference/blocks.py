@@ -8,7 +8,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.graph.condition import condition
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Problem, exceeds
-from structlearn._src.inference.junction import Tree
+from structlearn._src.inference.junction import EliminationTree
 from structlearn._src.inference.order import cutset, find_order
 
 _PATIENCE = 10  # rounds without gain after which the ascent ends
@@ -40,12 +40,12 @@ class BlockAscent:
         fixed = np.where(cutset(self.wiring, self.max_table, self.rng), self.labels, -1)
         small = condition(self.wiring, self.potentials, fixed)
         free = np.zeros(len(small.variables), np.bool_)
-        tree = Tree(
-            Problem(small.wiring, small.potentials, 0.0, 0.0), find_order(small.wiring, free)
-        )
-        tree.forward()
+        problem = Problem(small.wiring, small.potentials, 0.0, 0.0)
+        tree = EliminationTree(problem, find_order(small.wiring, free))
+        store = tree.stores.take()
+        tree.forward(small.potentials, store)
         labels = self.labels.copy()
-        labels[small.variables] = tree.decode()
+        labels[small.variables] = tree.decode(store)
         value = self.wiring.score(self.potentials, labels)
         better = exceeds(value, self.value, 1e-12)
         self.labels = np.where(better[self.wiring.variable_graphs], labels, self.labels)

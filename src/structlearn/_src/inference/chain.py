@@ -11,6 +11,7 @@ from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Options, Problem, Result
 from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.inference.tables import point_mass
 from structlearn._src.kernels.graph import paths as path
 
 _PADDING = 8  # padded arrays may be this many times as large as the tables themselves
@@ -103,7 +104,8 @@ def _hard(problem: Problem, query: str, options: Options, paths: Paths) -> Resul
     if query == "samples":
         return _result(value, draws=np.tile(labels, (options.n_samples, 1)))
     if query == "marginals":
-        return _result(value, **_point_mass(wiring, labels, options.factor_marginals))
+        beliefs, factors = point_mass(wiring, labels)
+        return _result(value, beliefs=beliefs, factor_beliefs=factors)
     if query == "partition":
         return _result(value)
     best = _k_best(batch, wiring, paths, options.k) if options.k > 1 else None
@@ -157,22 +159,6 @@ def _marginals(batch: Chains, wiring: Wiring, paths: Paths, eps: float, options:
     return _result(
         value, beliefs=beliefs, factor_beliefs=factors if options.factor_marginals else None
     )
-
-
-def _point_mass(wiring: Wiring, labels: Ints, factors: bool) -> dict[str, Floats]:
-    """Beliefs of the distribution that always gives `labels`; zeros where they are -1."""
-    out = {"beliefs": np.zeros(wiring.belief_offsets[-1])}
-    known = labels >= 0
-    out["beliefs"][(wiring.belief_offsets[:-1] + labels)[known]] = 1.0
-    if factors:
-        out["factor_beliefs"] = np.zeros(wiring.table_offsets[-1])
-        if wiring.n_factors:
-            inside = np.add.reduceat(
-                wiring.strides * labels[wiring.scopes], wiring.scope_offsets[:-1]
-            )
-            known = known[wiring.scopes[wiring.scope_offsets[:-1]]]
-            out["factor_beliefs"][(wiring.table_offsets[:-1] + inside)[known]] = 1.0
-    return out
 
 
 def _load(problem: Problem, paths: Paths, eps: float, options: Options) -> Chains:

@@ -1,92 +1,106 @@
-"""The value of an assignment to the outputs: hidden variables summed out, outputs fixed."""
+"""Graphs with some variables fixed: conditioned once, solved for any states and potentials."""
 
 from __future__ import annotations
+
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.graph.condition import condition
-from structlearn._src.graph.wiring import HIDDEN
-from structlearn._src.inference.base import Options, Problem, exceeds
-from structlearn._src.inference.junction import JunctionTree, Tree, order_for
-from structlearn._src.inference.messenger import Messenger
+from structlearn._src.graph.condition import Conditioned, places
+from structlearn._src.graph.wiring import Wiring
 
-_SWEEPS = 200
+#: What a later call goes on from: log messages, one array per run of messages; empty if exact.
+Memory = tuple[Floats, ...]
+
+
+class Solution(NamedTuple):
+    """What an engine found for one set of potentials."""
+
+    values: Floats  #: soft maximum of every graph
+    beliefs: Floats  #: of all factors, in the layout of the potentials; empty if not asked for
+    memory: Memory  #: what the next call goes on from
+    sweeps: int  #: over messages, the most that a graph needed; 0 if exact
+
+
+class Engine(Protocol):
+    """Solves one problem for any potentials; all that changes is what it takes and returns.
+
+    Several threads may use one engine at a time.
+    """
+
+    exact: bool
+
+    def begin(self) -> Memory:
+        """Return what the first call goes on from."""
+        ...
+
+    def solve(
+        self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
+    ) -> Solution:
+        """Values of all graphs, and on request beliefs; `memory` is not written to.
+
+        Messages stop after so many sweeps, or when they move by at most `tol`.
+        """
+        ...
+
+
+class Places(NamedTuple):
+    """Where the entries that agree with the fixed states lie in the potentials."""
+
+    kept: Ints  #: of factors with a free variable
+    gone: Ints  #: of factors without, one entry each
 
 
 class Clamped:
-    r"""Scores assignments to the outputs by the true objective.
+    """Some variables of a wiring are fixed: the same tables, read at the fixed states only.
 
-    .. math:: V(y) = \epsilon_h \log \sum_h \exp \frac{\theta(y, h)}{\epsilon_h}
-
-    by elimination where the hidden variables alone are narrow enough, else by the Bethe
-    approximation of a sum-product run. The structure is compiled once; each further assignment
-    only slices tables.
+    Parameters
+    ----------
+    wiring
+        All graphs.
+    small
+        The same without the fixed variables.
+    engine
+        Solves what is left; None if nothing is.
     """
 
-    def __init__(self, problem: Problem, options: Options) -> None:
-        self.problem, self.options = problem, options
-        start = np.where(problem.wiring.roles == HIDDEN, -1, 0)
-        inner = self._clamp(start)
-        self.exact = not JunctionTree().refuses(inner, "partition", options)
-        self._tree: Tree | None = None
-        self._messages: Floats | None = None
-        if self.exact:
-            order = order_for(inner, options.max_table, options.n_jobs)
-            self._tree = Tree(inner, order, options.n_jobs)
+    def __init__(self, wiring: Wiring, small: Conditioned, engine: Engine | None) -> None:
+        self.wiring = wiring
+        self.engine = engine
+        self.exact = engine is None or engine.exact
+        gone = np.ones(wiring.n_factors, np.bool_)
+        gone[small.factors] = False
+        graphs = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
+        self._gone_graphs = graphs[gone]
 
-    def _clamp(self, fixed: Ints) -> Problem:
-        small = condition(self.problem.wiring, self.problem.potentials, fixed)
-        self._constant = small.constant
-        eps = self.problem.eps_hidden
-        return Problem(small.wiring, small.potentials, eps, eps)
+    def fix(self, labels: Ints) -> Places:
+        """Read the tables at other states of the fixed variables; -1 for all that are free."""
+        where, kept = places(self.wiring, labels)
+        return Places(where[kept], where[~kept])
 
-    def value(self, labels: Ints) -> Floats:
-        """Value of every graph at the outputs in `labels`; states of hidden ones are ignored."""
-        inner = self._clamp(np.where(self.problem.wiring.roles == HIDDEN, -1, labels))
-        if self._tree is not None:
-            return self._constant + self._tree.forward(inner.potentials)
-        messenger = Messenger(inner, damping=0.2, start=self._messages, n_jobs=self.options.n_jobs)
-        messenger.run(_SWEEPS, 1e-6)
-        self._messages = messenger.messages
-        return self._constant + messenger.value()[0]
+    def begin(self) -> Memory:
+        """Return what the first call goes on from."""
+        return () if self.engine is None else self.engine.begin()
 
-
-def ascend(problem: Problem, clamped: Clamped, labels: Ints, options: Options) -> Ints:
-    """Change one output at a time while that raises the true objective.
-
-    All graphs of the wiring move together, each by itself: step j tries the j-th output of
-    every graph.
-    """
-    wiring = problem.wiring
-    best = labels.copy()
-    value = clamped.value(best)
-    turns = _turns(problem)
-
-    def sweep() -> bool:
-        nonlocal value
-        before = value.copy()
-        for chosen in turns:
-            for state in range(int(wiring.cards[chosen].max())):
-                if options.watch.expired:
-                    return True
-                trial = best.copy()
-                trial[chosen] = np.minimum(state, wiring.cards[chosen] - 1)
-                new = clamped.value(trial)
-                better = exceeds(new, value, 1e-10)
-                value = np.where(better, new, value)
-                moved = chosen[better[wiring.variable_graphs[chosen]]]
-                best[moved] = trial[moved]
-        return not (value > before).any()
-
-    options.watch.repeat(sweep, 20, lambda: f"coordinate ascent at {value.sum():.6g}")
-    return best
-
-
-def _turns(problem: Problem) -> list[Ints]:
-    """The j-th outputs of all graphs, for j = 0, 1, ..."""
-    outputs = np.flatnonzero(problem.wiring.roles != HIDDEN)
-    graphs = problem.wiring.variable_graphs[outputs]
-    first = np.searchsorted(graphs, graphs)
-    turn = np.arange(len(outputs)) - first
-    return [outputs[turn == j] for j in range(int(turn.max(initial=-1)) + 1)]
+    def solve(
+        self,
+        potentials: Floats,
+        fixed: Places,
+        memory: Memory,
+        sweeps: int,
+        tol: float,
+        beliefs: bool = True,
+    ) -> Solution:
+        """Values of all graphs, and on request beliefs: point masses where all is fixed."""
+        known = np.bincount(self._gone_graphs, potentials[fixed.gone], self.wiring.n_graphs)
+        values = known.astype(np.float64)
+        out = np.zeros(len(potentials) if beliefs else 0)
+        if beliefs:
+            out[fixed.gone] = 1.0
+        if self.engine is None:
+            return Solution(values, out, (), 0)
+        rest = self.engine.solve(potentials[fixed.kept], memory, sweeps, tol, beliefs)
+        if beliefs:
+            out[fixed.kept] = rest.beliefs
+        return Solution(values + rest.values, out, rest.memory, rest.sweeps)

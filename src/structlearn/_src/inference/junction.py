@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
 from structlearn._src.common.errors import TooWideError, too_wide
+from structlearn._src.common.threads import Scratch
 from structlearn._src.graph.wiring import HIDDEN, Wiring
 from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result, TooWide
 from structlearn._src.inference.order import Elimination, find_order
@@ -18,6 +19,7 @@ from structlearn._src.kernels.graph.eliminate import Plan
 
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
 _SECONDS_PER_ENTRY = 3e-8  # of a table, there and back, on an ordinary core
+_WORTH = 200  # entries of exact inference per entry of the tables: what sweeps cost, roughly
 _ORDER_IN_FULL = 1_000  # variables up to which a refusal costs little to be exact about
 
 
@@ -50,29 +52,33 @@ class JunctionTree:
         if reason:
             raise TooWideError(reason)
         order = order_for(problem, options.max_table, options.n_jobs)
-        tree = Tree(problem, order, options.n_jobs)
-        value = tree.forward()
+        tree = EliminationTree(problem, order, options.n_jobs)
+        store = tree.stores.take()
+        value = tree.forward(problem.potentials, store)
         result = Result(value, exact=True, lower=value, upper=value)
         result.status = f"exact, largest table {tree.order.largest:.3g} entries"
         if query == "marginals":
-            result.beliefs, result.factor_beliefs = tree.backward()
+            result.beliefs, result.factor_beliefs = tree.backward(store)
         elif query == "map":
-            result.labels = tree.decode()
+            result.labels = tree.decode(store)
         elif query == "marginal_map":
             # At one temperature hidden variables may stand anywhere in the order, so that the
             # outputs hang on them; else they come first and need no state.
             outputs = problem.wiring.roles != HIDDEN
-            labels = tree.decode() if problem.uniform else tree.decode(wanted=outputs)
+            labels = tree.decode(store) if problem.uniform else tree.decode(store, wanted=outputs)
             result.labels = np.where(outputs, labels, -1)
         elif query == "samples":
             draws = options.rng.random((options.n_samples, problem.wiring.n_variables))
-            result.draws = np.stack([tree.decode(row) for row in draws])
+            result.draws = np.stack([tree.decode(store, row) for row in draws])
         return result
 
 
 @dataclass(eq=False)
-class Tree:
-    """One problem on its way through an elimination order."""
+class EliminationTree:
+    """One problem in an elimination order, for any potentials.
+
+    All that changes is in the store that a caller brings, for one `forward` and what follows it.
+    """
 
     problem: Problem
     order: Elimination
@@ -81,7 +87,7 @@ class Tree:
     def __post_init__(self) -> None:
         wiring = self.problem.wiring
         self.plan = make_plan(wiring, self.order)
-        self.store = np.zeros(int(self.plan.message_offsets[-1]))
+        self.stores = Scratch(int(self.plan.message_offsets[-1]))
         self._room = (
             int(np.diff(self.plan.axis_offsets).max(initial=1)),
             int(np.diff(self.plan.input_offsets).max(initial=1)),
@@ -91,32 +97,33 @@ class Tree:
     def _block(self) -> eliminate.Block:
         return eliminate.make_block(*self._room)
 
-    def forward(self, potentials: Floats | None = None) -> Floats:
-        """Eliminate everything; the value of every graph, on request with other potentials."""
-        wiring, plan = self.problem.wiring, self.plan
-        theta = self.problem.potentials if potentials is None else potentials
-        self.store[: wiring.table_offsets[-1]] = theta
+    def forward(self, potentials: Floats, store: Floats) -> Floats:
+        """Eliminate everything; the value of every graph. All messages go to `store`."""
+        wiring = self.problem.wiring
+        plan = self.plan
+        store[: wiring.table_offsets[-1]] = potentials
         value = np.zeros(wiring.n_graphs)
         over_graphs(
             lambda a, b: eliminate.forward(
-                wiring.cards, self.problem.eps, plan, self.store, self._block(), a, b, value
+                wiring.cards, self.problem.eps, plan, store, self._block(), a, b, value
             ),
             wiring,
             self.n_jobs,
         )
         return value
 
-    def backward(self) -> tuple[Floats, Floats]:
+    def backward(self, store: Floats) -> tuple[Floats, Floats]:
         """Marginals of all variables and of all factors, flat."""
-        wiring, plan = self.problem.wiring, self.plan
-        beliefs = np.zeros(len(self.store))
+        wiring = self.problem.wiring
+        plan = self.plan
+        beliefs = np.zeros(len(store))
         marginals = np.zeros(int(wiring.belief_offsets[-1]))
         over_graphs(
             lambda a, b: eliminate.backward(
                 wiring.cards,
                 self.problem.eps,
                 plan,
-                self.store,
+                store,
                 beliefs,
                 wiring.belief_offsets,
                 self._block(),
@@ -129,7 +136,9 @@ class Tree:
         )
         return marginals, beliefs[: wiring.table_offsets[-1]]
 
-    def decode(self, uniforms: Floats | None = None, wanted: Floats | None = None) -> Ints:
+    def decode(
+        self, store: Floats, uniforms: Floats | None = None, wanted: Bools | None = None
+    ) -> Ints:
         """Best state of every wanted variable, or with `uniforms` a draw."""
         wiring = self.problem.wiring
         labels = np.full(wiring.n_variables, -1, np.int64)
@@ -141,7 +150,7 @@ class Tree:
             wiring.cards,
             self.problem.eps,
             self.plan,
-            self.store,
+            store,
             uniforms,
             wanted,
             np.empty(int(wiring.cards.max(initial=1))),
@@ -179,6 +188,19 @@ class _Key:
 def order_for(problem: Problem, limit: int | None, n_jobs: int | None = 1) -> Elimination:
     """Elimination order of a problem, remembered while its wiring is in use."""
     return _cached_order(_Key(problem, limit, n_jobs))
+
+
+def affordable(problem: Problem, options: Options, times: float = np.inf) -> bool:
+    """Whether there is memory and time for exact inference.
+
+    It may cost at most `times` what message passing would.
+    """
+    order = order_for(problem, options.max_table, options.n_jobs)
+    return (
+        _fits(order, options.max_table)
+        and order.total <= times * _WORTH * max(len(problem.potentials), 1)
+        and not _too_slow(order.total, options.watch.left)
+    )
 
 
 def _too_slow(entries: float, seconds: float) -> str:

@@ -20,6 +20,7 @@ from structlearn._src.inference.base import (
     in_graphs,
 )
 from structlearn._src.inference.messenger import SCHEDULES, Messenger
+from structlearn._src.inference.tables import point_mass
 
 _APART = 1e-3  # difference of beliefs above which two runs count as different answers
 _AT_REST = 1e-9  # change below which messages in a forest are exact
@@ -55,29 +56,14 @@ class Tree:
         if query == "marginals":
             result.beliefs, result.factor_beliefs = beliefs, factors
             if result.labels is not None:
-                _point_masses(problem, result)
+                # At temperature 0 the marginals are those of the one assignment found.
+                result.beliefs, result.factor_beliefs = point_mass(wiring, result.labels)
         elif query == "marginal_map":
             result.labels[wiring.roles == HIDDEN] = -1  # type: ignore[index]
         elif query == "samples":
             draws = options.rng.random((options.n_samples, wiring.n_variables))
             result.draws = np.stack([messenger.decode(row) for row in draws])
         return result
-
-
-def _point_masses(problem: Problem, result: Result) -> None:
-    """At temperature 0 the marginals are those of the one assignment found."""
-    wiring, labels = problem.wiring, result.labels
-    assert labels is not None
-    beliefs = np.zeros(int(wiring.belief_offsets[-1]))
-    beliefs[wiring.belief_offsets[:-1] + labels] = 1.0
-    result.beliefs = beliefs
-    if result.factor_beliefs is not None:
-        steps = np.bincount(
-            wiring.slot_factors, wiring.strides * labels[wiring.scopes], wiring.n_factors
-        )
-        factors = np.zeros(int(wiring.table_offsets[-1]))
-        factors[wiring.table_offsets[:-1] + steps.astype(np.int64)] = 1.0
-        result.factor_beliefs = factors
 
 
 class BeliefPropagation:
@@ -127,7 +113,8 @@ class BeliefPropagation:
             result.lower = result.upper = result.value
             if query == "marginals" and problem.temperature == 0:
                 result.labels = run.messenger.decode()
-                _point_masses(problem, result)
+                masses = point_mass(problem.wiring, result.labels)
+                result.beliefs, result.factor_beliefs = masses
         return result
 
 

@@ -9,7 +9,7 @@ from structlearn._src.inference.chain import Chain
 from structlearn._src.inference.enumeration import Enumeration
 from structlearn._src.inference.gibbs import Gibbs
 from structlearn._src.inference.icm import ICM
-from structlearn._src.inference.junction import JunctionTree, order_for
+from structlearn._src.inference.junction import JunctionTree, affordable
 from structlearn._src.inference.loopy import BeliefPropagation, Tree
 from structlearn._src.inference.portfolio import Portfolio
 from structlearn._src.inference.trw import TreeReweighted
@@ -29,7 +29,6 @@ METHODS: dict[str, Inferer] = {
     )
 }
 
-_WORTH = 200  # entries of exact inference per entry of the tables: what sweeps cost, roughly
 _EXACT = ("chain", "tree", "junction_tree")
 #: What `method="auto"` tries, in order; the last accepts every graph.
 AUTO = {
@@ -70,5 +69,4 @@ def _first(problem: Problem, query: str, options: Options) -> Inferer:
 
 def worth_exact(problem: Problem, n_jobs: int | None, times: float = 1.0) -> bool:
     """Whether exact inference costs no more than `times` what message passing would."""
-    order = order_for(problem, Options().max_table, n_jobs)
-    return order.complete and order.total <= times * _WORTH * len(problem.potentials)
+    return affordable(problem, Options(n_jobs=n_jobs), times)

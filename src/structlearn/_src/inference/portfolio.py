@@ -19,10 +19,10 @@ from structlearn._src.inference.base import (
     in_graphs,
 )
 from structlearn._src.inference.blocks import BlockAscent
-from structlearn._src.inference.clamped import Clamped, ascend
 from structlearn._src.inference.icm import improve, unary_labels
 from structlearn._src.inference.loopy import best_states, cooled
 from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.output_score import OutputScore, ascend
 from structlearn._src.inference.trw import covering_forests, upper_bound
 
 _SWEEPS = 150
@@ -191,10 +191,12 @@ class _MarginalMap(_Search):
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
-        self.clamped = Clamped(problem, options)
+        self.summed_out = OutputScore(problem, options)
+        self.memory = self.summed_out.begin()
 
     def score(self, labels: Ints) -> Floats:
-        return self.clamped.value(labels)
+        value, self.memory = self.summed_out.value(labels, self.memory)
+        return value
 
     def candidates(self) -> Iterator[Candidate]:
         warm = self.problem.eps_hidden
@@ -206,8 +208,8 @@ class _MarginalMap(_Search):
         yield "sum-product", self._best(summed)
         between = self.messenger((0.5 * warm, warm), damping=0.3)
         yield "half-way sum-product", self._best(between)
-        if self.clamped.exact:
-            climbed = ascend(self.problem, self.clamped, self.labels, self.options)
+        if self.summed_out.exact:
+            climbed = ascend(self.problem, self.summed_out, self.labels, self.options)
             yield "coordinate ascent", climbed
 
     def _joint_map(self) -> Ints:
@@ -223,7 +225,7 @@ class _MarginalMap(_Search):
         out = super().result(ended)
         assert out.labels is not None
         out.labels = np.where(self.problem.wiring.roles == HIDDEN, -1, out.labels)
-        if not self.clamped.exact:
+        if not self.summed_out.exact:
             out.lower = np.full_like(out.value, -np.inf)
             out.status += "; hidden variables summed by the Bethe approximation"
         return out

@@ -13,7 +13,7 @@ from structlearn._src.graph.batch import Graphs
 from structlearn._src.graph.condition import condition, places
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT, Wiring
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.junction import JunctionTree, Tree, order_for
+from structlearn._src.inference.junction import EliminationTree, JunctionTree, order_for
 from structlearn._src.inference.loopy import best_states
 from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.pick import worth_exact
@@ -73,12 +73,12 @@ class _Exact:
 
     def __init__(self, problem: Problem, effort: Effort) -> None:
         order = order_for(problem, Options().max_table, effort.n_jobs)
-        self.tree = Tree(problem, order, effort.n_jobs)
+        self.tree = EliminationTree(problem, order, effort.n_jobs)
 
     def solve(self, potentials: Floats) -> tuple[Floats, Floats]:
         """Values of the graphs, and the marginals of all factors."""
-        values = self.tree.forward(potentials)
-        return values, self.tree.backward()[1]
+        with self.tree.stores.lend() as store:
+            return self.tree.forward(potentials, store), self.tree.backward(store)[1]
 
 
 class _Messages:
@@ -113,10 +113,10 @@ class _Messages:
         messenger.run(self.effort.sweeps, self.effort.tol)
         if not self.hard:
             values, _, factors = messenger.value(factor_beliefs=True)
-            assert factors is not None
             return values, factors
         if self.rest is None:
-            return point_mass(self.problem.wiring, potentials, messenger.decode())
+            labels, wiring = messenger.decode(), self.problem.wiring
+            return wiring.score(potentials, labels), point_mass(wiring, labels)[1]
         labels = best_states(self.problem, messenger.beliefs()[0])
         values, beliefs = self.rest.solve(potentials, np.where(self.inner, labels, -1))
         return values, beliefs

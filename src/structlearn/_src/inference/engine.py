@@ -1,0 +1,170 @@
+"""Inference that is repeated with other potentials: planned once, exact or by messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError, TooWideError
+from structlearn._src.graph.condition import condition
+from structlearn._src.graph.wiring import Wiring
+from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.clamped import Clamped, Engine, Memory, Solution
+from structlearn._src.inference.junction import EliminationTree, JunctionTree, affordable, order_for
+from structlearn._src.inference.loopy import best_states
+from structlearn._src.inference.message_plan import MessagePlan
+from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.tables import point_mass
+from structlearn._src.inference.trw import covering_forests
+
+
+class ExactEngine:
+    """Elimination."""
+
+    exact = True
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        order = order_for(problem, options.max_table, options.n_jobs)
+        self.tree = EliminationTree(problem, order, options.n_jobs)
+
+    def begin(self) -> Memory:
+        """Return nothing: each call stands alone."""
+        return ()
+
+    def solve(
+        self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
+    ) -> Solution:
+        """Values of the graphs, and the marginals of all factors."""
+        with self.tree.stores.lend() as store:
+            values = self.tree.forward(potentials, store)
+            found = self.tree.backward(store)[1] if beliefs else np.empty(0)
+        return Solution(values, found, (), 0)
+
+
+class MessageEngine:
+    """Belief propagation, plain or tree-reweighted.
+
+    What is maximised is decoded and then fixed, so that values and beliefs belong to labels that
+    exist; the rest is inferred given them.
+    """
+
+    exact = False
+
+    def __init__(
+        self, problem: Problem, method: str, options: Options, shares: Floats | None
+    ) -> None:
+        self.problem = problem
+        self.options = options
+        self.plan = MessagePlan(problem, shares)
+        self._maximised = problem.eps == 0.0
+        self._rest: Clamped | None = None
+        if self._maximised.any() and not self._maximised.all():
+            fixed = np.where(self._maximised, 0, -1)
+            eps = float(problem.eps.max())
+            self._rest = clamp(problem.wiring, fixed, eps, method, options, shares)
+
+    def begin(self) -> Memory:
+        """Return messages that say nothing."""
+        inner = () if self._rest is None else self._rest.begin()
+        return np.zeros(int(self.problem.wiring.message_offsets[-1])), *inner
+
+    def solve(
+        self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
+    ) -> Solution:
+        """Bethe values of the graphs, or the scores of decoded labels, and beliefs of factors."""
+        problem = replace(self.problem, potentials=potentials)
+        messenger = Messenger(
+            problem,
+            plan=self.plan,
+            damping=self.options.damping or 0.0,
+            start=memory[0],
+            n_jobs=self.options.n_jobs,
+        )
+        messenger.run(sweeps, tol)
+        messenger.close()
+        messages = messenger.messages
+        taken = int(messenger.iterations.max(initial=0))
+        if not self._maximised.any():
+            values, _, found = messenger.value(factor_beliefs=beliefs)
+            return Solution(values, found, (messages,), taken)
+        if self._rest is None:
+            labels = messenger.decode()
+            found = point_mass(problem.wiring, labels)[1] if beliefs else np.empty(0)
+            return Solution(problem.wiring.score(potentials, labels), found, (messages,), taken)
+        labels = np.where(self._maximised, best_states(problem, messenger.beliefs()[0]), -1)
+        places = self._rest.fix(labels)
+        rest = self._rest.solve(potentials, places, memory[1:], sweeps, tol, beliefs)
+        return Solution(rest.values, rest.beliefs, (messages, *rest.memory), taken + rest.sweeps)
+
+
+def make_engine(
+    problem: Problem,
+    method: str = "auto",
+    options: Options | None = None,
+    shares: Floats | None = None,
+    times: float = 1.0,
+) -> Engine:
+    """Return the engine that is asked for, or that suits the problem.
+
+    Parameters
+    ----------
+    problem
+        Its potentials count for nothing but their number.
+    method
+        "exact", "bp", "trw", or "auto": exact where that is quick.
+    options
+        Damping, largest table and threads.
+    shares
+        (factors,) Weights of the factors in tree-reweighted messages; None for plain ones.
+    times
+        How many times the cost of message passing "auto" may spend on being exact.
+    """
+    options = options or Options()
+    if method == "exact":
+        reason = JunctionTree().refuses(problem, "marginals", options)
+        if reason:
+            raise TooWideError(reason)
+        return ExactEngine(problem, options)
+    if method == "auto" and affordable(problem, options, times):
+        return ExactEngine(problem, options)
+    if not problem.uniform and problem.eps_hidden == 0.0:
+        raise ArgumentError(
+            f"eps_y={problem.eps_output:g} with eps_h=0 cannot be trained by belief propagation, "
+            f"whose messages do not tell the marginals then; raise eps_h, or set eps_y=0"
+        )
+    return MessageEngine(problem, method, options, shares)
+
+
+def clamp(
+    wiring: Wiring,
+    fixed: Ints,
+    eps: float,
+    method: str = "auto",
+    options: Options | None = None,
+    shares: Floats | None = None,
+    times: float = 1.0,
+) -> Clamped:
+    """Return graphs with some variables fixed, and an engine at temperature `eps` for the others.
+
+    Parameters
+    ----------
+    fixed
+        (variables,) -1 where a variable stays free; which states the others have does not matter.
+    method, options, shares, times
+        As `make_engine` takes them; `shares` are those of all factors.
+    """
+    small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), fixed)
+    if small.wiring.n_variables == 0:
+        return Clamped(wiring, small, None)
+    problem = Problem(small.wiring, small.potentials, eps, eps)
+    # The weights of the whole graph, not those of what is left: free and clamped values are to be
+    # maxima of one function, over all beliefs or over those that agree with the labels.
+    kept = None if shares is None else shares[small.factors]
+    return Clamped(wiring, small, make_engine(problem, method, options, kept, times))
+
+
+def forest_shares(wiring: Wiring) -> Floats:
+    """Return in how many of some forests that cover the graphs each factor is, as a share."""
+    return covering_forests(wiring, np.random.default_rng(0)).mean(axis=0)

@@ -1,0 +1,93 @@
+"""Scores of assignments to the outputs, hidden variables summed out, and ascent on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.inference.base import Options, Problem, exceeds
+from structlearn._src.inference.clamped import Memory
+from structlearn._src.inference.engine import clamp
+
+_SWEEPS = 200  # from the messages of another assignment, far more than they need to rest
+_TOL = 1e-6
+_DAMPING = 0.2  # keeps messages at rest where cycles are strong
+_GAIN = 1e-10  # relative: less than that is rounding
+_ROUNDS = 20  # over all outputs; few runs need more than three
+
+
+class OutputScore:
+    r"""Scores assignments to the outputs by the true objective.
+
+    .. math:: V(y) = \epsilon_h \log \sum_h \exp \frac{\theta(y, h)}{\epsilon_h}
+
+    by elimination where the hidden variables alone are narrow enough, else by the Bethe
+    approximation of a sum-product run. The structure is compiled once; each further assignment
+    only slices tables.
+    """
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self.problem = problem
+        fixed = np.where(problem.hidden, -1, 0)
+        settings = replace(options, damping=_DAMPING)
+        self.clamped = clamp(
+            problem.wiring, fixed, problem.eps_hidden, "auto", settings, times=np.inf
+        )
+        self.exact = self.clamped.exact
+
+    def begin(self) -> Memory:
+        """Return what the first call goes on from."""
+        return self.clamped.begin()
+
+    def value(self, labels: Ints, memory: Memory) -> tuple[Floats, Memory]:
+        """Value of every graph at the outputs in `labels`, and what the next call goes on from.
+
+        States of hidden variables are ignored.
+        """
+        places = self.clamped.fix(np.where(self.problem.hidden, -1, labels))
+        found = self.clamped.solve(
+            self.problem.potentials, places, memory, _SWEEPS, _TOL, beliefs=False
+        )
+        return found.values, found.memory
+
+
+def ascend(problem: Problem, score: OutputScore, labels: Ints, options: Options) -> Ints:
+    """Change one output at a time while that raises the true objective.
+
+    All graphs of the wiring move together, each by itself: step j tries the j-th output of
+    every graph.
+    """
+    wiring = problem.wiring
+    best = labels.copy()
+    value, memory = score.value(best, score.begin())
+    turns = _turns(problem)
+
+    def sweep() -> bool:
+        nonlocal value, memory
+        before = value.copy()
+        for chosen in turns:
+            for state in range(int(wiring.cards[chosen].max())):
+                if options.watch.expired:
+                    return True
+                trial = best.copy()
+                trial[chosen] = np.minimum(state, wiring.cards[chosen] - 1)
+                new, memory = score.value(trial, memory)
+                better = exceeds(new, value, _GAIN)
+                value = np.where(better, new, value)
+                moved = chosen[better[wiring.variable_graphs[chosen]]]
+                best[moved] = trial[moved]
+        return not (value > before).any()
+
+    options.watch.repeat(sweep, _ROUNDS, lambda: f"coordinate ascent at {value.sum():.6g}")
+    return best
+
+
+def _turns(problem: Problem) -> list[Ints]:
+    """The j-th outputs of all graphs, for j = 0, 1, ..."""
+    outputs = np.flatnonzero(~problem.hidden)
+    graphs = problem.wiring.variable_graphs[outputs]
+    first = np.searchsorted(graphs, graphs)
+    turn = np.arange(len(outputs)) - first
+    return [outputs[turn == j] for j in range(int(turn.max(initial=-1)) + 1)]
