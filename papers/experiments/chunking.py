@@ -27,9 +27,8 @@ from structlearn._src.learn.graph_world import Effort
 from structlearn._src.metrics.chunks import ChunkScores, chunk_scores
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse
-from structlearn._src.model.model import Model
-from structlearn._src.model.term import Linear
-from structlearn._src.model.term import Table as Transitions
+from structlearn._src.model.model import LinearModel
+from structlearn._src.model.term import LinearTerm, TableTerm
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.loop import run as minimise
 from structlearn._src.solve.online import Online
@@ -110,7 +109,7 @@ class Chunker:
     """
 
     attributes: Attributes
-    model: Model
+    model: LinearModel
     train: Examples
     names: tuple[str, ...]
 
@@ -120,8 +119,8 @@ class Chunker:
         names = tuple(columns.vocabularies[-1].list())
         attributes, expanded = fit_transform(columns, parse_template(), 1, 1)
         states = len(names)
-        nodes = Linear(expanded.unigram.n_columns, states)
-        model = Model(((nodes,), (Transitions(states * states),)))
+        nodes = LinearTerm(expanded.unigram.n_columns, states)
+        model = LinearModel(((nodes,), (TableTerm(states * states),)))
         return cls(attributes, model, _examples(columns, expanded.unigram, states), names)
 
     def read(self, columns: Columns) -> Examples:

@@ -16,8 +16,8 @@ from structlearn._src.learn.graph_world import Effort
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse, by_position
-from structlearn._src.model.model import Model
-from structlearn._src.model.term import Linear
+from structlearn._src.model.model import LinearModel
+from structlearn._src.model.term import LinearTerm
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.loop import Fit, run
@@ -51,7 +51,7 @@ class Trial:
 
     setup: Setup
     field: HiddenField
-    model: Model
+    model: LinearModel
     train: Examples
     test: Examples
     truth: Ints
@@ -120,11 +120,11 @@ WAYS = {"SGD, the paper's steps": _papers, "SGD, averaged": _averaged, "CCCP": _
 AVERAGED = "SGD, averaged"
 
 
-def make_model(field: HiddenField) -> Model:
+def make_model(field: HiddenField) -> LinearModel:
     """Weights of its own for every cell and every edge."""
     n, states = field.cells.shape
-    nodes = Linear(n * (states + 1), states)
-    return Model(((nodes,), (Linear(len(field.edges), states * states),)))
+    nodes = LinearTerm(n * (states + 1), states)
+    return LinearModel(((nodes,), (LinearTerm(len(field.edges), states * states),)))
 
 
 def make_examples(field: HiddenField, inputs: Ints, cells: Ints) -> Examples:

@@ -25,8 +25,8 @@ from structlearn._src.learn.graph_world import Effort
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import Model
-from structlearn._src.model.term import Linear
+from structlearn._src.model.model import LinearModel
+from structlearn._src.model.term import LinearTerm
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.frank_wolfe import FrankWolfe
 from structlearn._src.solve.lbfgs import Lbfgs
@@ -60,7 +60,11 @@ class Choice(NamedTuple):
     alpha: float = 0.0
 
     def objective(
-        self, model: Model, examples: Examples, cost: str = "hamming", eps_y: float | None = None
+        self,
+        model: LinearModel,
+        examples: Examples,
+        cost: str = "hamming",
+        eps_y: float | None = None,
     ) -> StructuredObjective:
         """Return what is minimised; `eps_y` smooths the hinge."""
         structure = examples.structure
@@ -99,7 +103,7 @@ def fit(
     structure = Sequences(np.arange(n + 1), classes)
     counts = np.ones(n) if counts is None else counts
     examples = Examples(structure, ((sample.inputs,),), sample.labels, counts)
-    model = Model(((Linear(width, classes),),))
+    model = LinearModel(((LinearTerm(width, classes),),))
     objective = choice.objective(model, examples, eps_y=None if exact else _SMOOTH)
     solver: Solver = FrankWolfe() if exact else Lbfgs()
     rng = np.random.default_rng(0)

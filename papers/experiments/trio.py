@@ -12,7 +12,7 @@ from structlearn._src.learn.graph_world import Effort
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import Model
+from structlearn._src.model.model import LinearModel
 
 
 class Learner(NamedTuple):
@@ -31,7 +31,7 @@ TRIO = (MARGINAL, LATENT, HIDDEN_CRF)  # the order of the columns in all tables
 
 
 def objective(
-    learner: Learner, model: Model, examples: Examples, states: int, effort: Effort
+    learner: Learner, model: LinearModel, examples: Examples, states: int, effort: Effort
 ) -> StructuredObjective:
     """Return what the learner minimises; errors are counted, and C is 1."""
     cost = make_cost("hamming", states)
@@ -39,7 +39,7 @@ def objective(
 
 
 def predict(
-    learner: Learner, model: Model, weights: Floats, examples: Examples, method: str
+    learner: Learner, model: LinearModel, weights: Floats, examples: Examples, method: str
 ) -> Ints:
     """Return the labels of all variables, as the learner predicts them."""
     tables = model.push(weights, examples.inputs, 1)

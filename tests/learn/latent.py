@@ -12,8 +12,8 @@ from structlearn._src.graph.batch import Sequences, assemble
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse
-from structlearn._src.model.model import Model
-from structlearn._src.model.term import Linear, Table
+from structlearn._src.model.model import LinearModel
+from structlearn._src.model.term import LinearTerm, TableTerm
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import from_dense
 
@@ -24,7 +24,7 @@ STATES = 3
 class Case:
     """A problem, and for every example the features of all its assignments in a matrix."""
 
-    model: Model
+    model: LinearModel
     examples: Examples
     cards: list[tuple[int, ...]]
     features: list[np.ndarray]  #: (assignments, weights) per example
@@ -104,20 +104,20 @@ def _terms(rng, n, size):
         x = rng.normal(size=(n, 2)) * (rng.random((n, 2)) < 0.8)
         every = np.eye(size)
         if kind == "dense":
-            out.append((Linear(2, size), x, x, every))
+            out.append((LinearTerm(2, size), x, x, every))
         elif kind == "sparse":
-            out.append((Linear(2, size), Sparse(from_dense(x)), x, every))
+            out.append((LinearTerm(2, size), Sparse(from_dense(x)), x, every))
         elif kind == "table":
-            out.append((Table(size), None, np.ones((n, 1)), every))
+            out.append((TableTerm(size), None, np.ones((n, 1)), every))
         else:
             ties = rng.integers(-1, 2, size)
             used = np.array([ties == k for k in range(ties.max() + 1)], float).reshape(-1, size)
-            out.append((Table(size, tuple(int(t) for t in ties)), None, np.ones((n, 1)), used))
+            out.append((TableTerm(size, tuple(int(t) for t in ties)), None, np.ones((n, 1)), used))
     return out
 
 
 def _join(drawn):
-    model = Model(tuple(tuple(t[0] for t in terms) for terms in drawn))
+    model = LinearModel(tuple(tuple(t[0] for t in terms) for terms in drawn))
     inputs = tuple(tuple(t[1] for t in terms) for terms in drawn)
     return model, inputs, [[t[2:] for t in terms] for terms in drawn]
 
@@ -161,13 +161,13 @@ def sequence_case(seed, edges="table", hidden=0.0, bars=False, nodes="linear", n
     x, z = rng.normal(size=(total, 2)), rng.normal(size=(links, 2))
     node, every = (np.ones((total, 1)), np.eye(STATES)) if nodes == "table" else (x, np.eye(STATES))
     term = {
-        "linear": (Linear(2, STATES), x),
-        "sparse": (Linear(2, STATES), Sparse(from_dense(x))),
-        "table": (Table(STATES), None),
+        "linear": (LinearTerm(2, STATES), x),
+        "sparse": (LinearTerm(2, STATES), Sparse(from_dense(x))),
+        "table": (TableTerm(STATES), None),
     }[nodes]
     drawn = [[(*term, node, every)]]
-    table = Table(size), None, np.ones((links, 1)), np.eye(size)
-    linear = Linear(2, size), z, z, np.eye(size)
+    table = TableTerm(size), None, np.ones((links, 1)), np.eye(size)
+    linear = LinearTerm(2, size), z, z, np.eye(size)
     chosen = {"table": [table], "features": [linear], "both": [table, linear], "none": []}[edges]
     drawn += [chosen] if chosen else []
     labels = _allowed(rng, offsets, forbidden)

@@ -24,8 +24,8 @@ from structlearn._src.learn.graph_world import Effort
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import Model
-from structlearn._src.model.term import Linear
+from structlearn._src.model.model import LinearModel
+from structlearn._src.model.term import LinearTerm
 
 STEADY = settings(max_examples=40, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -158,7 +158,7 @@ def test_the_objective_is_the_conditional_risk(seed, alpha):
     )
     loss = make_loss("hybrid", eps_h=0.0, alpha=alpha)
     objective = StructuredObjective(
-        Model(((Linear(1, k),),)), examples, loss, make_cost("hamming", k)
+        LinearModel(((LinearTerm(1, k),),)), examples, loss, make_cost("hamming", k)
     )
     scores = np.random.default_rng(seed).normal(size=k)
     assert objective.loss_slope(scores)[0] == pytest.approx(risk(scores, chances, alpha))

@@ -20,8 +20,8 @@ from structlearn._src.learn.loss import NAMED, Loss, Part, make_loss
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.learn.penalty import ElasticNet
 from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import Model
-from structlearn._src.model.term import Linear, Table
+from structlearn._src.model.model import LinearModel
+from structlearn._src.model.term import LinearTerm, TableTerm
 
 STEADY = settings(max_examples=25, deadline=None, derandomize=True)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -137,7 +137,7 @@ def test_costs_that_no_table_can_take_are_refused():
     examples = Examples(lonely, ((None,),), np.array([1]), np.ones(1))
     with pytest.raises(ArgumentError, match="labelled variable 0 is in no factor"):
         StructuredObjective(
-            Model(((Table(3),),)), examples, make_loss("hinge"), make_cost("hamming", 3)
+            LinearModel(((TableTerm(3),),)), examples, make_loss("hinge"), make_cost("hamming", 3)
         ).value(np.zeros(3))
 
 
@@ -183,7 +183,9 @@ def test_the_log_loss_is_multinomial_logistic_regression():
     slope = weights + 1.7 * x.T @ (by[:, None] * (chances - np.eye(3)[y]))
     structure = Sequences(np.arange(31), 3)
     examples = Examples(structure, ((x,),), y, by)
-    objective = StructuredObjective(Model(((Linear(4, 3),),)), examples, make_loss("log"), C=1.7)
+    objective = StructuredObjective(
+        LinearModel(((LinearTerm(4, 3),),)), examples, make_loss("log"), C=1.7
+    )
     ours = objective.value_slope(weights.ravel())
     assert ours[0] == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(ours[1], slope.ravel(), rtol=1e-11)

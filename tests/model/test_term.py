@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.model.features import Sparse, by_position, take_rows
-from structlearn._src.model.model import Model
-from structlearn._src.model.term import Linear, Pairs, Table, potts, symmetric
+from structlearn._src.model.model import LinearModel
+from structlearn._src.model.term import LinearTerm, PairsTerm, TableTerm, potts, symmetric
 from structlearn._src.text.rows import Rows, from_dense
 
 STEADY = settings(max_examples=40, deadline=None, derandomize=True)
@@ -45,7 +45,7 @@ def adjoint(term, x, n, seed):
 def test_linear_is_a_product_for_arrays_and_for_sparse_rows(seed):
     rng = np.random.default_rng(seed)
     x = features(rng)
-    term = Linear(x.shape[1], int(rng.integers(1, 5)))
+    term = LinearTerm(x.shape[1], int(rng.integers(1, 5)))
     weights = rng.normal(size=(x.shape[1], term.size))
     marginals = rng.normal(size=(len(x), term.size))
     for given_ in (x, Sparse(from_dense(x)), np.asfortranarray(x), x.astype(np.float32)):
@@ -65,7 +65,7 @@ def test_pairs_are_linear_with_the_other_weights_at_zero(seed):
     x, size = features(rng), int(rng.integers(1, 5))
     labels = rng.integers(-1, size, len(x))
     sparse = Sparse(from_dense(x))
-    pairs = Pairs.seen(sparse, labels, size)
+    pairs = PairsTerm.seen(sparse, labels, size)
     seen = np.zeros((x.shape[1], size), bool)
     for row, label in zip(x, labels, strict=True):
         if label >= 0:
@@ -88,7 +88,7 @@ def test_pairs_are_linear_with_the_other_weights_at_zero(seed):
 def test_pairs_hold_for_other_rows_than_those_they_were_seen_in():
     rng = np.random.default_rng(4)
     x, y = features(rng, 6, 4), features(rng, 9, 4)
-    pairs = Pairs.seen(Sparse(from_dense(x)), rng.integers(0, 3, 6), 3)
+    pairs = PairsTerm.seen(Sparse(from_dense(x)), rng.integers(0, 3, 6), 3)
     adjoint(pairs, Sparse(from_dense(y)), 9, 0)
 
 
@@ -98,13 +98,13 @@ def test_tables_share_weights_as_their_ties_say(seed):
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 7))
     ties = rng.integers(-1, 4, size)
-    term = Table(size, tuple(int(t) for t in ties))
+    term = TableTerm(size, tuple(int(t) for t in ties))
     assert term.n_weights == ties.max() + 1
     weights = rng.normal(size=term.n_weights)
     expected = [0.0 if t < 0 else weights[t] for t in ties]
     np.testing.assert_array_equal(term.push(weights, None), [expected])
     adjoint(term, None, 1, seed)
-    adjoint(Table(size), None, 1, seed)
+    adjoint(TableTerm(size), None, 1, seed)
     # Marginals of many factors come back summed.
     marginals = rng.normal(size=(5, size))
     np.testing.assert_allclose(
@@ -140,7 +140,7 @@ def test_by_position_gives_every_position_its_own_weights(seed, kind):
     wide = by_position(given_, where, positions)
     dense = np.zeros((len(x), positions, x.shape[1]))
     dense[np.arange(len(x)), where] = x
-    term = Linear(positions * x.shape[1], 2)
+    term = LinearTerm(positions * x.shape[1], 2)
     assert wide.shape == (len(x), term.n_features)
     weights = rng.normal(size=term.n_weights)
     expected = dense.reshape(len(x), term.n_features) @ weights.reshape(-1, 2)
@@ -162,7 +162,7 @@ def test_rows_can_be_taken():
     taken = take_rows(Sparse(from_dense(x)), which)
     weights = rng.normal(size=6)
     np.testing.assert_allclose(
-        Linear(3, 2).push(weights, taken), x[which] @ weights.reshape(3, 2), atol=1e-12
+        LinearTerm(3, 2).push(weights, taken), x[which] @ weights.reshape(3, 2), atol=1e-12
     )
 
 
@@ -173,8 +173,8 @@ def test_features_that_do_not_fit_are_refused(method):
     argument = {"push": np.ones(4), "pull": np.ones((4, 2))}[method]
     for wrong in (None, x, Sparse(from_dense(x))):
         with pytest.raises(ArgumentError, match="weights need features with 2 columns"):
-            getattr(Linear(2, 2), method)(argument, wrong)
-    pairs = Pairs.seen(Sparse(from_dense(x[:, :2])), np.zeros(4, np.int64), 2)
+            getattr(LinearTerm(2, 2), method)(argument, wrong)
+    pairs = PairsTerm.seen(Sparse(from_dense(x[:, :2])), np.zeros(4, np.int64), 2)
     argument = np.ones(pairs.n_weights) if method == "push" else argument
     for wrong in (None, x[:, :2], Sparse(from_dense(x))):
         with pytest.raises(ArgumentError, match="weights need sparse features with 2 columns"):
@@ -189,13 +189,13 @@ def random_model(rng):
     n, m, size = int(rng.integers(1, 6)), int(rng.integers(1, 6)), int(rng.integers(2, 5))
     x, y = features(rng, n, 3), features(rng, m, 2, binary=True)
     sparse = Sparse(from_dense(y))
-    pairs = Pairs.seen(sparse, rng.integers(0, size, m), size)
+    pairs = PairsTerm.seen(sparse, rng.integers(0, size, m), size)
     groups = (
-        (Linear(3, size), Table(size, (0,) * size)),
-        (Linear(2, size), pairs, Table(size)),
-        (Table(4), potts(2)),
+        (LinearTerm(3, size), TableTerm(size, (0,) * size)),
+        (LinearTerm(2, size), pairs, TableTerm(size)),
+        (TableTerm(4), potts(2)),
     )
-    return Model(groups), ((x, None), (y, sparse, None), (None, None))
+    return LinearModel(groups), ((x, None), (y, sparse, None), (None, None))
 
 
 @STEADY
@@ -225,18 +225,18 @@ def test_blocks_lie_one_after_the_other():
     assert flat[0].start == 0
     assert flat[-1].stop == model.n_weights
     assert all(a.stop == b.start for a, b in itertools.pairwise(flat))
-    assert Model(()).n_weights == 0
-    assert Model(()).push(np.zeros(0), ()) == ()
-    assert Model(()).pull((), ()).shape == (0,)
+    assert LinearModel(()).n_weights == 0
+    assert LinearModel(()).push(np.zeros(0), ()) == ()
+    assert LinearModel(()).pull((), ()).shape == (0,)
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     monkeypatch.setattr("structlearn._src.model.term._GRAIN", 16)
     rng = np.random.default_rng(0)
     x = Sparse(from_dense(features(rng, 200, 30, binary=False)))
-    pairs = Pairs.seen(x, rng.integers(0, 3, 200), 3)
+    pairs = PairsTerm.seen(x, rng.integers(0, 3, 200), 3)
     marginals = rng.normal(size=(200, 3))
-    for term in (Linear(30, 3), pairs):
+    for term in (LinearTerm(30, 3), pairs):
         weights = rng.normal(size=term.n_weights)
         for first, second in (
             (term.push(weights, x, n_jobs) for n_jobs in (1, 3)),

@@ -13,8 +13,8 @@ from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.learn.penalty import ElasticNet
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse
-from structlearn._src.model.model import Model
-from structlearn._src.model.term import Linear, Pairs, Table
+from structlearn._src.model.model import LinearModel
+from structlearn._src.model.term import LinearTerm, PairsTerm, TableTerm
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import from_dense
 
@@ -62,16 +62,20 @@ def chains(
     x = rng.normal(size=(len(labels), width)) + rng.normal(size=(states, width))[labels]
     x = np.where(rng.random(x.shape) < 0.3, 0.0, x)
     given = x if features == "dense" else Sparse(from_dense(x if features == "sparse" else x > 0.5))
-    nodes = Pairs.seen(given, labels, states) if features == "pairs" else Linear(width, states)
+    nodes = (
+        PairsTerm.seen(given, labels, states) if features == "pairs" else LinearTerm(width, states)
+    )
     groups, inputs = ((nodes,),), ((given,),)
     if edges != "none":
-        groups += ((Table(states**2, ties(labels, offsets, states) if edges == "seen" else None),),)
+        groups += (
+            (TableTerm(states**2, ties(labels, offsets, states) if edges == "seen" else None),),
+        )
         inputs += ((None,),)
     weights = rng.random(n) + 0.5 if weighted else np.ones(n)
     weights[-1] *= 0.0 if weighted else 1.0
     matrix = Cost((1.0 - np.eye(states)) * rng.random((states, states)))
     return StructuredObjective(
-        Model(groups),
+        LinearModel(groups),
         Examples(Sequences(offsets, states, forbidden), inputs, labels, weights),
         make_loss(loss, **parameters),
         matrix if cost == "matrix" else make_cost(cost, states),

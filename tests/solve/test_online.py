@@ -9,8 +9,8 @@ import pytest
 from chains import KINDS, chains
 
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.model.model import Model
-from structlearn._src.model.term import Linear, symmetric
+from structlearn._src.model.model import LinearModel
+from structlearn._src.model.term import LinearTerm, symmetric
 from structlearn._src.solve.base import answer, stream
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.frank_wolfe import FrankWolfe
@@ -194,12 +194,12 @@ def test_other_structures_and_models_are_refused():
     assert "sequences" in Online().refuses(replace(objective, examples=graphs))
     nodes = objective.model.groups[0]
     for edges, why in (
-        ((Linear(2, 9),), "all positions"),
+        ((LinearTerm(2, 9),), "all positions"),
         ((symmetric(3),), "own"),
-        ((Linear(2, 9), Linear(2, 9)), "without features"),
+        ((LinearTerm(2, 9), LinearTerm(2, 9)), "without features"),
     ):
-        assert why in Online().refuses(replace(objective, model=Model((nodes, edges))))
-    assert "one kind" in Online().refuses(replace(objective, model=Model((nodes * 2,))))
+        assert why in Online().refuses(replace(objective, model=LinearModel((nodes, edges))))
+    assert "one kind" in Online().refuses(replace(objective, model=LinearModel((nodes * 2,))))
 
 
 def test_pegasos_needs_squares():

@@ -13,7 +13,7 @@ from structlearn._src.common.errors import ArgumentError
 
 if TYPE_CHECKING:
     from structlearn._src.common.arrays import Floats, Ints
-    from structlearn._src.estimators.structured.plan import Plan
+    from structlearn._src.estimators.structured.plan import ModelPlan
 
 _DESCRIPTION = """\
 Print what a model has learnt: how it was trained, the features with the largest positive and
@@ -52,7 +52,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Load the model and print what is in it."""
     from structlearn._src.estimators.storage import load
-    from structlearn._src.model.pairwise import Choices
+    from structlearn._src.model.pairwise import PairwiseDesign
 
     estimator = load(args.model)
     plan = getattr(estimator, "plan_", None)
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.label is not None and args.label not in names:
         raise ArgumentError(f"--label {args.label} is not a label; they are {', '.join(names)}")
     print("\n".join(_summary(estimator, names)))
-    if isinstance(plan.choices, Choices):
+    if isinstance(plan.design, PairwiseDesign):  # a hidden chain has no weights by label alone
         for part in _parts(plan, estimator.weights_, names):
             print("\n" + "\n".join(part.lines(args.top, args.label)))
     return 0
@@ -204,12 +204,12 @@ def _strongest(weights: Floats, kept: Ints, top: int, positive: bool) -> Ints:
     return kept[np.lexsort((kept, -signed))]
 
 
-def _parts(plan: Plan, weights: Floats, names: list[str]) -> list[_Features | _Table]:
+def _parts(plan: ModelPlan, weights: Floats, names: list[str]) -> list[_Features | _Table]:
     """Cut the weights by what they are about."""
-    choices: Any = plan.choices
-    hidden = [f"hidden {i}" for i in range(choices.hidden_states)]
-    linked = hidden if choices.hidden == "layer" else names
-    n_edges = len(plan.model.groups) - (1 if choices.hidden is None else 3)
+    design = plan.design
+    hidden = [f"hidden {i}" for i in range(design.hidden_states)]
+    linked = hidden if design.hidden == "layer" else names
+    n_edges = len(plan.model.groups) - (1 if design.hidden is None else 3)
     kinds = [
         ("features", names, []),
         *[("transitions", linked, linked)] * n_edges,
@@ -225,11 +225,11 @@ def _parts(plan: Plan, weights: Floats, names: list[str]) -> list[_Features | _T
 
 
 def _part(
-    plan: Plan, title: str, term: Any, weights: Floats, rows: list[str], columns: list[str]
+    plan: ModelPlan, title: str, term: Any, weights: Floats, rows: list[str], columns: list[str]
 ) -> _Features | _Table:
-    from structlearn._src.model.term import Table
+    from structlearn._src.model.term import TableTerm
 
-    if isinstance(term, Table):
+    if isinstance(term, TableTerm):
         matrix = term.push(weights, None).reshape(len(rows), len(columns))
         return _Table(title, matrix, rows, columns)
     if columns:
@@ -238,11 +238,11 @@ def _part(
     return _Features(title, term, weights, [(a,) for a in rows], _names(plan, "unigram"))
 
 
-def _names(plan: Plan, space: str) -> Names:
+def _names(plan: ModelPlan, space: str) -> Names:
     """Return what names features, by number."""
     from structlearn._src.estimators.structured.read_sequences import ColumnReader
 
-    reader, tied = plan.reader, getattr(plan.choices, "tied", True)
+    reader, tied = plan.reader, plan.design.tied
     if isinstance(reader, ColumnReader):
         attributes = reader.attributes
         return attributes.unigram.names if space == "unigram" else attributes.bigram.names

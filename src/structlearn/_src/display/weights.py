@@ -62,9 +62,9 @@ class TransitionDisplay:
         tables, classes = estimator.transitions_, estimator.classes_
         if tables.ndim == 3:
             tables = tables[_checked(which, len(tables))]
-        design = estimator.plan_.choices
-        over_labels = getattr(design, "hidden", "layer") != "layer"
-        forbidden = getattr(design, "forbidden", None) if over_labels else None
+        design = estimator.plan_.design
+        over_labels = design.hidden != "layer"
+        forbidden = design.forbidden if over_labels else None
         return cls(
             tables,
             state_names=classes if over_labels else None,

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from structlearn._src.estimators.structured.classes import Classifier
+from structlearn._src.estimators.structured.classes import StructuredClassifier
 from structlearn._src.estimators.toy import toy
 
 _QUERIES = ("predict", "predict_marginals", "predict_proba", "predict_hidden", "decode")
@@ -177,7 +177,7 @@ def check_answers(case: Case) -> None:
     known = {*fitted.classes_.tolist(), -1}
     _is(all(set(np.ravel(p).tolist()) <= known for p in predicted), "predictions are classes")
     _is(0.0 <= fitted.score(case.X, case.Y) <= 1.0, "a score is a share")
-    name = "predict_proba" if isinstance(fitted, Classifier) else "predict_marginals"
+    name = "predict_proba" if isinstance(fitted, StructuredClassifier) else "predict_marginals"
     for rows in getattr(fitted, name)(case.X):
         _is(np.allclose(rows.sum(axis=-1), 1.0), f"{name} sums to 1")
 
@@ -216,7 +216,7 @@ def check_bad_input(case: Case) -> None:
     _refused(case, X, Y[:-1], "fewer labels than examples")
     _refused(case, [_spoiled(X[0]), *X[1:]], Y, "NaN among the features")
     _refused(case, [_emptied(X[0]), *X[1:]], Y, "an empty example")
-    if not isinstance(case.estimator, Classifier):
+    if not isinstance(case.estimator, StructuredClassifier):
         _refused(case, X, [Y[0][:-1], *Y[1:]], "fewer labels than nodes")
         _refused(case, X, [_unhashable(Y[0]), *Y[1:]], "labels that cannot be labels")
         _refused(case, X, [None] * len(X), "no labels at all")

@@ -14,7 +14,7 @@ from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.learn.chain_world import SequenceWorld, clamp
 from structlearn._src.learn.graph_world import Effort, GraphWorld
 from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import Model, Tables
+from structlearn._src.model.model import LinearModel, Tables
 
 _DOMINANT = 0.5
 _TIE = 1e-12  # difference of probabilities up to which two labels are equally likely
@@ -178,7 +178,7 @@ class Dominance:
 
 
 def dominance(
-    model: Model, examples: Examples, weights: Floats, effort: Effort | None = None
+    model: LinearModel, examples: Examples, weights: Floats, effort: Effort | None = None
 ) -> Dominance:
     r"""Probabilities of the true and of the most likely labels of every example.
 

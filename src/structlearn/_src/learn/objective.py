@@ -20,7 +20,7 @@ from structlearn._src.learn.loss import Loss, Part
 from structlearn._src.learn.penalty import ElasticNet
 from structlearn._src.learn.world import World
 from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import Model, Tables
+from structlearn._src.model.model import LinearModel, Tables
 
 _KEPT = 256  # graphs up to which each is planned by itself, and kept
 
@@ -58,7 +58,7 @@ class StructuredObjective:
         How worlds infer.
     """
 
-    model: Model
+    model: LinearModel
     examples: Examples
     loss: Loss
     cost: Cost | None = None

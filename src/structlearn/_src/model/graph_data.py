@@ -11,19 +11,19 @@ from structlearn._src.common.arrays import Bools, Ints, cut
 from structlearn._src.model.features import Features
 
 
-class Links(NamedTuple):
+class EdgeSet(NamedTuple):
     """Edges of one kind, which have weights of their own."""
 
     pairs: Ints  #: (edges, 2) nodes, counted over all examples, example by example
     features: Features = None  #: of the edges, if they have any
 
 
-class Shape(NamedTuple):
+class GraphData(NamedTuple):
     """Nodes and edges of many examples, one after the other."""
 
     offsets: Ints  #: (examples + 1,) where the nodes of every example begin
     features: Features  #: of the nodes
-    links: tuple[Links, ...] = ()  #: kinds of edges
+    edge_sets: tuple[EdgeSet, ...] = ()  #: kinds of edges
     hidden: Bools | None = None  #: (nodes,) which nodes are never labelled; None if all may be
     forms: list[tuple[int, ...]] | None = None  #: form of every example's labels; None if flat
 
@@ -63,13 +63,6 @@ class Shape(NamedTuple):
             return parts
         pairs = zip(parts, self.forms, strict=True)
         return [part.reshape(*form, *part.shape[1:]) for part, form in pairs]
-
-
-class Layers(NamedTuple):
-    """Where labelled things, and the hidden states beside them, lie among the variables."""
-
-    outputs: Ints | slice = slice(None)  #: variable of everything that may have a label
-    beside: Ints | None = None  #: variable of the hidden state beside every node, if there are any
 
 
 def shift_edges(edges: Sequence[Ints], borders: Ints) -> Ints:

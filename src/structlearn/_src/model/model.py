@@ -18,7 +18,7 @@ Inputs = tuple[tuple[Features, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class LinearModel:
     """A linear map from one flat array of weights to the tables of all groups, and its adjoint.
 
     Parameters

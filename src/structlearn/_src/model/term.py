@@ -47,7 +47,7 @@ class Term(Protocol):
 
 
 @dataclass(frozen=True)
-class Table:
+class TableTerm:
     """One table, the same for every factor.
 
     Parameters
@@ -80,21 +80,21 @@ class Table:
         return tied.astype(np.float64)
 
 
-def symmetric(states: int) -> Table:
+def symmetric(states: int) -> TableTerm:
     """Table over two variables that does not care which is which."""
     low, high = np.indices((states, states))
     ties = np.minimum(low, high) * states + np.maximum(low, high)
     _, numbers = np.unique(ties, return_inverse=True)
-    return Table(states * states, tuple(int(i) for i in np.ravel(numbers)))
+    return TableTerm(states * states, tuple(int(i) for i in np.ravel(numbers)))
 
 
-def potts(states: int) -> Table:
+def potts(states: int) -> TableTerm:
     """Table over two variables with one weight, for being equal."""
-    return Table(states * states, tuple(int(i) - 1 for i in np.eye(states).ravel()))
+    return TableTerm(states * states, tuple(int(i) - 1 for i in np.eye(states).ravel()))
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearTerm:
     """Every feature has a weight for every entry of the table: ``features @ weights``."""
 
     n_features: int
@@ -130,8 +130,8 @@ class Linear:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
-    """As `Linear` on sparse features, but with weights for chosen pairs of feature and state only.
+class PairsTerm:
+    """As `LinearTerm` on sparse features, with weights for chosen pairs of feature and state.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Pairs:
     size: int
 
     @classmethod
-    def seen(cls, features: Sparse, labels: Ints, size: int) -> Pairs:
+    def seen(cls, features: Sparse, labels: Ints, size: int) -> PairsTerm:
         """Return the pairs that occur in training; rows labelled -1 count for none."""
         columns = features.columns
         offsets = np.empty(len(columns[0]), np.int64)

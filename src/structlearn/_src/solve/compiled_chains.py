@@ -16,7 +16,7 @@ from structlearn._src.kernels.chain.sequence import ChainData, ChainErrors, Loss
 from structlearn._src.learn.base import Objective
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.model.features import Features, Sparse
-from structlearn._src.model.term import Linear, Pairs, Table, Term
+from structlearn._src.model.term import LinearTerm, PairsTerm, TableTerm, Term
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import Index, Rows, from_dense
 
@@ -94,7 +94,7 @@ def refuses(objective: Objective) -> str:
     if objective.examples.hidden:
         return "it needs all labels: some are hidden"
     nodes, *edges = objective.model.groups
-    if len(nodes) != 1 or not isinstance(nodes[0], Linear | Pairs):
+    if len(nodes) != 1 or not isinstance(nodes[0], LinearTerm | PairsTerm):
         return "it needs positions with one kind of features"
     if len(edges) > 1 or any(len(terms) != 1 for terms in edges):
         return "it needs transitions without features"
@@ -102,7 +102,7 @@ def refuses(objective: Objective) -> str:
 
 
 def _refuses_table(term: object) -> str:
-    if not isinstance(term, Table):
+    if not isinstance(term, TableTerm):
         return "it needs the same transitions at all positions"
     used = [tie for tie in term.ties or () if tie >= 0]
     if len(used) != len(set(used)):
@@ -139,7 +139,7 @@ def _flatten(objective: StructuredObjective) -> ChainArrays:
 
 def _pairs(term: Term, states: int) -> tuple[tuple[Ints, Index, Floats], Ints | slice]:
     """Pairs that have a weight, with room for all states of features that have many of them."""
-    if not isinstance(term, Pairs):
+    if not isinstance(term, PairsTerm):
         none = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
         return none, slice(0, term.n_weights)
     counts = np.diff(term.offsets)
@@ -163,7 +163,7 @@ def _ties(objective: StructuredObjective) -> Ints:
     if len(groups) == 1:
         return np.full(structure.states**2, -1)
     table = groups[1][0]
-    assert isinstance(table, Table)
+    assert isinstance(table, TableTerm)
     ties = np.arange(table.size) if table.ties is None else np.array(table.ties, np.int64)
     return np.where(ties < 0, -1, ties + blocks[1][0].start)
 

@@ -16,7 +16,7 @@ from structlearn._src.kernels.chain.sequence import ChainData
 from structlearn._src.learn.base import Objective
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.model.features import Sparse
-from structlearn._src.model.term import Pairs
+from structlearn._src.model.term import PairsTerm
 from structlearn._src.solve import compiled_chains as sequences
 from structlearn._src.solve.base import Report, State, draw_seed, stream
 from structlearn._src.solve.compiled_chains import ChainArrays
@@ -203,7 +203,7 @@ def _lay_out(objective: StructuredObjective) -> _Plan:
     """Return how the features of an objective are read; made once."""
     if objective not in _KNOWN:
         data, term = sequences.flatten(objective).data, objective.model.groups[0][0]
-        layout, *places = _split(data, term) if isinstance(term, Pairs) else _whole(data)
+        layout, *places = _split(data, term) if isinstance(term, PairsTerm) else _whole(data)
         for array in layout:  # one type, whichever of the two it is: kernels compile once
             array.flags.writeable = False
         _KNOWN[objective] = _Plan(layout, term.n_weights, *places)
@@ -218,7 +218,7 @@ def _whole(data: ChainData) -> tuple[SplitFeatures, Ints, Ints]:
     return SplitFeatures(data.rows, data.columns, data.values, *single), places, places
 
 
-def _split(data: ChainData, term: Pairs) -> tuple[SplitFeatures, Ints, Ints]:
+def _split(data: ChainData, term: PairsTerm) -> tuple[SplitFeatures, Ints, Ints]:
     """Only features with many states have one."""
     counts, states = np.diff(term.offsets), len(data.bars)
     wide = _SHARE * counts >= states

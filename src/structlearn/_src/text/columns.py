@@ -187,7 +187,7 @@ def _longer(local: Index) -> Index:
     return np.concatenate([local, np.zeros((3 * len(local), local.shape[1]), np.int32)])
 
 
-def _strings(table: kernels.Table, local: Index, size: int) -> Strings:
+def _strings(table: kernels.StringTable, local: Index, size: int) -> Strings:
     """Return the strings that have a number in `local`, in the order of these numbers."""
     which = np.empty(size, np.int64)
     (used,) = np.nonzero(local)

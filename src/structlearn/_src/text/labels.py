@@ -100,7 +100,7 @@ class LabelCoder:
 class Forbidden:
     """What must not happen in a sequence of labels.
 
-    Attributes
+    Parameters
     ----------
     first, last
         (labels,) True for labels that no sequence may begin, or end, with.

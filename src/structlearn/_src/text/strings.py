@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Ints
 from structlearn._src.kernels.text import strings as kernels
-from structlearn._src.kernels.text.strings import Table
+from structlearn._src.kernels.text.strings import StringTable
 
 Bytes = NDArray[np.uint8]
 Index = NDArray[np.int32]
@@ -118,7 +118,7 @@ class Strings:
         return self
 
     @cached_property
-    def _table(self) -> Table:
+    def _table(self) -> StringTable:
         table = empty_table(self.text, len(self) + 1)
         kernels.number(table, self.offsets, np.zeros(2, np.int64), np.empty(len(self), np.int32))
         return table
@@ -129,13 +129,13 @@ def _encoded(text: str, count: int) -> Bytes:
     return np.frombuffer((text + "\n" if count else text).encode(), np.uint8)
 
 
-def empty_table(base: Bytes, capacity: int) -> Table:
+def empty_table(base: Bytes, capacity: int) -> StringTable:
     """Return a table with room for so many strings of `base`, at most half of its slots in use."""
     slots = np.zeros(2 << (capacity - 1).bit_length(), np.int32)
-    return Table(base, slots, np.empty((capacity, kernels.KEY), np.int64))
+    return StringTable(base, slots, np.empty((capacity, kernels.KEY), np.int64))
 
 
-def grown(table: Table, count: int) -> Table:
+def grown(table: StringTable, count: int) -> StringTable:
     """Return a table four times as large with the same `count` strings."""
     larger = empty_table(table.base, 4 * len(table.keys))
     larger.keys[:count] = table.keys[:count]
@@ -143,7 +143,7 @@ def grown(table: Table, count: int) -> Table:
     return larger
 
 
-def gathered(table: Table, which: Ints) -> Strings:
+def gathered(table: StringTable, which: Ints) -> Strings:
     """Return these strings of a table."""
     return _gathered(
         table.base, table.keys[which, kernels.START], table.keys[which, kernels.LENGTH]

@@ -20,7 +20,7 @@ from structlearn._src.estimators.run import threads
 from structlearn._src.estimators.structured.example_weights import class_weights, sample_weights
 from structlearn._src.estimators.structured.insight import Ranked, top_features
 from structlearn._src.estimators.structured.parameters import check_parameters
-from structlearn._src.estimators.structured.plan import Batch, Coder, Plan, Reader
+from structlearn._src.estimators.structured.plan import Batch, Coder, ModelPlan, Reader
 from structlearn._src.inference import decode
 from structlearn._src.inference.base import Options
 from structlearn._src.learn.cost import make_cost
@@ -29,10 +29,10 @@ from structlearn._src.learn.graph_world import METHODS, Effort
 from structlearn._src.learn.loss import Loss, make_loss
 from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.model.design import Design
 from structlearn._src.model.examples import Examples
-from structlearn._src.model.graph_data import Shape
+from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
-from structlearn._src.model.pairwise import Design
 from structlearn._src.solve.base import Solver, State, answer
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.loop import Callback, run
@@ -83,19 +83,19 @@ class StructuredEstimator(Estimator):
         """Return input that has passed the checks of scikit-learn, where these apply."""
         return X, Y
 
-    def _reader(self, X: Any) -> tuple[Reader, Shape]:
+    def _reader(self, X: Any) -> tuple[Reader, GraphData]:
         """Learn how to read the input, and read it."""
         raise NotImplementedError
 
-    def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
+    def _coder(self, Y: Any, data: GraphData, classes: Any) -> Coder:
         """Learn the labels; `classes` are given where Y need not have all of them."""
         raise NotImplementedError
 
-    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
+    def _design(self, reader: Reader, data: GraphData, coder: Coder) -> Design:
         """Return the choices about the model."""
         raise NotImplementedError
 
-    def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
+    def _numbers(self, coder: Coder, design: Design, Y: Any, data: GraphData) -> Ints:
         """Return the numbers of the labels, checked against what examples have."""
         return coder.transform(Y)
 
@@ -171,18 +171,18 @@ class StructuredEstimator(Estimator):
         check_parameters(self.get_params(deep=False))
         return make_loss(self.loss, self.eps_y, self.eps_h, self.alpha)
 
-    def _learn(self, X: Any, Y: Any, classes: Any = None) -> tuple[Plan, Batch]:
+    def _learn(self, X: Any, Y: Any, classes: Any = None) -> tuple[ModelPlan, Batch]:
         """Learn how to read the input, and read it."""
         X, Y = self._validated(X, Y, True)
-        reader, shape = self._reader(X)
-        coder = self._coder(Y, shape, classes)
-        design = self._design(reader, shape, coder)
-        labels = self._numbers(coder, design, Y, shape)
-        model = design.model(shape, labels, len(coder.names))
-        plan = Plan(reader, coder, design, model)
-        return plan, plan.lay_out(shape, labels)
+        reader, data = self._reader(X)
+        coder = self._coder(Y, data, classes)
+        design = self._design(reader, data, coder)
+        labels = self._numbers(coder, design, Y, data)
+        model = design.model(data, labels, len(coder.names))
+        plan = ModelPlan(reader, coder, design, model)
+        return plan, plan.lay_out(data, labels)
 
-    def _more(self, X: Any, Y: Any, classes: Any) -> tuple[Plan, Batch]:
+    def _more(self, X: Any, Y: Any, classes: Any) -> tuple[ModelPlan, Batch]:
         """Read more examples as the first were read."""
         plan = self.plan_
         if classes is not None and set(classes) != set(plan.classes.tolist()):
@@ -191,8 +191,8 @@ class StructuredEstimator(Estimator):
                 f"{plan.classes.tolist()!r}; they cannot change"
             )
         X, Y = self._validated(X, Y, False)
-        shape = plan.reader.read(X)
-        return plan, plan.lay_out(shape, self._numbers(plan.coder, plan.choices, Y, shape))
+        data = plan.reader.read(X)
+        return plan, plan.lay_out(data, self._numbers(plan.coder, plan.design, Y, data))
 
     def objective(self, X: Any, Y: Any, sample_weight: Any = None) -> StructuredObjective:
         """Return the objective that `fit` would minimise: a function of the weights."""
@@ -202,7 +202,7 @@ class StructuredEstimator(Estimator):
         return self._objective(plan, examples, loss, float(self.C))
 
     def _objective(
-        self, plan: Plan, examples: Examples, loss: Loss, C: float
+        self, plan: ModelPlan, examples: Examples, loss: Loss, C: float
     ) -> StructuredObjective:
         if any(part.eps_y != part.eps_h for part in loss.parts):
             examples = examples.at_two_temperatures()
@@ -210,7 +210,7 @@ class StructuredEstimator(Estimator):
         penalty = ElasticNet(self.l1_ratio, strength=0.0 if loss.idle else 1.0)
         return StructuredObjective(plan.model, examples, loss, cost, C, penalty, self._effort())
 
-    def _start(self, plan: Plan, examples: Examples, rng: np.random.Generator) -> Floats:
+    def _start(self, plan: ModelPlan, examples: Examples, rng: np.random.Generator) -> Floats:
         """Weights to begin with; small random ones where hidden states would stay alike."""
         if self.warm_start and hasattr(self, "weights_"):
             if not _alike(plan, self.plan_):
@@ -222,7 +222,7 @@ class StructuredEstimator(Estimator):
         n = plan.model.n_weights
         return rng.normal(0.0, _SMALL, n) if examples.hidden else np.zeros(n)
 
-    def _weighted(self, plan: Plan, examples: Examples, sample_weight: Any) -> Examples:
+    def _weighted(self, plan: ModelPlan, examples: Examples, sample_weight: Any) -> Examples:
         weights = sample_weights(sample_weight, examples.n_examples)
         weights = weights * class_weights(self.class_weight, plan.classes, examples)
         if not weights.any():
@@ -251,7 +251,7 @@ class StructuredEstimator(Estimator):
         """Weights of edges by what they join; axes as in the equation of the model."""
         check_is_fitted(self, "weights_")
         plan = self.plan_
-        found = plan.choices.transitions(plan.model, self.weights_, plan.states)
+        found = plan.design.transitions(plan.model, self.weights_, plan.states)
         if found is None:
             raise AttributeError("this model has no weights for edges alone")
         return found
@@ -288,7 +288,7 @@ class StructuredEstimator(Estimator):
 
     def _marginals(self, batch: Batch, tables: Tables) -> Floats:
         """Return the probabilities of the labels of everything that may have one."""
-        structure, outputs = batch.examples.structure, batch.layers.outputs
+        structure, outputs = batch.examples.structure, batch.outputs
         rows = decode.marginals(structure, tables, self._options(), self.inference)
         return rows[outputs, : self.plan_.states]
 
@@ -312,7 +312,7 @@ class StructuredEstimator(Estimator):
         return tags
 
 
-def _alike(a: Plan, b: Plan) -> bool:
+def _alike(a: ModelPlan, b: ModelPlan) -> bool:
     """Whether the weights of two plans mean the same."""
     return (
         a.model.n_weights == b.model.n_weights

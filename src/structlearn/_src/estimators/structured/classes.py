@@ -15,8 +15,8 @@ from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.plan import Coder
 from structlearn._src.learn.dominance import Dominance
-from structlearn._src.model.graph_data import Shape
-from structlearn._src.model.pairwise import Design
+from structlearn._src.model.design import Design
+from structlearn._src.model.graph_data import GraphData
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +45,15 @@ class ClassCoder:
         return places.astype(np.int64)
 
 
-class Classifier(ClassifierMixin, StructuredEstimator):
+class StructuredClassifier(ClassifierMixin, StructuredEstimator):
     """Base class of estimators that give one class to every example."""
 
-    def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
-        check_targets(Y, shape)
+    def _coder(self, Y: Any, data: GraphData, classes: Any) -> Coder:
+        check_targets(Y, data)
         return ClassCoder(np.unique(Y if classes is None else _listed(classes)))
 
-    def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
-        check_targets(Y, shape)
+    def _numbers(self, coder: Coder, design: Design, Y: Any, data: GraphData) -> Ints:
+        check_targets(Y, data)
         return coder.transform(Y)
 
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
@@ -106,7 +106,7 @@ class Classifier(ClassifierMixin, StructuredEstimator):
         """
         joint = checks.boolean("joint", joint)
         batch, tables = self._read(X)
-        return self.classes_[self._best(batch, tables, joint)[batch.layers.outputs]]
+        return self.classes_[self._best(batch, tables, joint)[batch.outputs]]
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities (examples, classes), at temperature 1."""
@@ -139,7 +139,7 @@ def _same_kind(classes: Any) -> None:
         )
 
 
-def check_targets(Y: Any, shape: Shape) -> None:
+def check_targets(Y: Any, data: GraphData) -> None:
     """Refuse classes that are not one for every example."""
     from sklearn.utils.multiclass import check_classification_targets
 
@@ -149,7 +149,7 @@ def check_targets(Y: Any, shape: Shape) -> None:
             f"example {missing[0]} has no class but None; every example needs one: leave it out"
         )
     check_classification_targets(Y)
-    if len(Y) != shape.n_examples:
+    if len(Y) != data.n_examples:
         raise ArgumentError(
-            f"X has {shape.n_examples} examples and y has {len(Y)}; every example needs one class"
+            f"X has {data.n_examples} examples and y has {len(Y)}; every example needs one class"
         )

@@ -8,17 +8,17 @@ from typing import Any
 
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
-from structlearn._src.estimators.structured.classes import Classifier
+from structlearn._src.estimators.structured.classes import StructuredClassifier
 from structlearn._src.estimators.structured.plan import Coder, Reader
 from structlearn._src.estimators.structured.read_sequences import SequenceReader
-from structlearn._src.model.graph_data import Shape
-from structlearn._src.model.hidden_chain import Whole
-from structlearn._src.model.pairwise import Design
+from structlearn._src.model.design import Design
+from structlearn._src.model.graph_data import GraphData
+from structlearn._src.model.hidden_chain import HiddenChainDesign
 
 
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
-class SequenceClassifier(Classifier):
+class SequenceClassifier(StructuredClassifier):
     r"""One class for every sequence, over a chain of hidden states: the hidden CRF and its kin.
 
     .. math:: \theta(y, h) = b_y + \sum_t \big( \langle v_{h_t}, x_t \rangle + B_{y, h_t} \big)
@@ -59,16 +59,14 @@ class SequenceClassifier(Classifier):
 
     hidden_states: int = 3
 
-    def _reader(self, X: Any) -> tuple[Reader, Shape]:
+    def _reader(self, X: Any) -> tuple[Reader, GraphData]:
         return SequenceReader.learn(X, False)
 
-    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
-        return Whole(self.hidden_states)
+    def _design(self, reader: Reader, data: GraphData, coder: Coder) -> Design:
+        return HiddenChainDesign(self.hidden_states)
 
     def _featured(self) -> Sequence[object]:
-        design = self.plan_.choices
-        assert isinstance(design, Whole)
-        return range(design.hidden_states)
+        return range(self.plan_.design.hidden_states)
 
     @property
     def n_features_in_(self) -> int:
@@ -80,4 +78,4 @@ class SequenceClassifier(Classifier):
         """Return the best hidden states of every sequence given its predicted class."""
         batch, tables = self._read(X)
         found = self._hidden(batch, tables, self._best(batch, tables))
-        return batch.shape.cut(found[batch.layers.beside])
+        return batch.data.cut(found[batch.hidden_variables])

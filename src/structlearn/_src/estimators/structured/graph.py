@@ -12,8 +12,9 @@ from structlearn._src.estimators.structured.labeler import Labeler
 from structlearn._src.estimators.structured.plan import Coder, Reader
 from structlearn._src.estimators.structured.read_graphs import GraphReader
 from structlearn._src.learn.loss import Loss
-from structlearn._src.model.graph_data import Shape
-from structlearn._src.model.pairwise import EDGES, Design
+from structlearn._src.model.design import Design
+from structlearn._src.model.graph_data import GraphData
+from structlearn._src.model.pairwise import EDGES
 
 
 @documented
@@ -84,14 +85,14 @@ class GraphLabeler(Labeler):
         checks.one_of("edges", self.edges, EDGES)
         return super()._check()
 
-    def _reader(self, X: Any) -> tuple[Reader, Shape]:
-        reader, shape = GraphReader.learn(X, self.fit_intercept)
+    def _reader(self, X: Any) -> tuple[Reader, GraphData]:
+        reader, data = GraphReader.learn(X, self.fit_intercept)
         if self.edges == "features" and reader.between is None:
             raise ArgumentError(
                 "edges='features' needs edge features, and no graph has any; give them as third "
                 "part of every graph, or use edges='table'"
             )
-        return reader, shape
+        return reader, data
 
-    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
-        return self._choices(space=self.features, edges=self.edges).seeing(shape)
+    def _design(self, reader: Reader, data: GraphData, coder: Coder) -> Design:
+        return self._pairwise(space=self.features, edges=self.edges).fitted_to(data)

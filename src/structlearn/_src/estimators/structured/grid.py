@@ -11,8 +11,9 @@ from structlearn._src.estimators.structured.labeler import Labeler
 from structlearn._src.estimators.structured.plan import Coder, Reader
 from structlearn._src.estimators.structured.read_grids import GridReader
 from structlearn._src.learn.loss import Loss
-from structlearn._src.model.graph_data import Shape
-from structlearn._src.model.pairwise import EDGES, Design
+from structlearn._src.model.design import Design
+from structlearn._src.model.graph_data import GraphData
+from structlearn._src.model.pairwise import EDGES
 
 
 @documented
@@ -75,8 +76,8 @@ class GridLabeler(Labeler):
         checks.one_of("edges", self.edges, tuple(kind for kind in EDGES if kind != "features"))
         return super()._check()
 
-    def _reader(self, X: Any) -> tuple[Reader, Shape]:
+    def _reader(self, X: Any) -> tuple[Reader, GraphData]:
         return GridReader.learn(X, self.fit_intercept, self.neighbours, self.directions)
 
-    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
-        return self._choices(edges=self.edges).seeing(shape)
+    def _design(self, reader: Reader, data: GraphData, coder: Coder) -> Design:
+        return self._pairwise(edges=self.edges).fitted_to(data)

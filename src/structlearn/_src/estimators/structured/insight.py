@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.estimators.structured.plan import Plan
-from structlearn._src.model.term import Linear, Pairs, Term
+from structlearn._src.estimators.structured.plan import ModelPlan
+from structlearn._src.model.term import LinearTerm, PairsTerm, Term
 
 Ranked = list[tuple[str, object, float]]
 
 
-def top_features(plan: Plan, weights: Floats, n: int, labels: Sequence[object]) -> Ranked:
+def top_features(plan: ModelPlan, weights: Floats, n: int, labels: Sequence[object]) -> Ranked:
     """Return the features of nodes with the largest weights, each with its label and weight.
 
     Where positions have weights of their own, their number follows the name of the feature.
@@ -32,10 +32,10 @@ def top_features(plan: Plan, weights: Floats, n: int, labels: Sequence[object]) 
 
 def _meaning(term: Term, places: Ints) -> tuple[Any, Any, int]:
     """Return column and state of some of a term's weights, and the number of columns."""
-    if isinstance(term, Pairs):
+    if isinstance(term, PairsTerm):
         columns = np.searchsorted(term.offsets, places, side="right") - 1
         return columns, term.states[places], len(term.offsets) - 1
-    assert isinstance(term, Linear)
+    assert isinstance(term, LinearTerm)
     return places // term.size, places % term.size, term.n_features
 
 

@@ -18,8 +18,9 @@ from structlearn._src.estimators.structured.example_weights import sample_weight
 from structlearn._src.estimators.structured.plan import Batch, Coder
 from structlearn._src.estimators.structured.read_nodes import as_array
 from structlearn._src.learn.dominance import Dominance
-from structlearn._src.model.graph_data import Shape
-from structlearn._src.model.pairwise import HIDDEN, Choices, Design
+from structlearn._src.model.design import Design
+from structlearn._src.model.graph_data import GraphData
+from structlearn._src.model.pairwise import HIDDEN, PairwiseDesign
 from structlearn._src.text.labels import LabelCoder
 
 
@@ -36,19 +37,20 @@ class Labeler(StructuredEstimator):
         if self.hidden is not None:
             checks.one_of("hidden", self.hidden, HIDDEN)
 
-    def _choices(self, **more: Any) -> Choices:
-        """Return the choices about hidden states and ties, with more."""
-        return Choices(tied=self.tied, hidden=self.hidden, hidden_states=self.hidden_states, **more)
+    def _pairwise(self, **more: Any) -> PairwiseDesign:
+        """Return a design with the chosen hidden states and ties, and more."""
+        states = self.hidden_states
+        return PairwiseDesign(tied=self.tied, hidden=self.hidden, hidden_states=states, **more)
 
-    def _coder(self, Y: Any, shape: Shape, classes: Any) -> Coder:
-        given = checked(Y, shape)
+    def _coder(self, Y: Any, data: GraphData, classes: Any) -> Coder:
+        given = checked(Y, data)
         coder = LabelCoder().fit(given if classes is None else [classes])
         if not len(coder.names):
             raise ArgumentError("Y has no known label at all; at least one is needed")
         return coder
 
-    def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
-        return coder.transform(checked(Y, shape))
+    def _numbers(self, coder: Coder, design: Design, Y: Any, data: GraphData) -> Ints:
+        return coder.transform(checked(Y, data))
 
     # ---- fitting -------------------------------------------------------------------------
 
@@ -114,7 +116,7 @@ class Labeler(StructuredEstimator):
     def predict_marginals(self, X: Any) -> list[Any]:
         """Return the probabilities of the labels: for every example an array (..., classes)."""
         batch, tables = self._read(X)
-        return batch.shape.cut(self._marginals(batch, tables))
+        return batch.data.cut(self._marginals(batch, tables))
 
     def predict_hidden(self, X: Any) -> list[Any]:
         """Return the best hidden states given the predicted labels.
@@ -128,8 +130,8 @@ class Labeler(StructuredEstimator):
         batch, tables = self._read(X)
         labels = self._best(batch, tables)
         found = self._hidden(batch, tables, labels)
-        if batch.layers.beside is not None:
-            return batch.shape.cut(found[batch.layers.beside])
+        if batch.hidden_variables is not None:
+            return batch.data.cut(found[batch.hidden_variables])
         return self._named(np.where(labels < 0, found, -1), batch)
 
     def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
@@ -138,10 +140,10 @@ class Labeler(StructuredEstimator):
         Labels never seen in training are wrong, not an error.
         """
         batch, tables = self._read(X)
-        found = self._best(batch, tables)[batch.layers.outputs]
-        weights = sample_weights(sample_weight, batch.shape.n_examples)
-        true = numbered(checked(Y, batch.shape), self.plan_.classes)
-        counts = np.repeat(weights, batch.shape.sizes) * ((true != -1) & (found >= 0))
+        found = self._best(batch, tables)[batch.outputs]
+        weights = sample_weights(sample_weight, batch.data.n_examples)
+        true = numbered(checked(Y, batch.data), self.plan_.classes)
+        counts = np.repeat(weights, batch.data.sizes) * ((true != -1) & (found >= 0))
         return float(counts @ (true == found) / counts.sum()) if counts.any() else float("nan")
 
     def dominance(self, X: Any, Y: Any) -> Dominance:
@@ -153,7 +155,7 @@ class Labeler(StructuredEstimator):
 
     def _named(self, labels: Ints, batch: Batch) -> list[Any]:
         """Cut labels into one array per example."""
-        return batch.shape.cut(names_of(self.plan_.classes, labels[batch.layers.outputs]))
+        return batch.data.cut(names_of(self.plan_.classes, labels[batch.outputs]))
 
 
 def names_of(classes: Any, numbers: Ints) -> Any:
@@ -173,26 +175,26 @@ def numbered(Y: Any, classes: Any) -> Ints:
     return table[coder.transform(Y)]
 
 
-def checked(Y: Any, shape: Shape) -> Any:
+def checked(Y: Any, data: GraphData) -> Any:
     """Return labels one example after the other, which must be as many as there are nodes."""
     if not hasattr(Y, "__len__"):
         raise ArgumentError(f"Y is a {type(Y).__name__}; it must be a list of labels per example")
-    if len(Y) != shape.n_examples:
+    if len(Y) != data.n_examples:
         raise ArgumentError(
-            f"X has {shape.n_examples} examples and Y has {len(Y)}; every example needs its labels"
+            f"X has {data.n_examples} examples and Y has {len(Y)}; every example needs its labels"
         )
-    flat = shape.forms is None
+    flat = data.forms is None
     given = [_count(y, i) for i, y in enumerate(Y)] if flat else [as_array(y).shape for y in Y]
-    for i, (mine, form) in enumerate(zip(given, shape.forms or shape.sizes.tolist(), strict=True)):
+    for i, (mine, form) in enumerate(zip(given, data.forms or data.sizes.tolist(), strict=True)):
         if mine != form:
             raise ArgumentError(
                 f"example {i} has labels of shape {mine}, but {form} is needed: one label for "
                 f"every node, -1 or None where it is not known"
             )
     rows = Y if flat else [np.asanyarray(y).ravel() for y in Y]
-    if shape.hidden is None:
+    if data.hidden is None:
         return rows
-    hidden = cut(shape.hidden, offsets_of(shape.sizes))
+    hidden = cut(data.hidden, offsets_of(data.sizes))
     return [_unless(y, h) for y, h in zip(rows, hidden, strict=True)]
 
 

@@ -10,17 +10,18 @@ import numpy as np
 from structlearn._src.common.arrays import Floats
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
-from structlearn._src.estimators.structured.classes import Classifier
+from structlearn._src.estimators.structured.classes import StructuredClassifier
 from structlearn._src.estimators.structured.plan import Batch, Coder, Reader
 from structlearn._src.estimators.structured.read_sequences import RowReader
-from structlearn._src.model.graph_data import Shape
+from structlearn._src.model.design import Design
+from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
-from structlearn._src.model.pairwise import Choices, Design
+from structlearn._src.model.pairwise import PairwiseDesign
 
 
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
-class MulticlassClassifier(Classifier):
+class MulticlassClassifier(StructuredClassifier):
     r"""One class for every row: logistic regression, multiclass SVM and all between.
 
     .. math:: \theta(y) = \langle w_y, x \rangle
@@ -65,12 +66,12 @@ class MulticlassClassifier(Classifier):
 
         return validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
 
-    def _reader(self, X: Any) -> tuple[Reader, Shape]:
+    def _reader(self, X: Any) -> tuple[Reader, GraphData]:
         reader = RowReader(X.shape[1], bool(self.fit_intercept))
         return reader, reader.read(X)
 
-    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
-        return Choices(chain=True)
+    def _design(self, reader: Reader, data: GraphData, coder: Coder) -> Design:
+        return PairwiseDesign(chain=True)
 
     def _read(self, X: Any) -> tuple[Batch, Tables]:
         from sklearn.utils.validation import validate_data

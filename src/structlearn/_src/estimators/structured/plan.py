@@ -8,23 +8,21 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from structlearn._src.common.arrays import Ints
+from structlearn._src.model.design import Design
 from structlearn._src.model.examples import Examples
-from structlearn._src.model.graph_data import Layers, Shape
-from structlearn._src.model.model import Model
-from structlearn._src.model.pairwise import Choices, Design
-
-__all__ = ["Batch", "Choices", "Coder", "Plan", "Reader"]
+from structlearn._src.model.graph_data import GraphData
+from structlearn._src.model.model import LinearModel
 
 
 class Reader(Protocol):
-    """Turns input into shapes, by what it learnt from the first."""
+    """Turns input into graph data, by what it learnt from the first."""
 
     @property
     def width(self) -> int:
         """Number of features of nodes, without the intercept."""
         ...
 
-    def read(self, X: Any) -> Shape:
+    def read(self, X: Any) -> GraphData:
         """Return nodes, edges and features of all examples."""
         ...
 
@@ -49,22 +47,23 @@ class Coder(Protocol):
 class Batch(NamedTuple):
     """Examples together with what leads back from them to what users gave."""
 
-    shape: Shape
-    layers: Layers
+    data: GraphData
     examples: Examples
+    outputs: Ints | slice  #: variable of everything that may have a label
+    hidden_variables: Ints | None  #: hidden variable beside every node, if there are any
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """Reader, label coder, choices and model of a fitted estimator.
+class ModelPlan:
+    """Reader, label coder, design and model of a fitted estimator.
 
     `eps_h` is the temperature of hidden variables in prediction.
     """
 
     reader: Reader
     coder: Coder
-    choices: Design
-    model: Model
+    design: Design
+    model: LinearModel
     eps_h: float = 1.0
 
     @property
@@ -81,13 +80,12 @@ class Plan:
         """Return examples without labels."""
         return self.lay_out(self.reader.read(X))
 
-    def lay_out(self, shape: Shape, labels: Ints | None = None) -> Batch:
-        """Return the examples of a shape, with all labels -1 if none are given."""
-        structure, layers = self.choices.structure(shape, self.states)
-        flat = np.full(structure.n_variables, -1, np.int64)
+    def lay_out(self, data: GraphData, labels: Ints | None = None) -> Batch:
+        """Return the examples of some data, with all labels -1 if none are given."""
+        structure, outputs, hidden_variables = self.design.structure(data, self.states)
+        states = np.full(structure.n_variables, -1, np.int64)
         if labels is not None:
-            flat[layers.outputs] = (
-                labels if shape.hidden is None else np.where(shape.hidden, -1, labels)
-            )
-        ones = np.ones(structure.n_examples)
-        return Batch(shape, layers, Examples(structure, self.choices.inputs(shape), flat, ones))
+            states[outputs] = labels if data.hidden is None else np.where(data.hidden, -1, labels)
+        inputs = self.design.inputs(data)
+        examples = Examples(structure, inputs, states, np.ones(structure.n_examples))
+        return Batch(data, examples, outputs, hidden_variables)

@@ -1,4 +1,4 @@
-"""Reader: from graphs to shapes."""
+"""Reader: from graphs to graph data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from structlearn._src.common.arrays import Bools, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.structured.read_nodes import Nodes, as_array, learn_nodes
 from structlearn._src.estimators.structured.read_sequences import listed, none_empty
-from structlearn._src.model.graph_data import Links, Shape, shift_edges
+from structlearn._src.model.graph_data import EdgeSet, GraphData, shift_edges
 
 
 class Graph(NamedTuple):
@@ -39,21 +39,21 @@ class GraphReader:
     between: Nodes | None = None
 
     @classmethod
-    def learn(cls, X: Any, intercept: bool) -> tuple[GraphReader, Shape]:
+    def learn(cls, X: Any, intercept: bool) -> tuple[GraphReader, GraphData]:
         """Return the reader that fits the input, and what it reads."""
         graphs = [_graph(x, i) for i, x in enumerate(listed(X))]
         nodes, *rows = learn_nodes([graph.features for graph in graphs], bool(intercept))
         between, edge_rows = None, None
         if any(graph.edge_features is not None for graph in graphs):
             between, *edge_rows = learn_nodes(_edge_parts(graphs), False, of="edge")
-        return cls(nodes, between), _graphs_shape(graphs, rows, edge_rows)
+        return cls(nodes, between), _graph_data(graphs, rows, edge_rows)
 
-    def read(self, X: Any) -> Shape:
-        """Return the shape of the graphs."""
+    def read(self, X: Any) -> GraphData:
+        """Return nodes, edges and features of the graphs."""
         graphs = [_graph(x, i) for i, x in enumerate(listed(X))]
         rows = self.nodes.read([graph.features for graph in graphs])
         edge_rows = None if self.between is None else self.between.read(_edge_parts(graphs))
-        return _graphs_shape(graphs, rows, edge_rows)
+        return _graph_data(graphs, rows, edge_rows)
 
     @property
     def width(self) -> int:
@@ -92,7 +92,7 @@ def _edge_parts(graphs: list[Graph]) -> list[Any]:
     return [() if graph.edge_features is None else graph.edge_features for graph in graphs]
 
 
-def _graphs_shape(graphs: list[Graph], rows: Any, edge_rows: Any) -> Shape:
+def _graph_data(graphs: list[Graph], rows: Any, edge_rows: Any) -> GraphData:
     features, borders = rows
     sizes = np.diff(none_empty(borders))
     for i, (graph, size) in enumerate(zip(graphs, sizes, strict=True)):
@@ -101,8 +101,8 @@ def _graphs_shape(graphs: list[Graph], rows: Any, edge_rows: Any) -> Shape:
     if edge_rows is not None:
         between, counts = edge_rows[0], np.diff(edge_rows[1])
         _check_counts(counts, graphs)
-    links = Links(shift_edges([graph.edges for graph in graphs], borders), between)
-    return Shape(borders, features, (links,), _masks(graphs, sizes))
+    links = EdgeSet(shift_edges([graph.edges for graph in graphs], borders), between)
+    return GraphData(borders, features, (links,), _masks(graphs, sizes))
 
 
 def _check_edges(edges: Ints, size: int, i: int) -> None:

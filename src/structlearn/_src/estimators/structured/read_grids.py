@@ -1,4 +1,4 @@
-"""Reader: from images to shapes."""
+"""Reader: from images to graph data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from structlearn._src.estimators.structured.read_nodes import Nodes, as_array, l
 from structlearn._src.estimators.structured.read_sequences import listed, none_empty
 from structlearn._src.graph.shapes import grid_edges
 from structlearn._src.model.features import Features
-from structlearn._src.model.graph_data import Links, Shape, shift_edges
+from structlearn._src.model.graph_data import EdgeSet, GraphData, shift_edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,19 +37,19 @@ class GridReader:
     @classmethod
     def learn(
         cls, X: Any, intercept: bool, neighbours: int, directions: bool
-    ) -> tuple[GridReader, Shape]:
+    ) -> tuple[GridReader, GraphData]:
         """Return the reader that fits the input, and what it reads."""
         images = [_image(x, i) for i, x in enumerate(listed(X))]
         nodes, features, borders = learn_nodes(
             [_pixels(image) for image in images], bool(intercept)
         )
         reader = cls(nodes, neighbours, directions)
-        return reader, reader._shape(images, features, borders)
+        return reader, reader._data(images, features, borders)
 
-    def read(self, X: Any) -> Shape:
-        """Return the shape of the images."""
+    def read(self, X: Any) -> GraphData:
+        """Return nodes, edges and features of the images."""
         images = [_image(x, i) for i, x in enumerate(listed(X))]
-        return self._shape(images, *self.nodes.read([_pixels(image) for image in images]))
+        return self._data(images, *self.nodes.read([_pixels(image) for image in images]))
 
     @property
     def width(self) -> int:
@@ -60,12 +60,12 @@ class GridReader:
         """Name of every feature."""
         return self.nodes.names()
 
-    def _shape(self, images: list[Any], features: Features, borders: Ints) -> Shape:
+    def _data(self, images: list[Any], features: Features, borders: Ints) -> GraphData:
         forms = [image.shape[:2] for image in images]
         known = {form: self._edges(*form) for form in set(forms)}
         kinds = zip(*(known[form] for form in forms), strict=True)
-        links = tuple(Links(shift_edges(edges, borders)) for edges in kinds)
-        return Shape(none_empty(borders), features, links, None, forms)
+        links = tuple(EdgeSet(shift_edges(edges, borders)) for edges in kinds)
+        return GraphData(none_empty(borders), features, links, None, forms)
 
     def _edges(self, rows: int, columns: int) -> list[Ints]:
         """Edges of one image, of every kind."""

@@ -1,4 +1,4 @@
-"""Readers: from rows and sequences to shapes."""
+"""Readers: from rows and sequences to graph data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from structlearn._src.estimators.structured.read_nodes import (
     learn_nodes,
 )
 from structlearn._src.model.features import Features, Sparse, take_rows
-from structlearn._src.model.graph_data import Links, Shape
+from structlearn._src.model.graph_data import EdgeSet, GraphData
 from structlearn._src.text.attributes import Attributes, Expanded, fit_transform
 from structlearn._src.text.columns import Columns
 from structlearn._src.text.rows import take
@@ -51,11 +51,11 @@ class RowReader:
     width: int
     intercept: bool
 
-    def read(self, X: Any) -> Shape:
-        """Return the shape of the rows."""
+    def read(self, X: Any) -> GraphData:
+        """Return nodes, edges and features of the rows."""
         kind = SparseNodes if hasattr(X, "tocsr") else ArrayNodes
         features, _ = kind(self.width, self.intercept).read([X])
-        return Shape(np.arange(X.shape[0] + 1), features)
+        return GraphData(np.arange(X.shape[0] + 1), features)
 
     def names(self) -> list[str]:
         """Name of every feature."""
@@ -91,13 +91,13 @@ class SequenceReader:
     @classmethod
     def learn(
         cls, X: Any, intercept: bool, between: bool = False, min_count: int = 1
-    ) -> tuple[SequenceReader, Shape]:
+    ) -> tuple[SequenceReader, GraphData]:
         """Return the reader that fits the input, and what it reads."""
         nodes, features, borders = learn_nodes(listed(X), bool(intercept), min_count)
         return cls(nodes, between), _sequences(features, borders, features if between else None)
 
-    def read(self, X: Any) -> Shape:
-        """Return the shape of the sequences."""
+    def read(self, X: Any) -> GraphData:
+        """Return nodes, edges and features of the sequences."""
         features, borders = self.nodes.read(listed(X))
         return _sequences(features, borders, features if self.between else None)
 
@@ -121,7 +121,7 @@ class ColumnReader:
     @classmethod
     def learn(
         cls, X: Columns, template: Template, min_count: int = 1, n_jobs: int | None = None
-    ) -> tuple[ColumnReader, Shape]:
+    ) -> tuple[ColumnReader, GraphData]:
         """Return the reader with the attributes of the input, and what it reads."""
         attributes, expanded = fit_transform(X, template, min_count, n_jobs)
         if min_count > 1 and attributes.unigram.tables and not expanded.unigram.n_columns:
@@ -134,8 +134,8 @@ class ColumnReader:
         template = self.attributes.template
         return "table" if template.transitions else "features" if template.bigram else "none"
 
-    def read(self, X: Columns) -> Shape:
-        """Return the shape of the sentences."""
+    def read(self, X: Columns) -> GraphData:
+        """Return nodes, edges and features of the sentences."""
         if not isinstance(X, Columns):
             raise ArgumentError(
                 f"X is a {type(X).__name__}, but this model was trained on Columns; give what "
@@ -153,18 +153,18 @@ class ColumnReader:
         return self.attributes.unigram.names()
 
 
-def _sequences(features: Features, borders: Ints, later: Features = None) -> Shape:
+def _sequences(features: Features, borders: Ints, later: Features = None) -> GraphData:
     """Shape of sequences; `later` are the features of positions that edges leading there have."""
     pairs = chain_edges(none_empty(borders))
-    return Shape(borders, features, (Links(pairs, take_rows(later, pairs[:, 1])),))
+    return GraphData(borders, features, (EdgeSet(pairs, take_rows(later, pairs[:, 1])),))
 
 
-def _expanded(rows: Expanded, borders: Ints) -> Shape:
+def _expanded(rows: Expanded, borders: Ints) -> GraphData:
     if len(borders) < 2:
         raise ArgumentError("X holds no sentences; at least one is needed")
-    shape = _sequences(Sparse(rows.unigram), borders)
+    data = _sequences(Sparse(rows.unigram), borders)
     if not rows.bigram.n_columns:
-        return shape
-    pairs = shape.links[0].pairs
+        return data
+    pairs = data.edge_sets[0].pairs
     between = Sparse(take(rows.bigram, pairs[:, 1]))
-    return shape._replace(links=(Links(pairs, between),))
+    return data._replace(edge_sets=(EdgeSet(pairs, between),))

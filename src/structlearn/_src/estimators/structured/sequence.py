@@ -19,9 +19,10 @@ from structlearn._src.estimators.structured.read_sequences import ColumnReader, 
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.inference import decode
 from structlearn._src.learn.chain_world import SequenceWorld, clamp
-from structlearn._src.model.graph_data import Shape
+from structlearn._src.model.design import Design
+from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
-from structlearn._src.model.pairwise import SPACES, Choices, Design
+from structlearn._src.model.pairwise import SPACES
 from structlearn._src.text.columns import Columns
 from structlearn._src.text.labels import Forbidden, forbidden_transitions
 from structlearn._src.text.template import Template, parse_template
@@ -94,7 +95,7 @@ class SequenceLabeler(Labeler):
     min_count: int = 1
     fit_intercept: bool = False
 
-    def _reader(self, X: Any) -> tuple[Reader, Shape]:
+    def _reader(self, X: Any) -> tuple[Reader, GraphData]:
         checks.one_of("features", self.features, SPACES)
         checks.one_of("transitions", self.transitions, TRANSITIONS)
         self._check_hidden()
@@ -106,36 +107,32 @@ class SequenceLabeler(Labeler):
         reader: Reader
         if isinstance(X, Columns):
             n_jobs = threads(self.n_jobs)
-            reader, shape = ColumnReader.learn(X, self._template(), self.min_count, n_jobs)
+            reader, data = ColumnReader.learn(X, self._template(), self.min_count, n_jobs)
         else:
             between = self.transitions == "features"
-            reader, shape = SequenceReader.learn(X, self.fit_intercept, between, self.min_count)
+            reader, data = SequenceReader.learn(X, self.fit_intercept, between, self.min_count)
         if self.forbidden is not None and self._edges(reader) == "none":
             raise ArgumentError("forbidden transitions need transitions, and there are none")
-        return reader, shape
+        return reader, data
 
     def _edges(self, reader: Reader) -> str:
         if self.transitions == "none":
             return "none"
         return reader.edges if isinstance(reader, ColumnReader) else "table"
 
-    def _design(self, reader: Reader, shape: Shape, coder: Coder) -> Design:
-        choices = Choices(
+    def _design(self, reader: Reader, data: GraphData, coder: Coder) -> Design:
+        design = self._pairwise(
             space=self.features,
-            tied=self.tied,
             edges=self._edges(reader),
-            hidden=self.hidden,
-            hidden_states=self.hidden_states,
             forbidden=self._forbidden(coder),
             chain=True,
         )
-        return choices.seeing(shape)
+        return design.fitted_to(data)
 
-    def _numbers(self, coder: Coder, design: Design, Y: Any, shape: Shape) -> Ints:
-        labels = super()._numbers(coder, design, Y, shape)
-        assert isinstance(design, Choices)
+    def _numbers(self, coder: Coder, design: Design, Y: Any, data: GraphData) -> Ints:
+        labels = super()._numbers(coder, design, Y, data)
         if design.forbidden is not None:
-            sequences = Sequences(shape.offsets, len(coder.names), design.forbidden)
+            sequences = Sequences(data.offsets, len(coder.names), design.forbidden)
             _check_allowed(sequences, coder, labels)
         return labels
 
@@ -151,12 +148,10 @@ class SequenceLabeler(Labeler):
 
     def _read(self, X: Any) -> tuple[Batch, Tables]:
         batch, tables = super()._read(X)
-        choices = self.plan_.choices
-        assert isinstance(choices, Choices)
-        # Sequences without hidden variables are checked on the way.
-        if choices.forbidden is not None and choices.hidden is not None:
-            offsets = batch.shape.offsets
-            decode.check_possible(Sequences(offsets, self.plan_.states, choices.forbidden))
+        forbidden = self.plan_.design.forbidden
+        if forbidden is not None and self.plan_.design.hidden is not None:
+            # Only here: without hidden states decoding finds out by itself.
+            decode.check_possible(Sequences(batch.data.offsets, self.plan_.states, forbidden))
         return batch, tables
 
     def decode(self, X: Any, k: int = 1) -> list[list[tuple[float, Any]]]:
@@ -167,10 +162,10 @@ class SequenceLabeler(Labeler):
         checks.integer("k", k, low=1)
         batch, tables = self._read(X)
         scores, labels = decode.k_best(batch.examples.structure, tables, k, self._options())
-        found = [batch.shape.cut(names_of(self.plan_.classes, row)) for row in labels]
+        found = [batch.data.cut(names_of(self.plan_.classes, row)) for row in labels]
         return [
             [(float(scores[i, j]), found[j][i]) for j in range(k) if np.isfinite(scores[i, j])]
-            for i in range(batch.shape.n_examples)
+            for i in range(batch.data.n_examples)
         ]
 
 
@@ -192,9 +187,9 @@ def _forbidden_step(sequences: Sequences, names: list[Any], labels: Ints) -> str
     """Say what a sequence of labels does that is forbidden."""
     forbidden = sequences.forbidden
     assert forbidden is not None
-    ends = ("begins", labels[0], forbidden.first), ("ends", labels[-1], forbidden.last)
-    for word, label, never in ends:
-        if label >= 0 and never[label]:
+    ends = (("begins", labels[0], forbidden.first), ("ends", labels[-1], forbidden.last))
+    for word, label, barred in ends:
+        if label >= 0 and barred[label]:
             return f"{word} with {names[label]!r}"
     for t, (a, b) in enumerate(pairwise(labels)):
         if a >= 0 and b >= 0 and forbidden.pairs[a, b]:

@@ -16,7 +16,7 @@ from structlearn._src.estimators.structured.classifier import SequenceClassifier
 from structlearn._src.estimators.structured.graph import GraphLabeler
 from structlearn._src.estimators.structured.grid import GridLabeler
 from structlearn._src.estimators.structured.multiclass import MulticlassClassifier
-from structlearn._src.estimators.structured.plan import Plan
+from structlearn._src.estimators.structured.plan import ModelPlan
 from structlearn._src.estimators.structured.read_graphs import GraphReader
 from structlearn._src.estimators.structured.read_grids import GridReader
 from structlearn._src.estimators.structured.read_nodes import ArrayNodes, SparseNodes, TokenNodes
@@ -26,10 +26,10 @@ from structlearn._src.estimators.structured.read_sequences import (
     SequenceReader,
 )
 from structlearn._src.estimators.structured.sequence import SequenceLabeler
-from structlearn._src.model.hidden_chain import Whole
-from structlearn._src.model.model import Model
-from structlearn._src.model.pairwise import Choices
-from structlearn._src.model.term import Linear, Pairs, Table
+from structlearn._src.model.hidden_chain import HiddenChainDesign
+from structlearn._src.model.model import LinearModel
+from structlearn._src.model.pairwise import PairwiseDesign
+from structlearn._src.model.term import LinearTerm, PairsTerm, TableTerm
 from structlearn._src.solve.annealed import Annealed
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.descent import Descent
@@ -64,26 +64,26 @@ def _vocabulary(given: dict[str, Any]) -> Vocabulary:
     return Vocabulary.from_state(given)
 
 
-def _pairs(given: dict[str, Any]) -> Pairs:
-    pairs = Pairs(**given)
+def _pairs(given: dict[str, Any]) -> PairsTerm:
+    pairs = PairsTerm(**given)
     expect.offsets("the pairs of feature and label", pairs.offsets, len(pairs.states))
     expect.within("a pair's label", pairs.states, 0, pairs.size)
     return pairs
 
 
-def _ties(table: Table) -> dict[str, Any]:
+def _ties(table: TableTerm) -> dict[str, Any]:
     ties = None if table.ties is None else np.array(table.ties, np.int64)
     return {"size": table.size, "ties": ties}
 
 
-def _table(given: dict[str, Any]) -> Table:
+def _table(given: dict[str, Any]) -> TableTerm:
     size, ties = given["size"], given["ties"]
     if ties is None:
-        return Table(size)
+        return TableTerm(size)
     if ties.shape != (size,):
         raise FormatError(f"a table of {size} entries has {len(ties)} ties")
     expect.within("a tie", ties, -1, size)
-    return Table(size, tuple(ties.tolist()))
+    return TableTerm(size, tuple(ties.tolist()))
 
 
 # ---- does it fit together? ---------------------------------------------------------------
@@ -91,22 +91,21 @@ def _table(given: dict[str, Any]) -> Table:
 
 def _check(estimator: StructuredEstimator, _: dict[str, Any]) -> None:
     """Refuse what would lead compiled code, which trusts its arrays, astray."""
-    if not isinstance(estimator.plan_, Plan):
+    if not isinstance(estimator.plan_, ModelPlan):
         raise FormatError("there is no plan in it")
     plan = estimator.plan_
     expect.floats("the weights", estimator.weights_, (plan.model.n_weights,))
-    sizes = plan.choices.sizes(plan.states, len(plan.model.groups))
+    sizes = plan.design.sizes(plan.states, len(plan.model.groups))
     for terms, size in zip(plan.model.groups, sizes, strict=True):
         wrong = [term.size for term in terms if term.size != size]
         if wrong:
             raise FormatError(f"there are tables of {wrong[0]} entries where {size} are needed")
-    forbidden = plan.choices.forbidden if isinstance(plan.choices, Choices) else None
-    if forbidden is not None:
-        _check_forbidden(forbidden, plan.states)
+    if plan.design.forbidden is not None:
+        _check_forbidden(plan.design.forbidden, plan.states)
 
 
-def _check_forbidden(forbidden: Forbidden, states: int) -> None:
-    shapes = [array.shape for array in (forbidden.first, forbidden.last, forbidden.pairs)]
+def _check_forbidden(given: Forbidden, states: int) -> None:
+    shapes = [array.shape for array in (given.first, given.last, given.pairs)]
     if shapes != [(states,), (states,), (states, states)]:
         raise FormatError("the forbidden labels are not as many as the labels")
 
@@ -121,10 +120,9 @@ _ESTIMATORS: dict[str, type[StructuredEstimator]] = {
     "sequence-labeler": SequenceLabeler,
 }
 _RECORDS: dict[str, type] = {
-    "plan": Plan,
-    "whole": Whole,
-    "model": Model,
-    "linear": Linear,
+    "whole": HiddenChainDesign,
+    "model": LinearModel,
+    "linear": LinearTerm,
     "classes": ClassCoder,
     "row-reader": RowReader,
     "graph-reader": GraphReader,
@@ -151,10 +149,11 @@ KINDS = Kinds(
     {
         **{name: record(of) for name, of in _RECORDS.items()},
         # Files keep the names that these fields had first.
-        "choices": record(Choices, {"forbidden": "bars"}),
+        "plan": record(ModelPlan, {"design": "choices"}),
+        "choices": record(PairwiseDesign, {"forbidden": "bars", "edge_pattern": "joined"}),
         "bars": record(Forbidden, {"pairs": "steps"}),
-        "pairs": record(Pairs)._replace(build=_pairs),
-        "table": Kind(Table, _ties, _table),
+        "pairs": record(PairsTerm)._replace(build=_pairs),
+        "table": Kind(TableTerm, _ties, _table),
         "vocabulary": Kind(Vocabulary, Vocabulary.state, _vocabulary),
         "attributes": Kind(Attributes, Attributes.state, Attributes.from_state),
         "template": Kind(

@@ -25,7 +25,7 @@ _NEWLINE = 10
 _SKIPPED = np.frombuffer(b"-DOCSTART-", np.uint8)
 
 
-class Table(NamedTuple):
+class StringTable(NamedTuple):
     """Distinct strings and where to find them; the strings' own bytes are in `base`."""
 
     base: np.ndarray
