@@ -22,6 +22,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.random import generator
+from structlearn._src.estimators.bayesian.fitted_settings import FittedSettings, all_or_nothing
 from structlearn._src.estimators.bayesian.observed import (
     Points,
     check_labels,
@@ -32,16 +33,15 @@ from structlearn._src.estimators.bayesian.observed import (
 from structlearn._src.estimators.bayesian.sampled import positive
 from structlearn._src.estimators.bayesian.scaled import (
     Scaled,
-    freedom,
+    degrees_of_freedom,
     scale_of,
     scaled,
     wishart,
     with_constant,
 )
-from structlearn._src.estimators.bayesian.settled import Settled, attempted
 from structlearn._src.estimators.structured.multiclass import MulticlassClassifier
 from structlearn._src.inference.chain_batch import Chains
-from structlearn._src.sample.hinge import Hinge, log_potential
+from structlearn._src.sample.hinge import Hinge
 
 _SMOOTH = 0.05  # temperature of the hinge: its duals are then a softmax of the scores
 _ROUNDS = 10  # predictions of labels and states in turn, where features say nothing of states
@@ -91,7 +91,7 @@ class Machine:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MeanField(Settled):
+class MeanField(FittedSettings):
     """Base class: the parameters of truncated mixtures, and their loop."""
 
     C: float = 1.0
@@ -107,7 +107,7 @@ class MeanField(Settled):
 
     def _run(self, X: Floats, labels: Ints, offsets: Ints) -> None:
         """Turn to shares, Gaussians, sticks and weights until the shares stay as they are."""
-        freedom(self.degrees, X.shape[1])  # refused before any work
+        degrees_of_freedom(self.degrees, X.shape[1])  # refused before any work
         self.machine_ = Machine(float(self.C), float(self.variance))
         first, V = self._first(X), with_constant(X)
         belief, self.n_iter_, change = Belief(first, soft_pairs(first, offsets)), 0, np.inf
@@ -202,12 +202,13 @@ class TruncatedSVM(MeanField, Scaled):
     True
     """
 
-    @attempted
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Any:
         """Fit to rows (rows, features) and a class for each."""
         self._check()
         X, labels = self._read(X, y)
         self._run(self._scaled(X), labels, np.array([0, len(X)]))
+        return self
 
     def _learn(self, X: Floats, offsets: Ints, belief: Belief) -> None:
         super()._learn(X, offsets, belief)
@@ -254,7 +255,7 @@ class SwitchingSVM(MeanField):
 
     likelihood: bool = True
 
-    @attempted
+    @all_or_nothing
     def fit(self, X: Any, Y: Any, lengths: Any = None) -> Any:
         """Fit to sequences (steps, features) and a label for every step, -1 if not known."""
         self._check()
@@ -265,6 +266,7 @@ class SwitchingSVM(MeanField):
         self.centre_, self.scale_ = scale_of(points.values)
         steps = scaled(points.values, self.centre_, self.scale_)
         self._run(steps, labels.numbers, points.offsets)
+        return self
 
     @property
     def classes_(self) -> Any:
@@ -274,7 +276,7 @@ class SwitchingSVM(MeanField):
 
     def predict(self, X: Any, lengths: Any = None) -> list[Any]:
         """Return the labels of all steps of every sequence."""
-        fitted = self._as_fitted()
+        fitted = self._with_fitted_params()
         points = _whole(read_points(X, lengths, self.n_features_in_))
         best = fitted._best(scaled(points.values, self.centre_, self.scale_), points.offsets)
         return cut(np.asarray(self.classes_)[best], points.offsets)
@@ -289,7 +291,7 @@ class SwitchingSVM(MeanField):
         best = self._expected_scores(self._infer(steps, offsets), steps).argmax(axis=1)
         each, hinge = self.machine_.scores(with_constant(steps)), Hinge(float(self.C))
         for _ in range(0 if self.likelihood else _ROUNDS):
-            belief = self._infer(steps, offsets, log_potential(hinge, each, best))
+            belief = self._infer(steps, offsets, hinge.log_potential(each, best))
             best = self._expected_scores(belief, steps).argmax(axis=1)
         return best
 

@@ -20,10 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from papers.base import Estimate, Record, Settings, Table
-from papers.comparators.mean_field import TruncatedSVM
+from papers.comparators import InfiniteLogit, TruncatedSVM
 from papers.data.recordings import Proteins, load_parkinsons, load_protein_folds
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.estimators.bayesian.infinite_svm import InfiniteLogit, InfiniteSVM
+from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 
 _FOLDS, _COMPONENTS = 5, 10
 _CS = (0.01, 0.1, 1.0, 10.0, 100.0)

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.svm import LinearSVC
 
 from papers.base import Estimate, Record, Settings, Table
-from papers.comparators.mean_field import SwitchingSVM
+from papers.comparators import SwitchingSVM
 from papers.data.switching import SETTINGS, Steps, Switching
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import PALETTE, new_figure

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from papers.base import Estimate, Record, Settings, Table
-from papers.comparators.mean_field import SwitchingSVM
+from papers.comparators import SwitchingSVM
 from papers.data.recordings import Motions, load_bee_dance, load_msr_action3d
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM

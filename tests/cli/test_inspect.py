@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from corpus import LABELS, TEMPLATE, Naive, sentences, write
 
-from papers.comparators.mean_field import SwitchingSVM
+from papers.comparators import SwitchingSVM
 from structlearn import load, save
 from structlearn._src.cli import inspect
 from structlearn._src.cli.main import main

@@ -88,7 +88,7 @@ def test_some_sequences_are_drawn_as_among_all():
 def test_transitions_along_paths():
     rng, states, offsets = np.random.default_rng(2), np.array([1, 1, 0, 2, 0]), np.array([0, 3, 5])
     rows, out, counts = rng.random((4, 4)), np.full(5, 2.0), np.zeros((4, 3), np.int64)
-    beam.follow(states, offsets, rows, out)
+    beam.multiply_by_path(states, offsets, rows, out)
     along = [(0, 1), (2, 1), (2, 0), (0, 2), (3, 0)]
     np.testing.assert_allclose(out, [2.0 * rows[cell] for cell in along])
     beam.count(states, offsets, counts)
@@ -101,7 +101,7 @@ def test_tables_have_the_expected_number(count, mass):
     rng, n = np.random.default_rng(0), 4000
     counts = np.full(n, count)
     tables, offsets = np.empty(n, np.int64), np.arange(n) * count
-    beam.seat(counts, np.full(n, mass), offsets, rng.random(n * count), tables)
+    beam.draw_tables(counts, np.full(n, mass), offsets, rng.random(n * count), tables)
     expected = sum(mass / (mass + i) for i in range(count))
     assert tables.mean() == pytest.approx(expected, abs=0.08)
     assert tables.min() >= min(count, 1)

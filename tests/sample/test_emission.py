@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from structlearn._src.kernels.draw import density
 from structlearn._src.sample.emission import Categorical, Gaussian, covariances
 from structlearn._src.sample.hinge import Hinge
-from structlearn._src.sample.labelled import Labelled
+from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.normal_gamma import NormalGamma
 from structlearn._src.sample.normal_wishart import Moments, NormalWishart
 
@@ -29,9 +29,9 @@ def _gaussian(rng, n, D, full):
 def test_log_densities_of_points(D, full):
     rng = np.random.default_rng(D)
     part, K = _gaussian(rng, 300, D, full), 4
-    parameters = part.draw_given(part.statistics(rng.integers(K, size=300), K), rng)
+    parameters = part.draw_posterior(part.statistics(rng.integers(K, size=300), K), rng)
     out = np.ones((300, K))
-    part.add_logs(parameters, 10, 300, out[10:])
+    part.add_log_densities(parameters, 10, 300, out[10:])
     found = covariances(parameters)
     for k in range(K):
         exact = multivariate_normal(parameters[0][k], found[k]).logpdf(part.data)
@@ -60,7 +60,7 @@ def test_diagonal_evidence_is_that_of_single_features():
     total = np.zeros(2)
     for d in range(3):
         known = NormalWishart(
-            part.known.mean[d : d + 1], 0.4, 4.0, part.known.scale[d].reshape(1, 1)
+            part.prior.mean[d : d + 1], 0.4, 4.0, part.prior.scale[d].reshape(1, 1)
         )
         own = Moments(found[0], found[1][:, d : d + 1], found[2][:, d].reshape(2, 1, 1))
         total += known.log_evidence(own)
@@ -71,7 +71,7 @@ def test_diagonal_draws_have_the_moments_of_their_distribution():
     rng, n = np.random.default_rng(2), 20_000
     known = NormalGamma(np.array([1.0, -2.0]), 2.0, 9.0, np.array([3.0, 5.0]))
     part = Gaussian(np.zeros((1, 2)), np.ones(1, bool), known)
-    means, bands, logs = part.prior(n, rng)
+    means, bands, logs = part.draw_prior(n, rng)
     variance = np.array([3.0, 5.0]) / 7.0
     np.testing.assert_allclose((bands[:, :, 0] ** -2).mean(0), variance, rtol=0.05)
     np.testing.assert_allclose(means.mean(0), known.mean, atol=0.02)
@@ -87,9 +87,11 @@ def test_evidence_of_symbols_is_the_product_of_predictives():
         counts[symbol] += 1.0
     found = part.log_evidence(part.statistics(np.zeros(6, np.int64), 2))
     np.testing.assert_allclose(found, [total, 0.0], atol=1e-12)
-    (logs,) = part.draw_given(part.statistics(np.zeros(6, np.int64), 2), np.random.default_rng(0))
+    (logs,) = part.draw_posterior(
+        part.statistics(np.zeros(6, np.int64), 2), np.random.default_rng(0)
+    )
     out = np.zeros((6, 2))
-    part.add_logs((logs,), 0, 6, out)
+    part.add_log_densities((logs,), 0, 6, out)
     for t, k in itertools.product(range(6), range(2)):
         assert out[t, k] == (0.0 if symbols[t] < 0 else logs[k, symbols[t]])
 
@@ -98,18 +100,20 @@ def test_symbols_are_drawn_from_their_posterior():
     rng, known = np.random.default_rng(3), np.array([1.0, 2.0])
     part = Categorical(np.array([0, 0, 1]), known)
     states = np.arange(3) * 0
-    draws = np.exp([part.draw_given(part.statistics(states, 1), rng)[0][0] for _ in range(3000)])
+    draws = np.exp(
+        [part.draw_posterior(part.statistics(states, 1), rng)[0][0] for _ in range(3000)]
+    )
     np.testing.assert_allclose(draws.mean(0), [0.5, 0.5], atol=0.015)
-    (typical,) = part.typical(part.statistics(states, 1))
-    np.testing.assert_allclose(np.exp(typical[0]), [0.5, 0.5])
+    (posterior_mean,) = part.posterior_mean(part.statistics(states, 1))
+    np.testing.assert_allclose(np.exp(posterior_mean[0]), [0.5, 0.5])
 
 
 def test_hinges_by_definition():
     rng = np.random.default_rng(4)
     n, K, L, M = 150, 3, 4, 2
-    part = Labelled(rng.normal(size=(n, M)), rng.integers(-1, L, n), L, Hinge(0.7, 1.3))
+    part = LabelEmission(rng.normal(size=(n, M)), rng.integers(-1, L, n), L, Hinge(0.7, 1.3))
     weights, out = rng.normal(size=(K, L, M)), np.ones((n, K))
-    part.add_logs((weights,), 5, n, out[5:])
+    part.add_log_densities((weights,), 5, n, out[5:])
     for t, k in itertools.product(range(n), range(K)):
         scores, label = weights[k] @ part.features[t], part.labels[t]
         loss = (scores + 1.3 * (np.arange(L) != label)).max() - scores[label]
@@ -121,9 +125,9 @@ def test_part_of_some_positions():
     rng = np.random.default_rng(5)
     chosen = np.array([3, 7, 1])
     whole = _gaussian(rng, 20, 2, full=True)
-    parameters, logs, some = whole.prior(2, rng), np.zeros((20, 2)), np.zeros((3, 2))
-    whole.add_logs(parameters, 0, 20, logs)
-    whole.at(chosen).add_logs(parameters, 0, 3, some)
+    parameters, logs, some = whole.draw_prior(2, rng), np.zeros((20, 2)), np.zeros((3, 2))
+    whole.add_log_densities(parameters, 0, 20, logs)
+    whole.subset(chosen).add_log_densities(parameters, 0, 3, some)
     np.testing.assert_allclose(some, logs[chosen])
 
 
@@ -131,9 +135,9 @@ def test_blocks_do_not_show():
     """Positions are worked on in blocks; a range may begin and end anywhere."""
     rng = np.random.default_rng(6)
     part = _gaussian(rng, 700, 2, full=True)
-    parameters, whole, pieces = part.prior(3, rng), np.zeros((700, 3)), np.zeros((700, 3))
-    part.add_logs(parameters, 0, 700, whole)
+    parameters, whole, pieces = part.draw_prior(3, rng), np.zeros((700, 3)), np.zeros((700, 3))
+    part.add_log_densities(parameters, 0, 700, whole)
     for first, last in itertools.pairwise([0, 1, 130, 131, 555, 700]):
-        part.add_logs(parameters, first, last, pieces[first:last])
+        part.add_log_densities(parameters, first, last, pieces[first:last])
     assert np.array_equal(whole, pieces)
     assert density.add_gaussians.signatures

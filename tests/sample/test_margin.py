@@ -7,7 +7,7 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from structlearn._src.kernels.draw import margin
-from structlearn._src.sample.hinge import Hinge, draw_weights, log_potential, prior_weights
+from structlearn._src.sample.hinge import Hinge, prior_weights
 
 
 def naive_potential(hinge, scores, label):
@@ -20,7 +20,7 @@ def naive_potential(hinge, scores, label):
 def test_potential_is_its_definition():
     rng, hinge = np.random.default_rng(0), Hinge(c=1.7, cost=0.6)
     scores, labels = rng.normal(size=(20, 5, 3)), rng.integers(-1, 3, 20)
-    found = log_potential(hinge, scores, labels)
+    found = hinge.log_potential(scores, labels)
     for t in range(20):
         for k in range(5):
             expected = naive_potential(hinge, scores[t, k], labels[t])
@@ -34,7 +34,7 @@ def chains(hinge, V, labels, n_labels, sweeps, seed=0, copies=2000):
     many = np.tile(V, (copies, 1)), np.tile(labels, copies)
     weights = prior_weights(hinge.variance, (copies, n_labels, V.shape[1]), rng)
     for _ in range(sweeps):
-        weights = draw_weights(hinge, *many, assigned, weights, rng)
+        weights = hinge.draw_weights(*many, assigned, weights, rng)
     return weights
 
 
@@ -46,7 +46,7 @@ def test_weights_have_the_posterior_of_a_grid(c, n_labels):
     line = np.linspace(-7, 7, 71)
     grid = np.stack(np.meshgrid(*[line] * n_labels, indexing="ij"), -1).reshape(-1, n_labels)
     logs = -0.5 * (grid**2).sum(axis=1) / hinge.variance
-    logs += log_potential(hinge, V[:, None] * grid, labels).sum(axis=0)
+    logs += hinge.log_potential(V[:, None] * grid, labels).sum(axis=0)
     shares = np.exp(logs - logs.max())
     shares /= shares.sum()
     found = chains(hinge, V, labels, n_labels, 25)[:, :, 0]
@@ -74,7 +74,7 @@ def test_threads_change_nothing():
     V, labels, assigned = rng.normal(size=(n, 3)), rng.integers(-1, 3, n), np.arange(n) % 7
     before = np.zeros((7, 3, 3))
     one, two = (
-        draw_weights(Hinge(), V, labels, assigned, before, np.random.default_rng(4), n_jobs)
+        Hinge().draw_weights(V, labels, assigned, before, np.random.default_rng(4), n_jobs)
         for n_jobs in (1, 2)
     )
     np.testing.assert_array_equal(one, two)

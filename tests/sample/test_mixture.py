@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
+from papers.comparators.infinite_logit import Logit
 from structlearn._src.kernels.draw import mixture as kernels
-from structlearn._src.sample import mixture
-from structlearn._src.sample.classifier import Logit, MaxMargin
 from structlearn._src.sample.hdp import Gamma
-from structlearn._src.sample.mixture import Rows, Sampler, moments, start, votes
+from structlearn._src.sample.mixture import (
+    MixtureData,
+    MixtureSampler,
+    kernel_components,
+    kernel_prior,
+    moments,
+    votes,
+)
+from structlearn._src.sample.new_component import MaxMargin
 from structlearn._src.sample.normal_wishart import NormalWishart
 
 
@@ -66,8 +73,9 @@ def test_partitions_have_their_probabilities(n_labels, classifier, sweeps):
     rng = np.random.default_rng(n_labels)
     X, V = 1.5 * rng.normal(size=(4, 1)), rng.normal(size=(4, 1))
     labels = np.array([0, 1, -1, n_labels - 1])
-    rows = Rows(X, V, labels, n_labels, vague(1), classifier, 1.2)
-    sampler, state, counts = Sampler(rows), start(rows, 2, rng), {}
+    rows = MixtureData(X, V, labels, n_labels, vague(1), classifier, 1.2)
+    sampler, counts = MixtureSampler(rows, 2), {}
+    state = sampler.begin(rng)
     for _ in range(sweeps):
         state, _ = sampler.step(state, rng)
         z = numbered(state.assigned)
@@ -80,8 +88,10 @@ def test_draws_of_data_and_sweeps_in_turn_keep_the_prior():
     """Geweke's test: components, concentration and weights are as if there were no data."""
     rng, n, prior, classifier = np.random.default_rng(0), 8, vague(2), Logit(1.5)
     V, given = rng.normal(size=(n, 2)), Gamma(3.0, 2.0)
-    rows = Rows(rng.normal(size=(n, 2)), V, np.zeros(n, np.int64), 3, prior, classifier, given)
-    state, found = start(rows, 2, rng), []
+    rows = MixtureData(
+        rng.normal(size=(n, 2)), V, np.zeros(n, np.int64), 3, prior, classifier, given
+    )
+    state, found = MixtureSampler(rows, 2).begin(rng), []
     for _ in range(900):
         K = len(state.weights)
         many = NormalWishart(
@@ -93,7 +103,7 @@ def test_draws_of_data_and_sweeps_in_turn_keep_the_prior():
         scores = np.einsum("tlm,tm->tl", state.weights[state.assigned], V)
         labels = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
         X = means[state.assigned] + noise
-        sampler = Sampler(Rows(X, V, labels, 3, prior, classifier, given))
+        sampler = MixtureSampler(MixtureData(X, V, labels, 3, prior, classifier, given))
         state, info = sampler.step(state, rng)
         found.append((info.n_components, info.concentration, (state.weights**2).mean()))
     alphas = rng.gamma(3.0, 0.5, 4000)
@@ -107,14 +117,15 @@ def test_draws_of_data_and_sweeps_in_turn_keep_the_prior():
 def test_what_the_kernel_keeps_up_to_date_is_the_posterior():
     rng, n, D = np.random.default_rng(2), 60, 4
     X = np.vstack([rng.normal(size=(n // 2, D)), 5 + rng.normal(size=(n // 2, D))])
-    rows = Rows(X, X, rng.integers(0, 3, n), 3, vague(D), MaxMargin(), 3.0)
-    sampler, state = Sampler(rows), start(rows, 6, rng)
-    assigned, parts = state.assigned.copy(), mixture._components(sampler.draw(state))
+    rows = MixtureData(X, X, rng.integers(0, 3, n), 3, vague(D), MaxMargin(), 3.0)
+    sampler = MixtureSampler(rows, 6)
+    state = sampler.begin(rng)
+    assigned, parts = state.assigned.copy(), kernel_components(sampler.draw(state))
     values, vector = np.empty(len(parts.counts) + 1), np.empty(D)
     never = np.full(n, -np.inf)
     at, K, opened = kernels.assign(
-        sampler._prior, parts, X, X, rows.labels, never, assigned, rng.random(n), values, vector,
-        0, 6,
+        kernel_prior(rows.prior, n, rows.classifier), parts, X, X, rows.labels, never, assigned,
+        rng.random(n), values, vector, 0, 6,
     )  # fmt: skip
     assert (at, opened) == (n, False)
     assert (assigned != state.assigned).sum() > 20
@@ -131,8 +142,9 @@ def test_what_the_kernel_keeps_up_to_date_is_the_posterior():
 def test_votes_are_their_formula(classifier):
     rng, D = np.random.default_rng(3), 2
     X = rng.normal(size=(30, D))
-    rows = Rows(X, X, rng.integers(0, 3, 30), 3, vague(D), classifier, 2.0)
-    sampler, state, draws = Sampler(rows), start(rows, 4, rng), []
+    rows = MixtureData(X, X, rng.integers(0, 3, 30), 3, vague(D), classifier, 2.0)
+    sampler, draws = MixtureSampler(rows, 4), []
+    state = sampler.begin(rng)
     for _ in range(3):
         state, _ = sampler.step(state, rng)
         draws.append(sampler.draw(state))
@@ -153,11 +165,12 @@ def test_votes_are_their_formula(classifier):
 
 def test_the_same_seed_gives_the_same_chain():
     X = np.random.default_rng(4).normal(size=(20, 2))
-    rows = Rows(X, X, np.arange(20) % 2, 2, vague(2), MaxMargin(), Gamma(1.0, 1.0))
+    rows = MixtureData(X, X, np.arange(20) % 2, 2, vague(2), MaxMargin(), Gamma(1.0, 1.0))
     ends = []
     for _ in range(2):
         rng = np.random.default_rng(5)
-        state, sampler = start(rows, 3, rng), Sampler(rows)
+        sampler = MixtureSampler(rows, 3)
+        state = sampler.begin(rng)
         for _ in range(4):
             before, kept = state, state.assigned.copy()
             state, _ = sampler.step(state, rng)

@@ -7,9 +7,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from structlearn._src.sample.classifier import Logit
-from structlearn._src.sample.hinge import Hinge, log_potential
-from structlearn._src.sample.new_component import draw_fresh, draw_scores, log_fresh
+from papers.comparators.infinite_logit import Logit
+from structlearn._src.sample.new_component import MaxMargin, draw_scores
 
 CASES = [(2, 1.3, 1.0), (2, 4.0, 3.0), (3, 1.0, 1.0), (3, 0.2, 8.0), (3, 30.0, 1.0)]
 
@@ -21,7 +20,7 @@ def grid(hinge, sigma, n_labels, label, nodes=81):
     scores = scores.reshape(-1, n_labels)
     prior = np.exp(-0.5 * (scores**2).sum(axis=1) / sigma**2)
     prior /= prior.sum()
-    return scores, prior * np.exp(log_potential(hinge, scores[None], np.array([label]))[0])
+    return scores, prior * np.exp(hinge.log_potential(scores[None], np.array([label]))[0])
 
 
 def expected_potential(sigma, c, n_labels):
@@ -40,22 +39,24 @@ def expected_potential(sigma, c, n_labels):
 
 @pytest.mark.parametrize(("n_labels", "sigma", "c"), CASES)
 def test_expected_potential_is_that_of_quadrature(n_labels, sigma, c):
-    hinge = Hinge(c=c, cost=1.0, variance=2.0)
+    hinge = MaxMargin(c=c, cost=1.0, variance=2.0)
     v = np.array([[sigma / np.sqrt(2.0)]])
     expected = np.log(expected_potential(sigma, c, n_labels))
-    assert log_fresh(hinge, v, n_labels)[0] == pytest.approx(expected, abs=1e-6)
+    assert hinge.log_expected_potential(v, n_labels)[0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_expected_potential_of_many_labels():
-    hinge, sigma = Hinge(c=1.0, cost=1.0, variance=1.0), np.sqrt(5.0)
+    hinge, sigma = MaxMargin(c=1.0, cost=1.0, variance=1.0), np.sqrt(5.0)
     scores = sigma * np.random.default_rng(0).normal(size=(200_000, 27))
-    mean = np.exp(log_potential(hinge, scores[None], np.array([0]))).mean()
-    assert np.exp(log_fresh(hinge, np.array([[sigma]]), 27)[0]) == pytest.approx(mean, rel=0.02)
+    mean = np.exp(hinge.log_potential(scores[None], np.array([0]))).mean()
+    assert np.exp(hinge.log_expected_potential(np.array([[sigma]]), 27)[0]) == pytest.approx(
+        mean, rel=0.02
+    )
 
 
 @pytest.mark.parametrize(("n_labels", "sigma", "c"), CASES)
 def test_scores_of_a_new_component(n_labels, sigma, c):
-    hinge, rng = Hinge(c=c, cost=1.0, variance=1.0), np.random.default_rng(1)
+    hinge, rng = MaxMargin(c=c, cost=1.0, variance=1.0), np.random.default_rng(1)
     drawn = np.array([draw_scores(hinge, sigma, 1, n_labels, rng) for _ in range(700)])
     scores, joint = grid(hinge, sigma, n_labels, 1)
     shares = joint / joint.sum()
@@ -69,9 +70,9 @@ def test_scores_of_a_new_component(n_labels, sigma, c):
 def test_weights_of_a_new_component_have_these_scores_and_the_prior_elsewhere(n_labels):
     v, rng = np.array([1.0, 2.0]), np.random.default_rng(2)
     aside = np.array([2.0, -1.0]) / np.sqrt(5.0)
-    for draw, variance in ((draw_fresh, 0.3), (Logit.draw_fresh, 0.3)):
-        given = Hinge(1.0, 1.0, variance) if draw is draw_fresh else Logit(variance)
-        weights = np.array([draw(given, v, 0, n_labels, rng) for _ in range(1500)])
+    variance = 0.3
+    for given in (MaxMargin(1.0, 1.0, variance), Logit(variance)):
+        weights = np.array([given.draw_new_weights(v, 0, n_labels, rng) for _ in range(1500)])
         beside = weights[:, 1] @ aside
         expected = variance * (2.0 if n_labels == 2 else 1.0)
         assert beside.var() == pytest.approx(expected, rel=0.15)
@@ -83,7 +84,7 @@ def test_weights_of_a_new_component_have_these_scores_and_the_prior_elsewhere(n_
 def test_logit_scores_are_those_of_a_grid():
     rng, sigma = np.random.default_rng(3), 2.0
     scores = np.array(
-        [Logit(sigma**2).draw_fresh(np.ones(1), 1, 3, rng)[:, 0] for _ in range(3000)]
+        [Logit(sigma**2).draw_new_weights(np.ones(1), 1, 3, rng)[:, 0] for _ in range(3000)]
     )
     line = np.linspace(-8, 8, 81) * sigma
     every = np.stack(np.meshgrid(line, line, line, indexing="ij"), -1).reshape(-1, 3)
@@ -92,4 +93,4 @@ def test_logit_scores_are_those_of_a_grid():
     shares = np.exp(logs - logs.max())
     shares /= shares.sum()
     np.testing.assert_allclose(scores.mean(axis=0), shares @ every, atol=0.17)
-    assert Logit().log_fresh(np.ones((2, 1)), 4) == pytest.approx(-np.log(4.0))
+    assert Logit().log_expected_potential(np.ones((2, 1)), 4) == pytest.approx(-np.log(4.0))

@@ -7,12 +7,12 @@ import copy
 import numpy as np
 import pytest
 
-from papers.comparators.mean_field import SwitchingSVM, TruncatedSVM
+from papers.comparators import InfiniteLogit, SwitchingSVM, TruncatedSVM
 from structlearn import load, save
 from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
 from structlearn._src.estimators import storage as persist
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
-from structlearn._src.estimators.bayesian.infinite_svm import InfiniteLogit, InfiniteSVM
+from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
 from structlearn._src.files import store
 from structlearn._src.solve.checkpoint import RUN_ONLY

@@ -7,9 +7,10 @@ import pytest
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
+from papers.comparators import InfiniteLogit
 from papers.data.switching import Switching
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.estimators.bayesian.infinite_svm import InfiniteLogit, InfiniteSVM
+from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 
 SHORT = {"burn_in": 20, "n_draws": 10, "n_start": 5, "random_state": 0, "n_jobs": 1}
 CHECKS = list(estimator_checks_generator(InfiniteSVM(**SHORT), mark="skip"))

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 
-from papers.comparators.mean_field import SwitchingSVM, TruncatedSVM
+from papers.comparators import SwitchingSVM, TruncatedSVM
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM

@@ -7,11 +7,11 @@ import copy
 import numpy as np
 import pytest
 
-from papers.comparators.mean_field import SwitchingSVM, TruncatedSVM
+from papers.comparators import InfiniteLogit, SwitchingSVM, TruncatedSVM
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.random import generator
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
-from structlearn._src.estimators.bayesian.infinite_svm import InfiniteLogit, InfiniteSVM
+from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
 from structlearn._src.sample import align
 

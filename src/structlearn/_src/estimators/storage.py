@@ -31,7 +31,7 @@ _HOMES = {
     "infinite-hmm": ("InfiniteHMM", _CHAINS),
     "max-margin-hmm": ("MaxMarginHMM", _CHAINS),
     "infinite-svm": ("InfiniteSVM", _MIXTURES),
-    "infinite-logit": ("InfiniteLogit", _MIXTURES),
+    "infinite-logit": ("InfiniteLogit", "papers.comparators.infinite_logit_kinds"),
     "truncated-svm": ("TruncatedSVM", "papers.comparators.mean_field_kinds"),
     "switching-svm": ("SwitchingSVM", "papers.comparators.mean_field_kinds"),
 }

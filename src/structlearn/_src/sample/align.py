@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 
 from structlearn._src.common.arrays import Floats, Ints
 
-_COMPARED = 30  # draws that are compared with each other at most
+_COMPARED = 30  # draws that are compared with each other at most: the cost is its square
 
 
 def overlap(one: Ints, two: Ints, n_one: int, n_two: int) -> Ints:

@@ -59,7 +59,8 @@ def _normal_scores(draws: Floats) -> Floats:
 
 def _plain_r_hat(draws: Floats) -> float:
     n = draws.shape[1]
-    within, between = draws.var(1, ddof=1).mean(), n * draws.mean(1).var(ddof=1)
+    within = draws.var(1, ddof=1).mean()
+    between = n * draws.mean(1).var(ddof=1)
     if within == 0.0:
         return 1.0 if between == 0.0 else float("inf")
     return float(np.sqrt(((n - 1) / n * within + between / n) / within))

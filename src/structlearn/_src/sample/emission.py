@@ -1,7 +1,7 @@
-"""What states emit: each part of an emission is one factor of the density of a position.
+"""What states emit: every emission is one factor of the density of a position given its state.
 
-A part is bound to data. Parameters and statistics of states are tuples of arrays whose first axis
-are the states.
+An emission is bound to data. Parameters and statistics of states are tuples of arrays whose first
+axis are the states.
 """
 
 from __future__ import annotations
@@ -22,28 +22,30 @@ from structlearn._src.sample.normal_wishart import Moments, NormalWishart
 
 Arrays = tuple[Floats, ...]
 
+_TINY = 1e-300  # least probability of a symbol, so that its log is finite
 
-class _Part(ABC):
+
+class _Emission(ABC):
     """One factor of the density of every position."""
 
     @abstractmethod
-    def prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
-        """Draw parameters of states that nothing is known of."""
+    def draw_prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
+        """Draw parameters of new states from the prior."""
 
     @abstractmethod
-    def add_logs(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
+    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
         """Add the log densities of positions `first` to `last` in every state to `out`.
 
         It has one row for each of these positions.
         """
 
     @abstractmethod
-    def at(self, positions: Ints) -> Self:
-        """Return the same part for some of the positions."""
+    def subset(self, positions: Ints) -> Self:
+        """Return the same emission for some of the positions."""
 
 
-class Conjugate(_Part):
-    """A part whose parameters can be integrated out."""
+class Conjugate(_Emission):
+    """An emission whose parameters can be integrated out."""
 
     @abstractmethod
     def statistics(
@@ -52,7 +54,7 @@ class Conjugate(_Part):
         """Sum up positions `first` to `last` by state; the statistics of a union are a sum."""
 
     @abstractmethod
-    def draw_given(self, statistics: Arrays, rng: np.random.Generator) -> Arrays:
+    def draw_posterior(self, statistics: Arrays, rng: np.random.Generator) -> Arrays:
         """Draw parameters given the statistics of every state."""
 
     @abstractmethod
@@ -60,15 +62,16 @@ class Conjugate(_Part):
         """Log marginal likelihood of the positions of every state."""
 
     @abstractmethod
-    def typical(self, statistics: Arrays) -> Arrays:
-        """Return parameters in the middle of what is known of them."""
+    def posterior_mean(self, statistics: Arrays) -> Arrays:
+        """Return the posterior mean of parameters, or parameters at posterior means of moments."""
 
 
-class Proposing(_Part):
-    """A part whose parameters cannot be integrated out, but proposed for positions in one state.
+class NonConjugate(_Emission):
+    """An emission whose parameters are proposed, as they cannot be integrated out.
 
-    The worth of parameters is the log of their prior times the density of all positions, less that
-    of the density they are proposed with.
+    The log weight of parameters of one state that has all positions is the log of their prior times
+    the density of the positions, less that of the density they are proposed with: an importance
+    weight.
     """
 
     @abstractmethod
@@ -87,18 +90,18 @@ class Proposing(_Part):
 
     @abstractmethod
     def propose(self, rng: np.random.Generator) -> tuple[Arrays, float]:
-        """Draw parameters of one state that has all positions; also return their worth."""
+        """Draw parameters of one state that has all positions; also return their log weight."""
 
     @abstractmethod
-    def appraise(self, parameters: Arrays) -> float:
-        """Return the worth of parameters, had they been proposed."""
+    def log_weight_of(self, parameters: Arrays) -> float:
+        """Return the log weight of parameters, had they been proposed."""
 
     @abstractmethod
     def fitted(self) -> tuple[Arrays, float]:
-        """Return parameters that fit all positions, without chance, and their worth."""
+        """Return parameters that fit all positions, without chance, and their log weight."""
 
 
-Part = Conjugate | Proposing
+Emission = Conjugate | NonConjugate
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,39 +114,39 @@ class Gaussian(Conjugate):
 
     Parameters
     ----------
-    data : array (positions, features)
-        Zeros where a position is not seen.
-    seen : array (positions,)
-        Which positions are not missing.
-    known
+    data
+        (positions, features) Zeros where a position is not seen.
+    seen
+        (positions,) Which positions are not missing.
+    prior
         Distribution of means and covariances.
     """
 
     data: Floats
     seen: Bools
-    known: NormalWishart | NormalGamma
+    prior: NormalWishart | NormalGamma
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_columns", np.ascontiguousarray(self.data.T))
 
-    def prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
-        """Draw parameters of states that nothing is known of."""
+    def draw_prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
+        """Draw parameters of new states from the prior."""
         D = self.data.shape[1]
         shape = (n_states, D, D) if self._full else (n_states, D)
         nothing = Moments(np.zeros(n_states), np.zeros((n_states, D)), np.zeros(shape))
-        return self._packed(*self.known.posterior(nothing).draw(rng))
+        return self._packed(*self.prior.posterior(nothing).draw(rng))
 
-    def draw_given(self, statistics: Arrays, rng: np.random.Generator) -> Arrays:
+    def draw_posterior(self, statistics: Arrays, rng: np.random.Generator) -> Arrays:
         """Draw parameters given the statistics of every state."""
-        return self._packed(*self.known.posterior(Moments(*statistics)).draw(rng))
+        return self._packed(*self.prior.posterior(Moments(*statistics)).draw(rng))
 
-    def add_logs(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
+    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
         """Add the log densities of positions `first` to `last` in every state to `out`."""
         columns: Floats = self._columns  # type: ignore[attr-defined]
         density.add_gaussians(columns, self.seen, *parameters, first, last, out)
 
-    def at(self, positions: Ints) -> Gaussian:
-        """Return the same part for some of the positions."""
+    def subset(self, positions: Ints) -> Gaussian:
+        """Return the same emission for some of the positions."""
         return replace(self, data=self.data[positions], seen=self.seen[positions])
 
     def statistics(
@@ -151,20 +154,20 @@ class Gaussian(Conjugate):
     ) -> Arrays:
         """Numbers, sums and products of the points of every state."""
         D = self.data.shape[1]
-        counts, sums = np.zeros(n_states), np.zeros((n_states, D))
+        counts = np.zeros(n_states)
+        sums = np.zeros((n_states, D))
         bands = np.zeros((n_states, D, D if self._full else 1))
         rows = slice(first, last)
-        given = self.data[rows], self.seen[rows], states[rows]
-        density.add_moments(*given, counts, sums, bands)
+        density.add_moments(self.data[rows], self.seen[rows], states[rows], counts, sums, bands)
         return counts, sums, (_unpacked(bands) if self._full else bands[:, :, 0])
 
     def log_evidence(self, statistics: Arrays) -> Floats:
         """Log marginal likelihood of the points of every state."""
-        return self.known.log_evidence(Moments(*statistics))
+        return self.prior.log_evidence(Moments(*statistics))
 
-    def typical(self, statistics: Arrays) -> Arrays:
-        """Mean and covariance in the middle of what is known of them."""
-        after = self.known.posterior(Moments(*statistics))
+    def posterior_mean(self, statistics: Arrays) -> Arrays:
+        """Posterior mean of the means, and covariances at the mean of their inverses."""
+        after = self.prior.posterior(Moments(*statistics))
         if isinstance(after, NormalGamma):
             return self._packed(after.mean, np.sqrt(_column(after.degrees) / after.scale))
         inverse = np.linalg.inv(after.scale) * _column(after.degrees)[..., None]
@@ -173,7 +176,7 @@ class Gaussian(Conjugate):
 
     @property
     def _full(self) -> bool:
-        return isinstance(self.known, NormalWishart)
+        return isinstance(self.prior, NormalWishart)
 
     def _packed(self, means: Floats, roots: Floats) -> Arrays:
         """Return parameters as kernels take them."""
@@ -191,52 +194,54 @@ class Categorical(Conjugate):
 
     Parameters
     ----------
-    data : array (positions,)
-        Symbols from 0 on, -1 where missing.
-    known : array (symbols,)
-        Parameters of the Dirichlet distribution of probabilities: counts before any is seen.
+    data
+        (positions,) Symbols from 0 on, -1 where missing.
+    prior
+        (symbols,) Parameters of the Dirichlet distribution of probabilities: counts before any
+        symbol is seen.
     """
 
     data: Ints
-    known: Floats
+    prior: Floats
 
-    def prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
-        """Draw parameters of states that nothing is known of."""
-        return (_log_dirichlet(np.tile(self.known, (n_states, 1)), rng),)
+    def draw_prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
+        """Draw parameters of new states from the prior."""
+        return (_log_dirichlet(np.tile(self.prior, (n_states, 1)), rng),)
 
-    def draw_given(self, statistics: Arrays, rng: np.random.Generator) -> Arrays:
+    def draw_posterior(self, statistics: Arrays, rng: np.random.Generator) -> Arrays:
         """Draw parameters given the statistics of every state."""
-        return (_log_dirichlet(self.known + statistics[0], rng),)
+        return (_log_dirichlet(self.prior + statistics[0], rng),)
 
-    def add_logs(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
+    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
         """Add the log probabilities of positions `first` to `last` in every state to `out`."""
         symbols = self.data[first:last]
         logs = np.vstack([parameters[0].T, np.zeros(len(parameters[0]))])  # the last is for -1
         out += logs[symbols]
 
-    def at(self, positions: Ints) -> Categorical:
-        """Return the same part for some of the positions."""
+    def subset(self, positions: Ints) -> Categorical:
+        """Return the same emission for some of the positions."""
         return replace(self, data=self.data[positions])
 
     def statistics(
         self, states: Ints, n_states: int, first: int = 0, last: int | None = None
     ) -> Arrays:
         """How often every state has every symbol."""
-        data, own, symbols = self.data[first:last], states[first:last], len(self.known)
-        cells = (own * symbols + data)[data >= 0]
-        counts = np.bincount(cells, minlength=n_states * symbols)
-        return (counts.reshape(n_states, symbols).astype(float),)
+        data = self.data[first:last]
+        shape = n_states, len(self.prior)
+        cells = (states[first:last] * shape[1] + data)[data >= 0]
+        counts = np.bincount(cells, minlength=shape[0] * shape[1])
+        return (counts.reshape(shape).astype(float),)
 
     def log_evidence(self, statistics: Arrays) -> Floats:
         """Log marginal likelihood of the symbols of every state."""
         (counts,) = statistics
-        cells = (gammaln(self.known + counts) - gammaln(self.known)).sum(-1)
-        total = self.known.sum()
+        cells = (gammaln(self.prior + counts) - gammaln(self.prior)).sum(-1)
+        total = self.prior.sum()
         return cells + gammaln(total) - gammaln(total + counts.sum(-1))
 
-    def typical(self, statistics: Arrays) -> Arrays:
+    def posterior_mean(self, statistics: Arrays) -> Arrays:
         """Expected probabilities."""
-        mass = self.known + statistics[0]
+        mass = self.prior + statistics[0]
         return (np.log(mass / mass.sum(-1, keepdims=True)),)
 
 
@@ -254,7 +259,7 @@ def _column(values: Floats | float) -> Floats:
 
 
 def _log_dirichlet(parameters: Floats, rng: np.random.Generator) -> Floats:
-    return np.log(np.maximum(draw_dirichlet(parameters, rng), 1e-300))
+    return np.log(np.maximum(draw_dirichlet(parameters, rng), _TINY))
 
 
 def _bands(upper: Floats) -> Floats:
@@ -274,5 +279,6 @@ def _unpacked(bands: Floats) -> Floats:
 def _places(D: int) -> tuple[Ints, Ints, Bools, Ints, Ints]:
     """Where entries of bands are in triangles and which exist; and of matrices, in bands."""
     rows, columns = np.arange(D)[:, None], np.arange(D)
-    across, low = rows + columns, np.minimum(rows, columns)
+    across = rows + columns
+    low = np.minimum(rows, columns)
     return rows, np.minimum(across, D - 1), across < D, low, np.maximum(rows, columns) - low

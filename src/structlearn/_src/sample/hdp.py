@@ -22,9 +22,10 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.chain import beam
 
-_MOST = 4000  # states, beyond which tables of transitions take gigabytes
+_MOST = 4000  # states: tables of transitions of twice as many take half a gigabyte
 _TINY = 1e-290  # least parameter of a gamma or beta draw, which must not be 0
-_ROUNDS = 3  # draws of alpha in a sweep: each costs little beside the rest
+_LEAST = 1e-10  # least concentration: its logs and inverses must stay finite
+_ROUNDS = 3  # draws of alpha in a sweep: it mixes slowly, and a draw costs little
 
 
 class Gamma(NamedTuple):
@@ -44,7 +45,7 @@ Concentration = float | Gamma
 
 
 class Process(NamedTuple):
-    """Concentrations, sticks and transitions, where they stand."""
+    """State of the process: concentrations, sticks and transitions."""
 
     alpha: float
     gamma: float
@@ -75,7 +76,7 @@ def draw_tables(counts: Ints, alpha: float, sticks: Floats, rng: np.random.Gener
     masses = np.tile(np.maximum(alpha * sticks[:-1], _TINY), len(counts))
     offsets = np.cumsum(flat) - flat
     tables = np.empty_like(flat)
-    beam.seat(flat, masses, offsets, rng.random(int(flat.sum())), tables)
+    beam.draw_tables(flat, masses, offsets, rng.random(int(flat.sum())), tables)
     return tables.reshape(counts.shape)
 
 
@@ -103,7 +104,8 @@ def draw_gamma(
     if not isinstance(prior, Gamma):
         return gamma
     log = np.log(max(rng.beta(gamma + 1.0, n_items), _TINY))
-    rate, more = prior.rate - log, prior.shape + n_groups - 1.0
+    rate = prior.rate - log
+    more = prior.shape + n_groups - 1.0
     extra = rng.random() * (more + n_items * rate) < more
     return _draw_gamma(more + extra, rate, rng)
 
@@ -149,22 +151,27 @@ def grow(process: Process, least: float, rng: np.random.Generator) -> Process:
 
     No state beyond those represented then has a transition above any slice.
     """
-    (alpha, gamma, sticks, rows), (n, k) = process, process.rows.shape
-    while rows[:n, k - 1].max() > least:
-        if n == len(rows) or k == rows.shape[1]:
-            sticks, rows = _roomier(sticks), _roomier(rows)
-        part, whole = rng.beta(1.0, gamma), sticks[k - 1]
-        sticks[k - 1 : k + 1] = part * whole, (1.0 - part) * whole
-        masses = np.maximum(alpha * sticks[: k + 1], _TINY)
-        shares, rest = rng.beta(masses[-2], masses[-1], n), rows[:n, k - 1].copy()
-        rows[:n, k - 1], rows[:n, k] = shares * rest, (1.0 - shares) * rest
-        rows[n, : k + 1] = draw_dirichlet(masses, rng)
-        n, k = n + 1, k + 1
-    return Process(alpha, gamma, sticks[:k].copy(), rows[:n, :k].copy())
+    alpha, gamma, sticks, rows = process
+    n = len(sticks)  # also the number of rows: that of starts beside those of the states
+    while rows[:n, n - 1].max() > least:
+        if n == len(sticks):
+            sticks = _doubled(sticks)
+            rows = _doubled(rows)
+        share = rng.beta(1.0, gamma)
+        whole = sticks[n - 1]
+        sticks[n - 1 : n + 1] = share * whole, (1.0 - share) * whole
+        masses = np.maximum(alpha * sticks[: n + 1], _TINY)
+        shares = rng.beta(masses[-2], masses[-1], n)
+        rest = rows[:n, n - 1].copy()
+        rows[:n, n - 1] = shares * rest
+        rows[:n, n] = (1.0 - shares) * rest
+        rows[n, : n + 1] = draw_dirichlet(masses, rng)
+        n += 1
+    return Process(alpha, gamma, sticks[:n].copy(), rows[:n, :n].copy())
 
 
-def _roomier(array: Floats) -> Floats:
-    """Return the same numbers with as much room again along every axis."""
+def _doubled(array: Floats) -> Floats:
+    """Return an array of twice the length along every axis, which begins with the old one."""
     if len(array) > _MOST:
         raise ArgumentError(
             f"more than {_MOST} states are open at once; lower gamma0 and alpha0, which say how "
@@ -174,13 +181,15 @@ def _roomier(array: Floats) -> Floats:
 
 
 def keep(process: Process, states: Ints) -> Process:
-    """Forget all states but some; what they had goes to what is left."""
+    """Forget all states but some; the mass of the others goes to the last entry."""
     columns = np.append(states, process.n_states)
     lost = np.ones(process.n_states + 1, bool)
     lost[columns] = False
-    sticks, rows = process.sticks[columns], process.rows[np.append(0, 1 + states)][:, columns]
+    kept = process.rows[np.append(0, 1 + states)]
+    sticks = process.sticks[columns]
     sticks[-1] += process.sticks[lost].sum()
-    rows[:, -1] += process.rows[np.append(0, 1 + states)][:, lost].sum(1)
+    rows = kept[:, columns]
+    rows[:, -1] += kept[:, lost].sum(1)
     return Process(process.alpha, process.gamma, sticks, rows)
 
 
@@ -196,11 +205,12 @@ def log_sticks(gamma: float, sticks: Floats) -> float:
 
     .. math:: \gamma^K \beta_u^{\gamma - 1} \prod_k \beta_k^{-1} ,
 
-    which the powers of :math:`\beta_k` that tables bring make proper.
+    which is improper alone; :math:`p(Z \mid \beta)` has at least one factor :math:`\beta_k` for
+    every state that occurs, and makes it proper.
     """
     logs = np.log(np.maximum(sticks, _TINY))
     return float((len(sticks) - 1) * np.log(gamma) + (gamma - 1.0) * logs[-1] - logs[:-1].sum())
 
 
 def _draw_gamma(shape: float, rate: float, rng: np.random.Generator) -> float:
-    return max(float(rng.gamma(shape) / rate), 1e-10)
+    return max(float(rng.gamma(shape) / rate), _LEAST)

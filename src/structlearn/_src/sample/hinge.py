@@ -22,13 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.kernels.draw import margin
 from structlearn._src.sample.runner import streams
 
-_GRAIN = 2**15  # rows times labels per piece of work
-_LEAST = 1e-10  # distance to the margin that weights are drawn with
-_FIRM = 0.3  # the same where they are fitted: rows on the margin would hold them fast
+_GRAIN = 2**15  # rows times labels per piece of work: some milliseconds each
+_LEAST = 1e-10  # distance to the margin that weights are drawn with, against division by 0
+_FIRM = 0.3  # the same in fits: a row on the margin would have infinite precision and stay there
 
 
 class Hinge(NamedTuple):
@@ -38,15 +38,86 @@ class Hinge(NamedTuple):
     cost: float = 1.0
     variance: float = 100.0
 
+    def with_costs(self, scores: Floats, labels: Ints) -> Floats:
+        """Return scores (rows, ..., L) plus the cost of every label that is not the given one."""
+        given = labels.reshape(-1, *(1,) * (scores.ndim - 1))
+        return scores + self.cost * (np.arange(scores.shape[-1]) != given)
 
-def log_potential(hinge: Hinge, scores: Floats, labels: Ints) -> Floats:
-    """(rows, ...) Log potential of the labels given scores (rows, ..., L); 0 without a label."""
-    flat = np.maximum(labels, 0).reshape(-1, *(1,) * (scores.ndim - 1))
-    own = np.take_along_axis(scores, flat, axis=-1)[..., 0]
-    wrong = np.arange(scores.shape[-1]) != flat
-    loss = (scores + hinge.cost * wrong).max(axis=-1) - own
-    known = (labels >= 0).reshape(-1, *(1,) * (loss.ndim - 1))
-    return np.where(known, -2.0 * hinge.c * loss, 0.0)
+    def log_potential(self, scores: Floats, labels: Ints) -> Floats:
+        """(rows, ...) Log potential of labels given scores (rows, ..., L); 0 without a label."""
+        given = labels.reshape(-1, *(1,) * (scores.ndim - 1))
+        own = np.take_along_axis(scores, np.maximum(given, 0), axis=-1)[..., 0]
+        loss = self.with_costs(scores, labels).max(axis=-1) - own
+        return np.where(given[..., 0] >= 0, -2.0 * self.c * loss, 0.0)
+
+    def draw_weights(
+        self,
+        V: Floats,
+        labels: Ints,
+        assigned: Ints,
+        weights: Floats,
+        rng: np.random.Generator,
+        n_jobs: int | None = 1,
+    ) -> Floats:
+        """Return new weights (K, L, M): one Gibbs sweep over all labels of all components.
+
+        Parameters
+        ----------
+        V
+            (rows, M) Features, a constant one among them.
+        labels
+            (rows,) -1 where missing.
+        assigned
+            (rows,) Component of every row.
+        weights
+            (K, L, M) Weights before.
+        n_jobs
+            Number of threads; draws do not depend on it.
+        """
+        L = weights.shape[1]
+        order, borders = _by_component(labels, assigned, len(weights))
+        new = weights.copy()
+        noise = rng.standard_normal(weights.shape)
+        pieces = threads.split(borders, max(1, len(order) * L // _GRAIN))
+        # Every piece has a stream of its own, so that the number of threads changes nothing.
+        own = streams(rng, len(pieces)) if len(pieces) > 1 else [rng]
+        stream_of = dict(zip(pieces, own, strict=True))
+
+        def work(first: int, last: int) -> None:
+            stream = stream_of[first, last]
+            shape = (L, int(borders[last] - borders[first]))
+            margin.draw_weights(
+                V, labels, order, borders, new, 1.0 / self.variance, self.c, self.cost, _LEAST,
+                stream.standard_normal(shape), stream.random(shape), noise, first, last,
+            )  # fmt: skip
+
+        threads.run(work, pieces, n_jobs)
+        return new
+
+    def fit_weights(self, V: Floats, labels: Ints, weights: Floats, rounds: int) -> Floats:
+        """Return weights (L, M) nearer to the mode for rows that all have a label."""
+        L, M = weights.shape
+        n = len(labels)
+        new = weights[None].copy()
+        still = np.zeros((L, n))  # without noise a draw is a step of expectation maximisation
+        for _ in range(rounds):
+            margin.draw_weights(
+                V, labels, np.arange(n), np.array([0, n]), new, 1.0 / self.variance, self.c,
+                self.cost, _FIRM, still, still, np.zeros((1, L, M)), 0, 1,
+            )  # fmt: skip
+        return new[0]
+
+    def precisions(self, V: Floats, labels: Ints, weights: Floats) -> Floats:
+        """(L, M, M) Precisions of weights given those of other labels, as fits have them."""
+        scores = (weights @ V.T).T
+        raised = self.with_costs(scores, labels)
+        ridge = np.eye(V.shape[1]) / self.variance
+        found = []
+        for y in range(len(weights)):
+            rivals = np.delete(raised, y, axis=1).max(1) - self.cost * (labels != y)
+            stiff = self.c**2 / np.maximum(self.c * np.abs(rivals - scores[:, y]), _FIRM)
+            found.append((V * stiff[:, None]).T @ V + ridge)
+        return np.array(found)
 
 
 def prior_weights(variance: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
@@ -58,74 +129,9 @@ def prior_weights(variance: float, shape: tuple[int, ...], rng: np.random.Genera
     return weights
 
 
-def draw_weights(
-    hinge: Hinge,
-    V: Floats,
-    labels: Ints,
-    assigned: Ints,
-    weights: Floats,
-    rng: np.random.Generator,
-    n_jobs: int | None = 1,
-) -> Floats:
-    """Return new weights (K, L, M): one Gibbs sweep over all labels of all components.
-
-    Parameters
-    ----------
-    V
-        (rows, M) Features, a constant one among them.
-    labels
-        (rows,) -1 where missing.
-    assigned
-        (rows,) Component of every row.
-    weights
-        (K, L, M) Weights before.
-    n_jobs
-        Number of threads; draws do not depend on it.
-    """
-    L, order, borders = weights.shape[1], *_by_component(labels, assigned, len(weights))
-    new, noise = weights.copy(), rng.standard_normal(weights.shape)
-    pieces = threads.split(borders, max(1, len(order) * L // _GRAIN))
-    # Every piece has a stream of its own, so that the number of threads changes nothing.
-    own = dict(zip(pieces, streams(rng, len(pieces)) if len(pieces) > 1 else [rng], strict=True))
-
-    def work(first: int, last: int) -> None:
-        stream, shape = own[first, last], (L, int(borders[last] - borders[first]))
-        margin.draw_weights(
-            V, labels, order, borders, new, 1.0 / hinge.variance, hinge.c, hinge.cost, _LEAST,
-            stream.standard_normal(shape), stream.random(shape), noise, first, last,
-        )  # fmt: skip
-
-    threads.run(work, pieces, n_jobs)
-    return new
-
-
-def fit_weights(hinge: Hinge, V: Floats, labels: Ints, weights: Floats, rounds: int) -> Floats:
-    """Return weights (L, M) nearer to the mode for rows that all have a label."""
-    new, (L, M), n = weights[None].copy(), weights.shape, len(labels)
-    order, borders, still = np.arange(n), np.array([0, n]), np.zeros((L, n))
-    for _ in range(rounds):
-        margin.draw_weights(
-            V, labels, order, borders, new, 1.0 / hinge.variance, hinge.c, hinge.cost, _FIRM,
-            still, still, np.zeros((1, L, M)), 0, 1,
-        )  # fmt: skip
-    return new[0]
-
-
-def scales(hinge: Hinge, V: Floats, labels: Ints, weights: Floats) -> Floats:
-    """(L, M, M) Inverse covariances of weights given those of other labels, as fits have them."""
-    scores, numbers = weights @ V.T, np.arange(len(weights))
-    costs = hinge.cost * (numbers[:, None] != labels)
-    ridge, out = np.eye(V.shape[1]) / hinge.variance, np.empty((len(weights), *(V.shape[1],) * 2))
-    for y in numbers:
-        rivals = (scores + costs)[numbers != y].max(0) - costs[y]
-        stiff = hinge.c**2 / np.maximum(hinge.c * np.abs(rivals - scores[y]), _FIRM)
-        out[y] = (V * stiff[:, None]).T @ V + ridge
-    return out
-
-
 def _by_component(labels: Ints, assigned: Ints, n: int) -> tuple[Ints, Ints]:
     """Return the rows with a label, ordered by component, and where each begins and ends."""
     known = np.flatnonzero(labels >= 0)
     numbers = assigned[known]
     order = np.argsort(numbers.astype(np.min_scalar_type(n)), kind="stable")  # short ones are quick
-    return known[order], np.append(0, np.cumsum(np.bincount(numbers, minlength=n)))
+    return known[order], offsets_of(np.bincount(numbers, minlength=n))

@@ -6,52 +6,47 @@ import numpy as np
 
 from structlearn._src.common.arrays import Ints
 from structlearn._src.sample import hdp
-from structlearn._src.sample.chain import Model, State, Tally, occupied, tally
 from structlearn._src.sample.emission import Arrays, Conjugate
-from structlearn._src.sample.split_merge import (
-    conjugate,
-    log_evidence,
-    merge_states,
-    merge_tally,
-    proposing,
-)
+from structlearn._src.sample.hmm import HmmModel, HmmState, HmmStatistics, occupied, statistics
+from structlearn._src.sample.split_merge import log_evidence, merge_states, merge_statistics
 
-_NEAREST = 3  # pairs that are looked at for each state
+_NEAREST = 3  # pairs that are tried for each state: those that gain lie among the best few
 
 
-def merge_alike(model: Model, state: State) -> State:
-    """Join the two states that gain most by it, as long as any two gain.
+def merge_alike(model: HmmModel, state: HmmState) -> HmmState:
+    """Merge the two states that gain most by it, as long as any two gain.
 
-    The gain is that of the log evidence of what was seen and of the paths given sticks; of parts
-    whose parameters cannot be integrated out, that of the worth of fitted ones.
+    The gain is that of the log evidence of what was seen and of the paths given sticks; of
+    non-conjugate emissions, that of the log weight of fitted parameters.
     """
-    found = tally(model, state)
-    while state.n_states > 1 and conjugate(model):
+    found = statistics(model, state)
+    while state.n_states > 1 and model.conjugate:
         for gain, one, two in _likely(model, state, found):
             fitted, more = _union(model, state, one, two)
             if gain + more > 0.0:
                 break
         else:
             break
-        state, found = merge_states(state, one, two), merge_tally(found, one, two)
+        state = merge_states(state, one, two)
+        found = merge_statistics(found, one, two)
         for i, parameters in fitted.items():
             for array, row in zip(state.parameters[i], parameters, strict=True):
                 array[one - (two < one)] = row[0]
     return state
 
 
-def _likely(model: Model, state: State, found: Tally) -> list[tuple[float, int, int]]:
-    """Return gains and states of unions that gain without parts that are not conjugate.
+def _likely(model: HmmModel, state: HmmState, found: HmmStatistics) -> list[tuple[float, int, int]]:
+    """Return gains and states of unions that gain by conjugate emissions and paths alone.
 
-    The best comes first. They are sought among those that explain best what was seen.
+    The best comes first. Paths are looked at only for unions that explain best what was seen.
     """
     n = found.counts.shape[1]
     ones, twos = np.triu_indices(n, 1)
     gains = np.zeros(len(ones))
-    for part, own in zip(model.parts, found.statistics, strict=True):
-        if isinstance(part, Conjugate):
-            alone = part.log_evidence(own)
-            gains += part.log_evidence(tuple(a[ones] + a[twos] for a in own))
+    for emission, own in zip(model.emissions, found.emitted, strict=True):
+        if isinstance(emission, Conjugate):
+            alone = emission.log_evidence(own)
+            gains += emission.log_evidence(tuple(a[ones] + a[twos] for a in own))
             gains -= alone[ones] + alone[twos]
     unions = [
         (float(gains[i]) + _paths_gain(state, found, one, two), one, two)
@@ -61,72 +56,76 @@ def _likely(model: Model, state: State, found: Tally) -> list[tuple[float, int, 
     return sorted((union for union in unions if union[0] > 0.0), reverse=True)
 
 
-def _paths_gain(state: State, found: Tally, one: int, two: int) -> float:
+def _paths_gain(state: HmmState, found: HmmStatistics, one: int, two: int) -> float:
     alpha, _, sticks, _ = state.process
     whole = sticks.copy()
     whole[one] += whole[two]
-    joined = merge_tally(Tally(found.counts, ()), one, two).counts
+    joined = merge_statistics(HmmStatistics(found.counts, ()), one, two).counts
     paths = hdp.log_probability(joined, alpha, np.delete(whole, two))
     return paths - hdp.log_probability(found.counts, alpha, sticks)
 
 
-def _union(model: Model, state: State, one: int, two: int) -> tuple[dict[int, Arrays], float]:
-    """Return fitted parameters of a union by part, and what they are worth more than two states."""
+def _union(model: HmmModel, state: HmmState, one: int, two: int) -> tuple[dict[int, Arrays], float]:
+    """Return fitted parameters of a union by emission, and their gain in log weight."""
     fitted: dict[int, Arrays] = {}
-    more, own = 0.0, [np.flatnonzero(state.states == k) for k in (one, two)]
-    for i, part in proposing(model):
-        fitted[i], worth = part.at(np.concatenate(own)).fitted()
-        more += worth - sum(part.at(positions).fitted()[1] for positions in own)
-    return fitted, more
+    gain = 0.0
+    own = [np.flatnonzero(state.states == k) for k in (one, two)]
+    for i, emission in model.non_conjugate:
+        fitted[i], log_weight = emission.subset(np.concatenate(own)).fitted()
+        gain += log_weight - sum(emission.subset(positions).fitted()[1] for positions in own)
+    return fitted, gain
 
 
-def dissolve_small(model: Model, state: State) -> State:
+def dissolve_small(model: HmmModel, state: HmmState) -> HmmState:
     """Hand the positions of states below the mean size to other states, where that gains.
 
-    For states that lie between others and have little of each: joining one of them gains nothing.
+    For states that lie between others and have little of each: merging them with one gains nothing.
     """
+    if not model.conjugate:
+        return occupied(state)
     sizes = np.bincount(state.states)
     small = [k for k in np.argsort(sizes, kind="stable") if sizes[k] < sizes.mean()]
     gone: set[int] = set()
-    value = _value(model, state) if conjugate(model) else 0.0
-    for k in small if conjugate(model) else ():
+    value = _value(model, state)
+    for k in small:
         left = np.array([j for j in range(state.n_states) if j != k and j not in gone])
         new = _without(model, state, int(k), left)
         if (after := _value(model, new)) > value:
-            state, value = new, after
+            state = new
+            value = after
             gone.add(int(k))
     return occupied(state)
 
 
-def _without(model: Model, state: State, k: int, left: Ints) -> State:
+def _without(model: HmmModel, state: HmmState, k: int, left: Ints) -> HmmState:
     """Let every position of state `k` take the best of the states that are `left`."""
     positions = np.flatnonzero(state.states == k)
     logs = np.log(np.bincount(state.states, minlength=state.n_states)[left] * np.ones((1, 1)))
     logs = np.repeat(logs, len(positions), 0)
-    for part, parameters in zip(model.parts, _central(model, state), strict=True):
+    for emission, parameters in zip(model.emissions, _posterior_means(model, state), strict=True):
         chosen = tuple(a[left] for a in parameters)
-        part.at(positions).add_logs(chosen, 0, len(positions), logs)
+        emission.subset(positions).add_log_densities(chosen, 0, len(positions), logs)
     states = state.states.copy()
     states[positions] = left[logs.argmax(1)]
     return state._replace(states=states)
 
 
-def _central(model: Model, state: State) -> list[Arrays]:
-    """Return the parameters of parts: in the middle of what is known where that is easy."""
+def _posterior_means(model: HmmModel, state: HmmState) -> list[Arrays]:
+    """Return the posterior means of parameters, and those of the state of non-conjugate ones."""
     return [
-        part.typical(part.statistics(state.states, state.n_states))
-        if isinstance(part, Conjugate)
+        emission.posterior_mean(emission.statistics(state.states, state.n_states))
+        if isinstance(emission, Conjugate)
         else parameters
-        for part, parameters in zip(model.parts, state.parameters, strict=True)
+        for emission, parameters in zip(model.emissions, state.parameters, strict=True)
     ]
 
 
-def _value(model: Model, state: State) -> float:
+def _value(model: HmmModel, state: HmmState) -> float:
     """Log evidence of what was seen, and of the paths given sticks."""
-    found = tally(model, state)
+    found = statistics(model, state)
     value = hdp.log_probability(found.counts, state.process.alpha, state.process.sticks)
     logs = np.zeros((model.n_positions, state.n_states))
-    for i, part in proposing(model):
-        part.add_logs(state.parameters[i], 0, model.n_positions, logs)
+    for i, emission in model.non_conjugate:
+        emission.add_log_densities(state.parameters[i], 0, model.n_positions, logs)
     own = np.take_along_axis(logs, state.states[:, None], 1).sum()
     return value + log_evidence(model, found) + float(own)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import gammaln
@@ -28,15 +28,42 @@ from scipy.special import gammaln
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.draw import mixture as kernels
 from structlearn._src.sample import hinge
-from structlearn._src.sample.classifier import Classifier
 from structlearn._src.sample.hdp import Concentration, draw_gamma, first_value
 from structlearn._src.sample.normal_wishart import Moments, NormalWishart
 
-_ROOM = 16  # components for which there is room beyond those that are there
+_ROOM = 16  # components that arrays grow by: copies are rare, and idle ones cost little
+
+
+class ComponentClassifier(Protocol):
+    """What a mixture asks of its classifiers, whose weights are normal a priori."""
+
+    @property
+    def variance(self) -> float:
+        """Prior variance of the weights."""
+
+    @property
+    def code(self) -> tuple[int, float, float]:
+        """Kind, weight and cost, as kernels know them."""
+
+    def log_potential(self, scores: Floats, labels: Ints) -> Floats:
+        """(rows,) Log potential of labels given scores (rows, L); 0 without a label."""
+
+    def log_expected_potential(self, V: Floats, n_labels: int) -> Floats:
+        """(rows,) Log of the potential of any label, expected over the prior of the weights."""
+
+    def draw_new_weights(
+        self, v: Floats, label: int, n_labels: int, rng: np.random.Generator
+    ) -> Floats:
+        """Draw weights (L, M) from their prior times the potential of one label, exactly."""
+
+    def draw_weights(
+        self, V: Floats, labels: Ints, assigned: Ints, weights: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """Return new weights (K, L, M), given the components of all rows."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class MixtureData:
     """What is given: features and labels of rows, and the priors.
 
     Parameters
@@ -62,11 +89,11 @@ class Rows:
     labels: Ints
     n_labels: int
     prior: NormalWishart
-    classifier: Classifier
+    classifier: ComponentClassifier
     concentration: Concentration = 1.0
 
 
-class State(NamedTuple):
+class MixtureState(NamedTuple):
     """Component of every row, weights of their classifiers (K, L, M), and the concentration."""
 
     assigned: Ints
@@ -74,7 +101,7 @@ class State(NamedTuple):
     concentration: float
 
 
-class Info(NamedTuple):
+class MixtureInfo(NamedTuple):
     """What one sweep tells: number of components, concentration, mean log potential of labels."""
 
     n_components: int
@@ -82,7 +109,7 @@ class Info(NamedTuple):
     log_potential: float
 
 
-class Draw(NamedTuple):
+class MixtureDraw(NamedTuple):
     """What predictions need of a state: sizes, posteriors and weights of the components."""
 
     counts: Ints
@@ -91,90 +118,121 @@ class Draw(NamedTuple):
     concentration: float
 
 
-def start(rows: Rows, components: int, rng: np.random.Generator) -> State:
-    """Return a state with rows in components at random, and weights from their prior."""
-    _, assigned = np.unique(rng.integers(components, size=len(rows.X)), return_inverse=True)
-    shape = (int(assigned.max()) + 1, rows.n_labels, rows.V.shape[1])
-    weights = hinge.prior_weights(rows.classifier.variance, shape, rng)
-    return State(assigned.astype(np.int64), weights, first_value(rows.concentration))
+class MixtureSampler:
+    """Sweeps over a mixture: pure steps, from a state to the next.
 
+    Parameters
+    ----------
+    data
+        Rows, labels and priors.
+    n_start
+        Number of components to begin with, at random.
+    """
 
-class Sampler:
-    """Sweeps over a mixture: pure steps, from a state to the next."""
+    def __init__(self, data: MixtureData, n_start: int = 1) -> None:
+        self.data = data
+        self.n_start = n_start
+        self._prior = kernel_prior(data.prior, len(data.X), data.classifier)
+        expected = data.classifier.log_expected_potential(data.V, data.n_labels)
+        self._log_new = data.prior.log_predictive(data.X) + np.where(data.labels < 0, 0.0, expected)
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        self._prior = _prior(rows.prior, len(rows.X), rows.classifier)
-        known = rows.classifier.log_fresh(rows.V, rows.n_labels)
-        self._fresh = rows.prior.log_predictive(rows.X) + np.where(rows.labels < 0, 0.0, known)
+    def begin(self, rng: np.random.Generator) -> MixtureState:
+        """Return a state with rows in components at random, and weights from their prior."""
+        data = self.data
+        drawn = rng.integers(self.n_start, size=len(data.X))
+        _, assigned = np.unique(drawn, return_inverse=True)
+        shape = (int(assigned.max()) + 1, data.n_labels, data.V.shape[1])
+        weights = hinge.prior_weights(data.classifier.variance, shape, rng)
+        return MixtureState(assigned.astype(np.int64), weights, first_value(data.concentration))
 
-    def step(self, state: State, rng: np.random.Generator) -> tuple[State, Info]:
+    def step(
+        self, state: MixtureState, rng: np.random.Generator, sweep: int = 0
+    ) -> tuple[MixtureState, MixtureInfo]:
         """Draw components, weights and the concentration anew."""
-        rows = self.rows
+        data = self.data
         assigned, weights = self._assign(state, rng)
-        weights = rows.classifier.draw_weights(rows.V, rows.labels, assigned, weights, rng)
-        before, counts = state.concentration, (len(weights), len(assigned))
-        alpha = draw_gamma(rows.concentration, before, *counts, rng)
-        new = State(assigned, weights, alpha)
-        return new, Info(len(weights), alpha, self.log_potential(new))
+        weights = data.classifier.draw_weights(data.V, data.labels, assigned, weights, rng)
+        alpha = draw_gamma(
+            data.concentration, state.concentration, len(weights), len(assigned), rng
+        )
+        new = MixtureState(assigned, weights, alpha)
+        return new, MixtureInfo(len(weights), alpha, self._log_potential(new))
 
-    def log_potential(self, state: State) -> float:
+    def _log_potential(self, state: MixtureState) -> float:
         """Return the mean log potential of the labels."""
-        scores = np.einsum("tlm,tm->tl", state.weights[state.assigned], self.rows.V)
-        return float(self.rows.classifier.log_potential(scores, self.rows.labels).mean())
+        scores = np.einsum("tlm,tm->tl", state.weights[state.assigned], self.data.V)
+        return float(self.data.classifier.log_potential(scores, self.data.labels).mean())
 
-    def draw(self, state: State) -> Draw:
+    def draw(self, state: MixtureState) -> MixtureDraw:
         """Return what predictions need."""
-        given = moments(self.rows.X, state.assigned, len(state.weights))
-        after = self.rows.prior.posterior(given)
-        return Draw(given.counts.astype(np.int64), after, state.weights, state.concentration)
+        given = moments(self.data.X, state.assigned, len(state.weights))
+        after = self.data.prior.posterior(given)
+        return MixtureDraw(given.counts.astype(np.int64), after, state.weights, state.concentration)
 
-    def _assign(self, state: State, rng: np.random.Generator) -> tuple[Ints, Floats]:
-        """Draw the components of all rows, stopping for the weights of every new one."""
-        rows, assigned, vector = self.rows, state.assigned.copy(), np.empty(self.rows.X.shape[1])
-        uniforms, log_new = rng.random(len(assigned)), self._fresh + np.log(state.concentration)
-        parts, K, at, new = _components(self.draw(state)), len(state.weights), 0, False
-        while at < len(assigned):
-            if len(parts.counts) == K:
-                parts = _roomier(parts)
-            at, K, new = kernels.assign(
-                self._prior, parts, rows.X, rows.V, rows.labels, log_new, assigned, uniforms,
-                np.empty(len(parts.counts) + 1), vector, at, K,
+    def _assign(self, state: MixtureState, rng: np.random.Generator) -> tuple[Ints, Floats]:
+        """Draw the components of all rows.
+
+        The kernel returns whenever a row opens a component, whose weights are drawn here: with
+        functions that compiled code does not have.
+        """
+        data = self.data
+        assigned = state.assigned.copy()
+        uniforms = rng.random(len(assigned))
+        log_new = self._log_new + np.log(state.concentration)
+        components = kernel_components(self.draw(state))
+        scratch = np.empty(data.X.shape[1])
+        K = len(state.weights)
+        row = 0
+        while row < len(assigned):
+            if len(components.counts) == K:
+                components = _with_room(components)
+            row, K, opened = kernels.assign(
+                self._prior, components, data.X, data.V, data.labels, log_new, assigned, uniforms,
+                np.empty(len(components.counts) + 1), scratch, row, K,
             )  # fmt: skip
-            if new:
-                parts.weights[K - 1] = self._new_weights(at - 1, rng)
-        return assigned, parts.weights[:K].copy()
+            if opened:
+                components.weights[K - 1] = self._new_weights(row - 1, rng)
+        return assigned, components.weights[:K].copy()
 
-    def _new_weights(self, t: int, rng: np.random.Generator) -> Floats:
-        """Draw the weights of a component that row `t` has opened."""
-        rows, label = self.rows, int(self.rows.labels[t])
+    def _new_weights(self, row: int, rng: np.random.Generator) -> Floats:
+        """Draw the weights of a component that a row has opened."""
+        data = self.data
+        label = int(data.labels[row])
         if label >= 0:
-            return rows.classifier.draw_fresh(rows.V[t], label, rows.n_labels, rng)
-        shape = (1, rows.n_labels, rows.V.shape[1])
-        return hinge.prior_weights(rows.classifier.variance, shape, rng)[0]
+            return data.classifier.draw_new_weights(data.V[row], label, data.n_labels, rng)
+        shape = (1, data.n_labels, data.V.shape[1])
+        return hinge.prior_weights(data.classifier.variance, shape, rng)[0]
 
 
-def votes(draws: Sequence[Draw], prior: NormalWishart, classifier: Classifier, X: Floats,
-          V: Floats) -> Floats:  # fmt: skip
+def votes(
+    draws: Sequence[MixtureDraw],
+    prior: NormalWishart,
+    classifier: ComponentClassifier,
+    X: Floats,
+    V: Floats,
+) -> Floats:
     r"""(rows, L) Mean over draws of the label probabilities of rows.
 
     A row belongs to component k with a probability proportional to :math:`n_k t_k(x)`, and to one
     that has not been seen with :math:`\alpha t_0(x)`, whose vote all labels share. Max-margin
     components vote for their best label.
     """
-    L = draws[0].weights.shape[1]
-    out, vector, alone = np.zeros((len(X), L)), np.empty(X.shape[1]), prior.log_predictive(X)
-    known = _prior(prior, max(int(draw.counts.max()) for draw in draws), classifier)
+    out = np.zeros((len(X), draws[0].weights.shape[1]))
+    scratch = np.empty(X.shape[1])
+    alone = prior.log_predictive(X)
+    known = kernel_prior(prior, max(int(draw.counts.max()) for draw in draws), classifier)
     for draw in draws:
         values = np.empty(len(draw.counts) + 1)
         log_new = alone + np.log(draw.concentration)
-        kernels.votes(known, _components(draw), X, V, log_new, values, vector, out)
+        kernels.votes(known, kernel_components(draw), X, V, log_new, values, scratch, out)
     return out / len(draws)
 
 
-def _prior(prior: NormalWishart, rows: int, classifier: Classifier) -> kernels.Prior:
+def kernel_prior(prior: NormalWishart, rows: int, classifier: ComponentClassifier) -> kernels.Prior:
     """Return what kernels know of the priors, for components of up to so many rows."""
-    strength, degrees, width = float(prior.strength), float(prior.degrees), prior.width
+    strength = float(prior.strength)
+    degrees = float(prior.degrees)
+    width = prior.width
     n = np.arange(rows + 1)
     constants = (
         0.5 * width * np.log((strength + n) / (strength + n + 1.0) / np.pi)
@@ -190,11 +248,13 @@ def moments(X: Floats, assigned: Ints, components: int) -> Moments:
     order = np.argsort(assigned, kind="stable")
     borders = np.searchsorted(assigned[order], np.arange(components + 1))
     parts = np.split(X[order], borders[1:-1])
-    sums, outers = (part.sum(axis=0) for part in parts), (part.T @ part for part in parts)
-    return Moments(np.diff(borders).astype(np.float64), np.stack([*sums]), np.stack([*outers]))
+    sums = np.stack([part.sum(axis=0) for part in parts])
+    outers = np.stack([part.T @ part for part in parts])
+    return Moments(np.diff(borders).astype(np.float64), sums, outers)
 
 
-def _components(draw: Draw) -> kernels.Components:
+def kernel_components(draw: MixtureDraw) -> kernels.Components:
+    """Return the components of a draw as kernels take them: with factors of scale matrices."""
     factors = np.linalg.cholesky(draw.after.scale)
     logs = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     return kernels.Components(
@@ -202,7 +262,7 @@ def _components(draw: Draw) -> kernels.Components:
     )
 
 
-def _roomier(parts: kernels.Components) -> kernels.Components:
+def _with_room(components: kernels.Components) -> kernels.Components:
     """Return a copy with room for more components."""
-    room = len(parts.counts) + _ROOM
-    return kernels.Components(*(np.resize(array, (room, *array.shape[1:])) for array in parts))
+    room = len(components.counts) + _ROOM
+    return kernels.Components(*(np.resize(a, (room, *a.shape[1:])) for a in components))

@@ -1,4 +1,4 @@
-r"""Classifiers of components that are not there yet.
+r"""Max-margin classifiers of components, those of new components among them.
 
 A priori the scores of the L labels of a row are independent and normal with variance
 :math:`\sigma^2 = \nu^2 |v|^2`. So the potential of its label, expected over all classifiers,
@@ -15,51 +15,51 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from structlearn._src.common.arrays import Floats
+from structlearn._src.kernels.draw.mixture import HINGE
 from structlearn._src.sample.hinge import Hinge
 
-_STEP = 0.2
+_STEP = 0.2  # of the trapezoidal rule: smaller steps change no digit of the integrals
 _NODES = np.arange(-38.0, 9.0, _STEP)  # of the best score, in units of its deviation
-_BLOCK = 2000  # rows whose integrals are taken at once
-_EDGES = np.arange(-38.0, 9.0, 0.05)  # cells for its draws
+_BLOCK = 2000  # rows whose integrals are taken at once: tables of some megabytes
+_EDGES = np.arange(-38.0, 9.0, 0.05)  # of the staircase: cells so narrow that few draws are lost
 
 
-def log_fresh(hinge: Hinge, V: Floats, n_labels: int) -> Floats:
-    """(rows,) Log of the potential of a label, expected over the prior of the weights."""
-    sigma = np.sqrt(hinge.variance * (V * V).sum(axis=1))
-    if n_labels == 2:  # the difference of the two scores is normal itself
-        return _log_expected(hinge, np.sqrt(2.0) * sigma, np.zeros(1))[:, 0]
-    # The trapezoidal rule, which is all but exact for smooth functions that vanish at both ends.
-    density = np.log(_STEP * (n_labels - 1)) - 0.5 * (_NODES**2 + np.log(2.0 * np.pi))
-    density += (n_labels - 2) * log_ndtr(_NODES)
-    blocks = np.array_split(sigma, max(len(sigma) // _BLOCK, 1))
-    return np.concatenate(
-        [logsumexp(density + _log_expected(hinge, s, s[:, None] * _NODES), axis=1) for s in blocks]
-    )
+class MaxMargin(Hinge):
+    """Classifiers by the hinge loss, as mixtures ask for them."""
 
+    __slots__ = ()
 
-def _log_expected(hinge: Hinge, sigma: Floats, best: Floats) -> Floats:
-    """(rows, n) Log g: given the best score of the other labels."""
-    right, wrong = _log_sides(hinge, sigma[:, None], best)
-    return np.logaddexp(right, wrong)
+    @property
+    def code(self) -> tuple[int, float, float]:
+        """Kind, weight and cost, as kernels know them."""
+        return HINGE, self.c, self.cost
 
+    def log_expected_potential(self, V: Floats, n_labels: int) -> Floats:
+        """(rows,) Log of the potential of any label, expected over the prior of the weights."""
+        sigma = np.sqrt(self.variance * (V * V).sum(axis=1))
+        if n_labels == 2:  # the difference of the two scores is normal itself
+            return _log_expected(self, np.sqrt(2.0) * sigma, np.zeros(1))[:, 0]
+        # The trapezoidal rule, all but exact for smooth functions that vanish at both ends.
+        density = np.log(_STEP * (n_labels - 1)) - 0.5 * (_NODES**2 + np.log(2.0 * np.pi))
+        density += (n_labels - 2) * log_ndtr(_NODES)
+        blocks = np.array_split(sigma, max(len(sigma) // _BLOCK, 1))
+        return np.concatenate(
+            [
+                logsumexp(density + _log_expected(self, s, s[:, None] * _NODES), axis=1)
+                for s in blocks
+            ]
+        )
 
-def _log_sides(hinge: Hinge, sigma: Floats, best: Floats) -> tuple[Floats, Floats]:
-    """Return both terms of log g: the label beats the others by its cost, or does not."""
-    a, c = hinge.cost + best, hinge.c
-    wrong = 2.0 * c * (c * sigma * sigma - a) + log_ndtr(a / sigma - 2.0 * c * sigma)
-    return log_ndtr(-a / sigma), wrong
+    def draw_new_weights(
+        self, v: Floats, label: int, n_labels: int, rng: np.random.Generator
+    ) -> Floats:
+        r"""Draw weights (L, M) from their prior times the potential of one label, exactly.
 
-
-def draw_fresh(
-    hinge: Hinge, v: Floats, label: int, n_labels: int, rng: np.random.Generator
-) -> Floats:
-    r"""Draw weights (L, M) from their prior times the potential of one label, exactly.
-
-    The scores come first, then the weights given these,
-    :math:`\eta = v s / |v|^2 + (I - v v^\top / |v|^2) \, N(0, \nu^2)`.
-    """
-    scores = draw_scores(hinge, float(np.sqrt(hinge.variance * (v @ v))), label, n_labels, rng)
-    return weights_given(hinge.variance, v, scores, rng)
+        The scores come first, then the weights given these,
+        :math:`\eta = v s / |v|^2 + (I - v v^\top / |v|^2) \, N(0, \nu^2)`.
+        """
+        scores = draw_scores(self, float(np.sqrt(self.variance * (v @ v))), label, n_labels, rng)
+        return weights_given(self.variance, v, scores, rng)
 
 
 def weights_given(variance: float, v: Floats, scores: Floats, rng: np.random.Generator) -> Floats:
@@ -74,6 +74,20 @@ def weights_given(variance: float, v: Floats, scores: Floats, rng: np.random.Gen
     return weights
 
 
+def _log_expected(hinge: Hinge, sigma: Floats, best: Floats) -> Floats:
+    """(rows, n) Log g: given the best score of the other labels."""
+    right, wrong = _log_sides(hinge, sigma[:, None], best)
+    return np.logaddexp(right, wrong)
+
+
+def _log_sides(hinge: Hinge, sigma: Floats, best: Floats) -> tuple[Floats, Floats]:
+    """Return both terms of log g: the label beats the others by its cost, or does not."""
+    a = hinge.cost + best
+    c = hinge.c
+    wrong = 2.0 * c * (c * sigma * sigma - a) + log_ndtr(a / sigma - 2.0 * c * sigma)
+    return log_ndtr(-a / sigma), wrong
+
+
 def draw_scores(
     hinge: Hinge, sigma: float, label: int, n_labels: int, rng: np.random.Generator
 ) -> Floats:
@@ -86,7 +100,8 @@ def draw_scores(
     others = np.delete(np.arange(n_labels), label)
     scores[rng.choice(others)] = best
     right, wrong = _log_sides(hinge, np.array(sigma), np.array(best))
-    a, tilt = (hinge.cost + best) / sigma, 2.0 * hinge.c * sigma
+    a = (hinge.cost + best) / sigma
+    tilt = 2.0 * hinge.c * sigma
     u = rng.random()
     if np.log(rng.random()) < right - np.logaddexp(right, wrong):
         scores[label] = -sigma * _below(-a, u)

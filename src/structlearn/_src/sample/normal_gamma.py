@@ -24,10 +24,10 @@ class NormalGamma:
 
     Parameters
     ----------
-    mean, scale : array (..., features)
-        Expected mean; the expected variance is ``scale / (degrees - 2)``.
-    strength, degrees : float or array (...,)
-        How many points expected mean and variance count for.
+    mean, scale
+        (..., features) Expected mean; the expected variance is ``scale / (degrees - 2)``.
+    strength, degrees
+        (...,) How many points expected mean and variance count for.
     """
 
     mean: Floats
@@ -47,7 +47,8 @@ class NormalGamma:
     @cached_property
     def log_normaliser(self) -> Floats:
         """Log of what the density is divided by, up to a constant of the number of features."""
-        D, half = self.mean.shape[-1], 0.5 * np.asarray(self.degrees, float)
+        D = self.mean.shape[-1]
+        half = 0.5 * np.asarray(self.degrees, float)
         logs = np.log(self.scale).sum(-1)
         return D * (gammaln(half) - 0.5 * np.log(self.strength)) - half * logs
 

@@ -30,14 +30,14 @@ class NormalWishart:
 
     Parameters
     ----------
-    mean : array (..., features)
-        Expected mean.
-    strength : float or array (...,)
-        How many points the expected mean counts for.
-    degrees : float or array (...,)
-        Degrees of freedom, above ``features - 1``.
-    scale : array (..., features, features)
-        The expected covariance is ``scale / (degrees - features - 1)``.
+    mean
+        (..., features) Expected mean.
+    strength
+        (...,) How many points the expected mean counts for.
+    degrees
+        (...,) Degrees of freedom, above ``features - 1``.
+    scale
+        (..., features, features) The expected covariance is ``scale / (degrees - features - 1)``.
     """
 
     mean: Floats
@@ -67,7 +67,8 @@ class NormalWishart:
     @cached_property
     def log_normaliser(self) -> Floats:
         """Log of what the density is divided by, up to a constant of the number of features."""
-        D, half = self.width, 0.5 * np.asarray(self.degrees, float)
+        D = self.width
+        half = 0.5 * np.asarray(self.degrees, float)
         volume = np.linalg.slogdet(self.scale)[1]
         gammas = gammaln(half[..., None] - 0.5 * np.arange(D)).sum(-1)
         return gammas - half * volume - 0.5 * D * np.log(self.strength)
@@ -96,7 +97,8 @@ class NormalWishart:
 
         The inverse covariance is ``R' R``, with ``R`` upper triangular and its diagonal positive.
         """
-        D, degrees = self.width, np.asarray(self.degrees, float)
+        D = self.width
+        degrees = np.asarray(self.degrees, float)
         chi = np.sqrt(rng.chisquare(degrees[..., None] - np.arange(D)))
         bartlett = np.tril(rng.standard_normal(self.scale.shape), -1)
         bartlett[..., np.arange(D), np.arange(D)] = chi

@@ -8,14 +8,14 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.inference.chain_batch import Chains
-from structlearn._src.sample.chain import Model, State, log_densities
-from structlearn._src.sample.labelled import Labelled
+from structlearn._src.sample.hmm import HmmModel, HmmState, log_densities
+from structlearn._src.sample.label_emission import LabelEmission
 
 
-def chains_of(model: Model, draw: State, logs: Floats) -> Chains:
+def chains_of(model: HmmModel, draw: HmmState, logs: Floats) -> Chains:
     """Return the sequences as chains over the states of a draw, given log densities.
 
-    What a draw leaves to states that it does not have goes to those that it has.
+    The mass of states that a draw does not have is shared out among those that it has.
     """
     rows = draw.process.rows[:, :-1]
     with np.errstate(divide="ignore"):
@@ -25,21 +25,21 @@ def chains_of(model: Model, draw: State, logs: Floats) -> Chains:
     return Chains(nodes, np.ascontiguousarray(tables[None, 1:]), model.offsets, model.n_jobs)
 
 
-def state_marginals(model: Model, draw: State) -> tuple[Floats, Floats]:
+def state_marginals(model: HmmModel, draw: HmmState) -> tuple[Floats, Floats]:
     """Log density of every sequence, and probabilities of states (positions, states)."""
     values, beliefs, _ = chains_of(model, draw, log_densities(model, draw)).marginals()
     return values, beliefs
 
 
 def weighted_votes(
-    model: Model, labelled: Labelled, draws: Sequence[tuple[State, Floats]]
+    model: HmmModel, labelled: LabelEmission, draws: Sequence[tuple[HmmState, Floats]]
 ) -> Floats:
     """Return the shares of labels (positions, labels), voted for by states as likely as they are.
 
     Parameters
     ----------
     model
-        The sequences, without a part for labels.
+        The sequences, without an emission of labels.
     labelled
         Features of the classifiers; its labels are not read.
     draws
@@ -55,9 +55,9 @@ def weighted_votes(
 
 
 def iterated_votes(
-    model: Model,
-    labelled: Labelled,
-    draws: Sequence[tuple[State, Floats]],
+    model: HmmModel,
+    labelled: LabelEmission,
+    draws: Sequence[tuple[HmmState, Floats]],
     n_rounds: int,
     rng: np.random.Generator,
 ) -> Floats:
@@ -69,11 +69,13 @@ def iterated_votes(
     votes = np.zeros((model.n_positions, labelled.n_labels))
     everywhere = np.arange(model.n_positions)
     for draw, weights in draws:
-        logs, chosen = log_densities(model, draw), _best_labels(labelled.features, weights)
+        logs = log_densities(model, draw)
+        chosen = _best_labels(labelled.features, weights)
         labels = np.full(model.n_positions, -1)
         for _ in range(n_rounds + 1):
-            given, biased = labelled.relabelled(labels), logs.copy()
-            given.add_logs((weights,), 0, model.n_positions, biased)
+            biased = logs.copy()
+            given = labelled.relabelled(labels)
+            given.add_log_densities((weights,), 0, model.n_positions, biased)
             states = chains_of(model, draw, biased).draw(1, rng)[0]
             labels = chosen[everywhere, states]
         votes[everywhere, labels] += 1.0

@@ -6,10 +6,10 @@ threads. A chain knows all that it needs to go on: `run` it again for more draws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,19 @@ from structlearn._src.common.watch import Ending, Watch
 
 State = TypeVar("State")
 
-#: One sweep: from state, random stream and number of the sweep to the next state, and a record.
-Step = Callable[[State, np.random.Generator, int], tuple[State, Any]]
+
+class Sampler(Protocol[State]):
+    """What draws the states of a chain: a pure function from one to the next."""
+
+    def begin(self, rng: np.random.Generator) -> State:
+        """Return a state to begin with."""
+
+    def step(self, state: State, rng: np.random.Generator, sweep: int) -> tuple[State, Any]:
+        """Make one sweep, counted from 0; return the next state, and a record of what it did."""
 
 
 @dataclass(eq=False)
-class Chain(Generic[State]):
+class MarkovChain(Generic[State]):
     """One chain: where it stands, what every sweep told, and the draws that were kept."""
 
     state: State
@@ -37,22 +44,25 @@ class Chain(Generic[State]):
         """Number of sweeps so far."""
         return len(self.trace)
 
-    def copy(self) -> Chain[State]:
+    def copy(self) -> MarkovChain[State]:
         """Return a chain that goes on from here by itself."""
-        return Chain(self.state, deepcopy(self.rng), [*self.trace], [*self.draws])
+        return MarkovChain(self.state, deepcopy(self.rng), [*self.trace], [*self.draws])
 
-    def advance(self, step: Step[State], kept: bool) -> None:
+    def advance(self, sampler: Sampler[State], kept: bool) -> None:
         """Make one sweep, or none at all: an interrupt within it leaves the chain as it was."""
-        sweep, state, n_draws = self.sweeps, self.state, len(self.draws)
+        sweep = self.sweeps
+        state = self.state
+        n_draws = len(self.draws)
         stream = self.rng.bit_generator.state
         try:
-            self.state, info = step(state, self.rng, sweep)
+            self.state, info = sampler.step(state, self.rng, sweep)
             if kept:
                 self.draws.append(self.state)
             self.trace.append(info)  # last: only now the sweep counts
         except BaseException:
             if self.sweeps == sweep:
-                self.state, self.rng.bit_generator.state = state, stream
+                self.state = state
+                self.rng.bit_generator.state = stream
                 del self.draws[n_draws:]
             raise
 
@@ -81,8 +91,8 @@ def streams(rng: np.random.Generator, n: int) -> list[np.random.Generator]:
 
 
 def run(
-    step: Step[State],
-    chains: Sequence[Chain[State]],
+    sampler: Sampler[State],
+    chains: Sequence[MarkovChain[State]],
     schedule: Schedule,
     *,
     n_jobs: int | None = 1,
@@ -94,7 +104,7 @@ def run(
     def advance(first: int, last: int) -> None:
         for chain in chains[first:last]:
             if chain.sweeps < schedule.sweeps:
-                chain.advance(step, schedule.keeps(chain.sweeps))
+                chain.advance(sampler, schedule.keeps(chain.sweeps))
 
     def together() -> bool:
         threads.run(advance, [(i, i + 1) for i in range(len(chains))], n_jobs)
@@ -105,12 +115,12 @@ def run(
     return Ending.DONE if _swept(chains) >= schedule.sweeps else ended
 
 
-def traced(chains: Sequence[Chain[State]], name: str, burn_in: int) -> NDArray[Any]:
+def traced(chains: Sequence[MarkovChain[State]], name: str, burn_in: int) -> NDArray[Any]:
     """Return one number of the records after burn-in, (chains, sweeps); as many for each."""
     rows = [[getattr(info, name) for info in chain.trace[burn_in:]] for chain in chains]
     least = min(map(len, rows))
     return np.array([row[:least] for row in rows]).reshape(len(rows), least)
 
 
-def _swept(chains: Sequence[Chain[State]]) -> int:
+def _swept(chains: Sequence[MarkovChain[State]]) -> int:
     return min(chain.sweeps for chain in chains)

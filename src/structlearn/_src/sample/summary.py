@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.sample import align
-from structlearn._src.sample.chain import State
+from structlearn._src.sample.hmm import HmmState
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +28,12 @@ class Summary:
         Number of states of the draw in the middle, which most draws have.
     """
 
-    draws: Sequence[State]
+    draws: Sequence[HmmState]
     matches: list[Ints]
     n_states: int
 
     @staticmethod
-    def of(draws: Sequence[State]) -> Summary:
+    def of(draws: Sequence[HmmState]) -> Summary:
         """Match draws."""
         usual = np.bincount([draw.n_states for draw in draws]).argmax()
         likely = [draw for draw in draws if draw.n_states == usual]
@@ -41,7 +41,8 @@ class Summary:
         order = np.argsort(-np.bincount(middle.states), kind="stable")
         numbers = np.empty_like(order)
         numbers[order] = np.arange(len(order))
-        named, n = numbers[middle.states], middle.n_states
+        named = numbers[middle.states]
+        n = middle.n_states
         tables = [align.overlap(draw.states, named, draw.n_states, n) for draw in draws]
         return Summary(draws, [align.match(table) for table in tables], n)
 
@@ -57,7 +58,8 @@ class Summary:
 
     def moved(self, beliefs: Floats, draw: int) -> Floats:
         """Return probabilities of states of a draw (positions, states) as those of the middle."""
-        out, match = np.zeros((len(beliefs), self.n_states)), self.matches[draw]
+        out = np.zeros((len(beliefs), self.n_states))
+        match = self.matches[draw]
         known = match >= 0
         out[:, match[known]] = beliefs[:, known]
         return out

@@ -25,13 +25,13 @@ from structlearn._src.estimators.bayesian.partitions import (
 )
 from structlearn._src.estimators.bayesian.state_chain import StateChain
 from structlearn._src.estimators.codec import Family, Kinds
-from structlearn._src.sample.chain import Info, State
 from structlearn._src.sample.hdp import Process, count_transitions
+from structlearn._src.sample.hmm import HmmInfo, HmmState
 from structlearn._src.text.labels import LabelCoder
 
 _LEARNT = (
     "n_features_in_", "centre_", "scale_", "coder_", "per_sequence_", "offsets_", "status_",
-    "settings_", "given_",
+    "settings_",
 )  # fmt: skip
 _CLOSE = 1e-6  # how far sums of probabilities may be from 1
 
@@ -39,7 +39,11 @@ Shapes = list[list[tuple[int, ...]]]
 
 
 def _others(model: StateChain) -> dict[str, Any]:
-    return {"chains": stack_chains(model.chains_, Info), "states": _stack(states_of(model.chains_))}
+    return {
+        "given_": model.data_signature_,  # its name in files
+        "chains": stack_chains(model.chains_, HmmInfo),
+        "states": _stack(states_of(model.chains_)),
+    }
 
 
 def _recall(model: StateChain, given: dict[str, Any]) -> None:
@@ -51,19 +55,20 @@ def _recall(model: StateChain, given: dict[str, Any]) -> None:
     expect.offsets("sequences", model.offsets_, paths.numbers.shape[1])
     if not np.diff(model.offsets_).all():
         raise FormatError("some sequences are empty")
-    expect.given(model, model._form())
+    model.data_signature_ = given["given_"]
+    expect.given(model, model._data_signature())
     shapes = _shapes(fitted, stack["parameters"])
     states = _unstack(stack, paths, shapes)
     for state in states:
         _check_path(state, model.offsets_)
-    model.chains_ = unstack_chains(given["chains"], Info, states)
+    model.chains_ = unstack_chains(given["chains"], HmmInfo, states)
     model._sum_up()
 
 
 # ---- states ------------------------------------------------------------------------------
 
 
-def _stack(states: Sequence[State]) -> dict[str, Any]:
+def _stack(states: Sequence[HmmState]) -> dict[str, Any]:
     processes = [state.process for state in states]
     parts = zip(*(state.parameters for state in states), strict=True)
     return {
@@ -78,7 +83,7 @@ def _stack(states: Sequence[State]) -> dict[str, Any]:
     }
 
 
-def _unstack(stack: dict[str, Any], paths: Parted, shapes: Shapes) -> list[State]:
+def _unstack(stack: dict[str, Any], paths: Parted, shapes: Shapes) -> list[HmmState]:
     processes = _processes(stack, paths)
     parts = [
         [
@@ -88,7 +93,7 @@ def _unstack(stack: dict[str, Any], paths: Parted, shapes: Shapes) -> list[State
         for arrays, own in zip(stack["parameters"], shapes, strict=True)
     ]
     return [
-        State(numbers, process, tuple(tuple(array[i] for array in arrays) for arrays in parts))
+        HmmState(numbers, process, tuple(tuple(array[i] for array in arrays) for arrays in parts))
         for i, (numbers, process) in enumerate(zip(paths.numbers, processes, strict=True))
     ]
 
@@ -125,7 +130,7 @@ def _shapes(model: StateChain, parameters: Sequence[Sequence[NDArray[Any]]]) -> 
             raise FormatError("there are no symbols")
         return [[(len(model.coder_.names),)]]
     D, shapes = expect.scale(model), []
-    model._known()  # checks what depends on the number of features
+    model._prior()  # checks what depends on the number of features
     if not isinstance(model, MaxMarginHMM) or model.likelihood:
         shapes.append([(D,), (D, D if model.covariance == "full" else 1), ()])
         if not (parameters[0][1][:, :, 0] > 0.0).all():
@@ -136,7 +141,7 @@ def _shapes(model: StateChain, parameters: Sequence[Sequence[NDArray[Any]]]) -> 
     return shapes
 
 
-def _check_path(state: State, offsets: Ints) -> None:
+def _check_path(state: HmmState, offsets: Ints) -> None:
     """Refuse transitions that do not sum to 1, and paths that they do not allow."""
     process = state.process
     sums = np.append(process.rows.sum(axis=1), process.sticks.sum())

@@ -48,14 +48,14 @@ def settings(model: Any) -> Any:
     if not isinstance(model.settings_, dict) or model.settings_.keys() != model._settings().keys():
         raise FormatError("the parameters of the fit do not fit")
     model._check()
-    fitted = model._as_fitted()
+    fitted = model._with_fitted_params()
     fitted._check()
     return fitted
 
 
 def given(model: Any, form: dict[str, Any]) -> None:
     """Refuse chains that claim to belong to data of another form than they have themselves."""
-    if model.given_ | form != model.given_:
+    if model.data_signature_ | form != model.data_signature_:
         raise FormatError("the chains belong to other data")
 
 

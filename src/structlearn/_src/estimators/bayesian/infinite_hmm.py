@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.estimators.base import check_is_fitted
+from structlearn._src.estimators.bayesian.fitted_settings import all_or_nothing, digest
 from structlearn._src.estimators.bayesian.observed import (
     Points,
     Symbols,
@@ -19,10 +20,9 @@ from structlearn._src.estimators.bayesian.observed import (
     read_symbols,
 )
 from structlearn._src.estimators.bayesian.sampled import positive
-from structlearn._src.estimators.bayesian.settled import attempted, digest
 from structlearn._src.estimators.bayesian.state_chain import StateChain
-from structlearn._src.sample.chain import Model
-from structlearn._src.sample.emission import Categorical, Part, covariances
+from structlearn._src.sample.emission import Categorical, Emission, covariances
+from structlearn._src.sample.hmm import HmmModel
 from structlearn._src.sample.predict import state_marginals
 from structlearn._src.text.labels import LabelCoder
 
@@ -114,7 +114,7 @@ class InfiniteHMM(StateChain):
     emission: str = "gaussian"
     pseudo_count: float = 0.5
 
-    @attempted
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> Any:
         """Draw from the posterior given sequences.
 
@@ -135,8 +135,9 @@ class InfiniteHMM(StateChain):
             self._learn_scale(observed)
         else:
             self.coder_: LabelCoder = observed.coder
-        given = digest(observed.values, observed.seen)
-        self._sample(self._emitting(observed), {"values of steps": given})
+        values = digest(observed.values, observed.seen)
+        self._sample(self._model_of(observed), {"values of steps": values})
+        return self
 
     def predict(self, X: Any, lengths: Any = None) -> list[Ints]:
         """Return the likeliest state of every step; states as in `states_`."""
@@ -147,8 +148,8 @@ class InfiniteHMM(StateChain):
 
         They sum to less than 1 where draws have states that match none of `states_`.
         """
-        fitted = self._as_fitted()
-        model = fitted._emitting(fitted._read(X, lengths))
+        fitted = self._with_fitted_params()
+        model = fitted._model_of(fitted._read(X, lengths))
         total = np.zeros((model.n_positions, self.summary_.n_states))
         for i, draw in enumerate(self.draws_):
             _, beliefs = state_marginals(model, draw)
@@ -157,14 +158,15 @@ class InfiniteHMM(StateChain):
 
     def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:
         """Return the mean log density of a step that is not missing, over all draws."""
-        fitted = self._as_fitted()
+        fitted = self._with_fitted_params()
         observed = fitted._read(X, lengths)
         check_seen(observed, "a score")
-        model, n = fitted._emitting(observed), int(observed.seen.sum())
+        model = fitted._model_of(observed)
         values = [state_marginals(model, draw)[0].sum() for draw in self.draws_]
-        log_density = (float(logsumexp(values)) - np.log(len(values))) / n
-        points = isinstance(observed, Points)
-        return log_density - float(np.log(self.scale_).sum()) if points else log_density
+        log_density = (float(logsumexp(values)) - np.log(len(values))) / int(observed.seen.sum())
+        if isinstance(observed, Points):
+            log_density -= float(np.log(self.scale_).sum())  # in the units of the data
+        return log_density
 
     @property
     def means_(self) -> Floats:
@@ -209,12 +211,12 @@ class InfiniteHMM(StateChain):
             return read_symbols(X, lengths, None if first else self.coder_)
         return read_points(X, lengths, None if first else self.n_features_in_)
 
-    def _emitting(self, observed: Points | Symbols) -> Model:
+    def _model_of(self, observed: Points | Symbols) -> HmmModel:
         """Return sequences as what states emit."""
-        part: Part
+        emission: Emission
         if isinstance(observed, Points):
-            part = self._gaussian(observed)
+            emission = self._gaussian(observed)
         else:
-            known = np.full(len(observed.coder.names), float(self.pseudo_count))
-            part = Categorical(observed.values, known)
-        return self._model(observed.offsets, (part,))
+            prior = np.full(len(observed.coder.names), float(self.pseudo_count))
+            emission = Categorical(observed.values, prior)
+        return self._model(observed.offsets, (emission,))

@@ -9,12 +9,18 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.estimators.base import check_is_fitted
+from structlearn._src.estimators.bayesian.fitted_settings import all_or_nothing, digest
 from structlearn._src.estimators.bayesian.sampled import Sampled, concentration, positive
 from structlearn._src.estimators.bayesian.scaled import Scaled, wishart, with_constant
-from structlearn._src.estimators.bayesian.settled import attempted, digest
-from structlearn._src.sample.classifier import Classifier, Logit, MaxMargin
-from structlearn._src.sample.mixture import Draw, Info, Rows, Sampler, start, votes
-from structlearn._src.sample.normal_wishart import NormalWishart
+from structlearn._src.sample.mixture import (
+    ComponentClassifier,
+    MixtureData,
+    MixtureDraw,
+    MixtureInfo,
+    MixtureSampler,
+    votes,
+)
+from structlearn._src.sample.new_component import MaxMargin
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -25,37 +31,35 @@ class MixtureClassifier(Scaled, Sampled):
     concentration: float | tuple[float, float] = (1.0, 1.0)
     spread: float = 0.5
 
-    _TRACED = Info._fields
+    _TRACED = MixtureInfo._fields
 
-    def _classifier(self) -> Classifier:
+    def _classifier(self) -> ComponentClassifier:
         """Return the classifiers of the components."""
         raise NotImplementedError
 
-    @attempted
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> Any:
-        """Draw from the posterior given rows (rows, features) and a class for each."""
+        """MixtureDraw from the posterior given rows (rows, features) and a class for each."""
         self._prepare()
         X, labels = self._read(X, y)
-        self.prior_, scaled = self._prior(X.shape[1]), self._scaled(X)
-        alpha = concentration("concentration", self.concentration)
-        rows = Rows(
-            scaled, with_constant(scaled), labels, len(self.classes_),
-            self.prior_, self._classifier(), alpha,
-        )  # fmt: skip
-        self._sample(
-            Sampler(rows), self._form(len(X)) | {"rows": digest(X), "labels": digest(labels)}
+        self.prior_ = wishart(X.shape[1], self.spread, self.strength, self.degrees)
+        scaled = self._scaled(X)
+        data = MixtureData(
+            scaled,
+            with_constant(scaled),
+            labels,
+            len(self.classes_),
+            self.prior_,
+            self._classifier(),
+            concentration("concentration", self.concentration),
         )
+        sampler = MixtureSampler(data, self.n_start)
+        values = {"rows": digest(X), "labels": digest(labels)}
+        self._run(sampler, self._data_signature(len(X)) | values)
+        self.draws_: list[MixtureDraw] = [sampler.draw(state) for state in self._drawn()]
+        return self
 
-    def _sample(self, sampler: Sampler, given: dict[str, Any]) -> None:
-        """Run all chains; an interrupt keeps the draws so far."""
-        self._run(
-            lambda state, rng, _: sampler.step(state, rng),
-            lambda rng: start(sampler.rows, self.n_start, rng),
-            given,
-        )
-        self.draws_: list[Draw] = [sampler.draw(state) for state in self._drawn()]
-
-    def _form(self, n_rows: int) -> dict[str, Any]:
+    def _data_signature(self, n_rows: int) -> dict[str, Any]:
         """Return what data must have in common for chains to go on."""
         return {
             "numbers of features": self.n_features_in_,
@@ -79,9 +83,6 @@ class MixtureClassifier(Scaled, Sampled):
     def _shares(self, scaled: Floats) -> Floats:
         features = with_constant(scaled)
         return votes(self.draws_, self.prior_, self._classifier(), scaled, features)
-
-    def _prior(self, width: int) -> NormalWishart:
-        return wishart(width, self.spread, self.strength, self.degrees)
 
     def _check(self) -> None:
         super()._check()
@@ -186,30 +187,3 @@ class InfiniteSVM(MixtureClassifier):
         super()._check()
         for name in ("C", "cost"):
             positive(name, getattr(self, name))
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class InfiniteLogit(MixtureClassifier):
-    r"""Mixture of any number of multinomial logit models (DPMNL).
-
-    As `InfiniteSVM`, with :math:`p(y \mid x, z) \propto \exp \langle \eta_z^y, x \rangle` in the
-    place of the hinge. Covariances are full, where the paper has diagonal ones.
-
-    All parameters and attributes are those of `InfiniteSVM`.
-
-    References
-    ----------
-    B. Shahbaba and R. Neal, "Nonlinear models using Dirichlet process mixtures", JMLR 2009.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.linspace(-3, 3, 60)[:, None]
-    >>> y = np.abs(X[:, 0]) > 1
-    >>> model = InfiniteLogit(burn_in=30, n_draws=10, random_state=0).fit(X, y)
-    >>> model.score(X, y) > 0.85
-    True
-    """
-
-    def _classifier(self) -> Logit:
-        return Logit(float(self.variance))

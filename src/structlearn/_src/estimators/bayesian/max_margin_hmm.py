@@ -11,6 +11,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.random import generator
 from structlearn._src.estimators.base import check_is_fitted
+from structlearn._src.estimators.bayesian.fitted_settings import all_or_nothing, digest
 from structlearn._src.estimators.bayesian.observed import (
     Points,
     check_labels,
@@ -19,12 +20,12 @@ from structlearn._src.estimators.bayesian.observed import (
     share_right,
 )
 from structlearn._src.estimators.bayesian.sampled import positive
-from structlearn._src.estimators.bayesian.settled import attempted, digest
+from structlearn._src.estimators.bayesian.scaled import with_constant
 from structlearn._src.estimators.bayesian.state_chain import StateChain
-from structlearn._src.sample.chain import Model, State
-from structlearn._src.sample.emission import Part
+from structlearn._src.sample.emission import Emission
 from structlearn._src.sample.hinge import Hinge
-from structlearn._src.sample.labelled import Labelled
+from structlearn._src.sample.hmm import HmmModel, HmmState
+from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.predict import iterated_votes, weighted_votes
 from structlearn._src.text.labels import LabelCoder
 
@@ -97,7 +98,7 @@ class MaxMarginHMM(StateChain):
 
     _FREE = StateChain._FREE | {"vote", "n_rounds"}
 
-    @attempted
+    @all_or_nothing
     def fit(self, X: Any, y: Any, lengths: Any = None) -> Any:
         """Draw from the posterior given sequences and labels.
 
@@ -118,10 +119,13 @@ class MaxMarginHMM(StateChain):
         self._learn_scale(points)
         self.coder_: LabelCoder = labels.coder
         self.per_sequence_ = labels.single
-        parts: tuple[Part, ...] = (*self._features(points), self._labelled(points, labels.numbers))
-        model = self._model(points.offsets, parts)
-        values, numbers = digest(points.values, points.seen), digest(labels.numbers)
-        self._sample(model, {"values of steps": values, "labels of steps": numbers})
+        emissions = (*self._features(points), self._label_emission(points, labels.numbers))
+        values = {
+            "values of steps": digest(points.values, points.seen),
+            "labels of steps": digest(labels.numbers),
+        }
+        self._sample(self._model(points.offsets, emissions), values)
+        return self
 
     @property
     def classes_(self) -> Any:
@@ -147,10 +151,10 @@ class MaxMarginHMM(StateChain):
 
     def predict_steps(self, X: Any, lengths: Any = None) -> list[Floats]:
         """Return the shares of the votes for labels of every step, (steps, labels) each."""
-        fitted = self._as_fitted()
+        fitted = self._with_fitted_params()
         fitted._check_votes()
         points = read_points(X, lengths, self.n_features_in_)
-        labelled = fitted._labelled(points, np.full(len(points.values), -1))
+        labelled = fitted._label_emission(points, np.full(len(points.values), -1))
         model = fitted._model(points.offsets, fitted._features(points))
         return cut(fitted._votes(model, labelled), points.offsets)
 
@@ -167,22 +171,22 @@ class MaxMarginHMM(StateChain):
             found = np.repeat(found, np.diff(points.offsets))
         return share_right(truth, found)
 
-    def _votes(self, model: Model, labelled: Labelled) -> Floats:
+    def _votes(self, model: HmmModel, labelled: LabelEmission) -> Floats:
         draws = [_without_labels(draw) for draw in self.draws_]
         if self.vote == "weighted":
             return weighted_votes(model, labelled, draws)
         rng = generator(self.random_state)
         return iterated_votes(model, labelled, draws, self.n_rounds, rng)
 
-    def _features(self, points: Points) -> tuple[Part, ...]:
+    def _features(self, points: Points) -> tuple[Emission, ...]:
         """Return points as what states emit, if they do."""
         return (self._gaussian(points),) if self.likelihood else ()
 
-    def _labelled(self, points: Points, labels: Ints) -> Labelled:
-        features = np.column_stack([self._scaled(points), np.ones(len(labels))])
+    def _label_emission(self, points: Points, labels: Ints) -> LabelEmission:
+        features = with_constant(self._scaled(points))
         loss = Hinge(float(self.C), float(self.cost), float(self.variance))
         unseen = np.where(points.seen, labels, -1)  # without features a label says nothing of them
-        return Labelled(features, unseen, len(self.coder_.names), loss)
+        return LabelEmission(features, unseen, len(self.coder_.names), loss)
 
     def _check(self) -> None:
         super()._check()
@@ -196,7 +200,7 @@ class MaxMarginHMM(StateChain):
         checks.integer("n_rounds", self.n_rounds)
 
 
-def _without_labels(draw: State) -> tuple[State, Floats]:
+def _without_labels(draw: HmmState) -> tuple[HmmState, Floats]:
     """Return a draw without its classifiers, and their weights."""
     *others, (weights,) = draw.parameters
     return draw._replace(parameters=tuple(others)), weights

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from structlearn._src.estimators.bayesian import file_checks as expect
-from structlearn._src.estimators.bayesian.infinite_svm import (
-    InfiniteLogit,
-    InfiniteSVM,
-    MixtureClassifier,
-)
+from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM, MixtureClassifier
 from structlearn._src.estimators.bayesian.partitions import (
     narrow,
     split,
@@ -22,18 +18,19 @@ from structlearn._src.estimators.bayesian.partitions import (
     widen,
 )
 from structlearn._src.estimators.codec import Family, Kinds, record
-from structlearn._src.sample.mixture import Draw, Info, State
+from structlearn._src.sample.mixture import MixtureDraw, MixtureInfo, MixtureState
 from structlearn._src.sample.normal_wishart import NormalWishart
 
 _LEARNT = (
     "n_features_in_", "feature_names_in_", "classes_", "centre_", "scale_", "prior_", "status_",
-    "settings_", "given_",
+    "settings_",
 )  # fmt: skip
 
 
 def _others(model: MixtureClassifier) -> dict[str, Any]:
     return {
-        "chains": stack_chains(model.chains_, Info),
+        "given_": model.data_signature_,  # its name in files
+        "chains": stack_chains(model.chains_, MixtureInfo),
         "states": _stack(states_of(model.chains_)),
         "after": _joined([draw.after for draw in model.draws_]),
     }
@@ -46,12 +43,13 @@ def _recall(model: MixtureClassifier, given: dict[str, Any]) -> None:
     D, L = expect.scale(model), expect.class_array(model.classes_)
     expect.wishart("the prior", model.prior_, (), D)
     states = _unstack(given["states"], (L, D + 1))
-    expect.given(model, model._form(len(states[0].assigned)))
-    model.chains_ = unstack_chains(given["chains"], Info, states)
+    model.data_signature_ = given["given_"]
+    expect.given(model, model._data_signature(len(states[0].assigned)))
+    model.chains_ = unstack_chains(given["chains"], MixtureInfo, states)
     model.draws_ = _draws(model._drawn(), given["after"], D)
 
 
-def _stack(states: Sequence[State]) -> dict[str, Any]:
+def _stack(states: Sequence[MixtureState]) -> dict[str, Any]:
     return {
         "assigned": narrow([state.assigned for state in states]),
         "weights": np.concatenate([state.weights for state in states]),
@@ -59,22 +57,22 @@ def _stack(states: Sequence[State]) -> dict[str, Any]:
     }
 
 
-def _unstack(stack: dict[str, Any], shape: tuple[int, int]) -> list[State]:
+def _unstack(stack: dict[str, Any], shape: tuple[int, int]) -> list[MixtureState]:
     parted = widen("the components", stack["assigned"])
     weights = expect.floats("the weights", stack["weights"], (parted.total, *shape))
     n = len(parted.sizes)
     alpha = expect.floats("the concentrations", stack["concentration"], (n,), above=0.0)
     each = parted.numbers, split(weights, parted.sizes), alpha.tolist()
-    return [State(*state) for state in zip(*each, strict=True)]
+    return [MixtureState(*state) for state in zip(*each, strict=True)]
 
 
-def _draws(states: Sequence[State], after: Any, width: int) -> list[Draw]:
+def _draws(states: Sequence[MixtureState], after: Any, width: int) -> list[MixtureDraw]:
     """Return draws: the sizes of their components follow from the rows that these have."""
     counts = [np.bincount(state.assigned) for state in states]
     sizes = [len(own) for own in counts]
     known = expect.wishart("the components", after, (sum(sizes),), width)
     return [
-        Draw(own, part, state.weights, state.concentration)
+        MixtureDraw(own, part, state.weights, state.concentration)
         for own, part, state in zip(counts, _parts(known, sizes), states, strict=True)
     ]
 
@@ -90,8 +88,10 @@ def _parts(stack: NormalWishart, sizes: Sequence[int]) -> list[NormalWishart]:
     return [NormalWishart(*part) for part in zip(*columns, strict=True)]
 
 
-KINDS = Kinds(
-    Family("draws_", _LEARNT, _others, _recall),
-    {"infinite-svm": InfiniteSVM, "infinite-logit": InfiniteLogit},
-    {"normal-wishart": record(NormalWishart)},
-)
+def mixture_kinds(estimators: Mapping[str, type]) -> Kinds:
+    """Return the kinds of mixtures, whose classifiers may be those of another package."""
+    family = Family("draws_", _LEARNT, _others, _recall)
+    return Kinds(family, estimators, {"normal-wishart": record(NormalWishart)})
+
+
+KINDS = mixture_kinds({"infinite-svm": InfiniteSVM})

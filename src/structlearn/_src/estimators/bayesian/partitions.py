@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints, offsets_of
 from structlearn._src.common.errors import FormatError
-from structlearn._src.sample.runner import Chain
+from structlearn._src.sample.runner import MarkovChain
 
 
 class Parted(NamedTuple):
@@ -27,12 +27,12 @@ class Parted(NamedTuple):
         return sum(self.sizes)
 
 
-def states_of(chains: Sequence[Chain[Any]]) -> list[Any]:
+def states_of(chains: Sequence[MarkovChain[Any]]) -> list[Any]:
     """Return all draws of all chains, each chain followed by the state that it is in."""
     return [state for chain in chains for state in (*chain.draws, chain.state)]
 
 
-def stack_chains(chains: Sequence[Chain[Any]], info: type) -> dict[str, Any]:
+def stack_chains(chains: Sequence[MarkovChain[Any]], info: type) -> dict[str, Any]:
     """Return what is to be kept of chains apart from their states."""
     told = [record for chain in chains for record in chain.trace]
     names: tuple[str, ...] = info._fields  # type: ignore[attr-defined]
@@ -44,13 +44,13 @@ def stack_chains(chains: Sequence[Chain[Any]], info: type) -> dict[str, Any]:
     }
 
 
-def unstack_chains(given: dict[str, Any], info: type, states: list[Any]) -> list[Chain[Any]]:
+def unstack_chains(given: dict[str, Any], info: type, states: list[Any]) -> list[MarkovChain[Any]]:
     """Return chains from what was kept of them, and from their states."""
     ends = _ends("states", [n + 1 for n in given["n_draws"]], len(states))
     told = _told(given["trace"], info)
     swept = _ends("sweeps", given["n_sweeps"], len(told))
     return [
-        Chain(own[-1], _stream(stream), sweeps, own[:-1])
+        MarkovChain(own[-1], _stream(stream), sweeps, own[:-1])
         for own, sweeps, stream in zip(
             (states[a:b] for a, b in pairwise(ends)),
             (told[a:b] for a, b in pairwise(swept)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -13,13 +12,13 @@ from numpy.typing import NDArray
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.random import generator
-from structlearn._src.common.watch import Progress, Watch
+from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.estimators.base import check_is_fitted
-from structlearn._src.estimators.bayesian.settled import Settled
+from structlearn._src.estimators.bayesian.fitted_settings import FittedSettings
 from structlearn._src.estimators.run import threads
 from structlearn._src.sample.diagnostics import effective_size, r_hat
 from structlearn._src.sample.hdp import Concentration, Gamma
-from structlearn._src.sample.runner import Chain, Schedule, Step, run, streams, traced
+from structlearn._src.sample.runner import MarkovChain, Sampler, Schedule, run, streams, traced
 
 positive = partial(checks.number, low=0.0, open_low=True, open_high=True)
 _COUNT = partial(checks.integer, low=1)
@@ -28,16 +27,13 @@ _ADVICE = (
     "begin anew"
 )
 
-#: From a random stream to the state that a chain begins in.
-Begin = Callable[[np.random.Generator], Any]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Sampled(Settled):
+class Sampled(FittedSettings):
     """Base class: the Gaussians of states, how many sweeps and chains, and what chains tell.
 
-    Subclasses leave chains in `chains_` by `_run`, with what these belong to in `given_`, and what
-    predictions need in `draws_`.
+    Subclasses leave chains in `chains_` by `_run`, with the data that these belong to in
+    `data_signature_`, and what predictions need in `draws_`.
     """
 
     spread: float = 1.0
@@ -54,7 +50,7 @@ class Sampled(Settled):
     time_limit: float | None = None
     progress: Progress | None = None
 
-    _FREE = Settled._FREE | {"n_draws", "warm_start"}
+    _FREE = FittedSettings._FREE | {"n_draws", "warm_start"}
     #: Numbers that every sweep tells, by their names in its record.
     _TRACED: ClassVar[tuple[str, ...]]
 
@@ -104,30 +100,25 @@ class Sampled(Settled):
                     f"{was if is_setting else f'the {name} differ'}; {_ADVICE}"
                 )
 
-    def _run(self, step: Step[Any], begin: Begin, given: dict[str, Any]) -> None:
+    def _run(self, sampler: Sampler[Any], signature: dict[str, Any]) -> None:
         """Advance all chains to their end; an interrupt keeps the draws so far.
 
-        Parameters
-        ----------
-        step, begin
-            One sweep, and how a chain begins.
-        given
-            What the data are, by their names in messages.
+        The `signature` says what the data are, by their names in messages.
         """
         seed = self.random_state
-        given = given | {"random_state": int(seed) if isinstance(seed, int | np.integer) else None}
+        signature["random_state"] = int(seed) if isinstance(seed, int | np.integer) else None
         if self._goes_on:
-            self._check_same(self.given_, given)
+            self._check_same(self.data_signature_, signature)
             chains = [chain.copy() for chain in self.chains_]
         else:
             rngs = streams(generator(seed), self.n_chains)
-            chains = [Chain(begin(rng), rng) for rng in rngs]
+            chains = [MarkovChain(sampler.begin(rng), rng) for rng in rngs]
         schedule = Schedule(self.burn_in, self.n_draws, self.thin)
         watch = Watch(self.time_limit, self.progress)
-        ended = run(step, chains, schedule, n_jobs=threads(self.n_jobs), watch=watch)
+        ended = run(sampler, chains, schedule, n_jobs=threads(self.n_jobs), watch=watch)
         self.status_ = str(ended)
-        self.chains_: list[Chain[Any]] = chains
-        self.given_: dict[str, Any] = given
+        self.chains_: list[MarkovChain[Any]] = chains
+        self.data_signature_: dict[str, Any] = signature
 
     def _drawn(self) -> list[Any]:
         """Return the draws of all chains, or where these stand if there are none yet."""
@@ -136,6 +127,17 @@ class Sampled(Settled):
 
     # ---- what chains tell ----------------------------------------------------------------
 
+    @property
+    def ended_(self) -> Ending:
+        """How sampling ended."""
+        check_is_fitted(self, "status_")
+        return Ending(self.status_)
+
+    @property
+    def given_(self) -> dict[str, Any]:
+        """The name of `data_signature_` in model files, and before."""
+        return self.data_signature_
+
     def traces(self) -> dict[str, NDArray[Any]]:
         """Return what chains did after burn-in, each (chains, sweeps): for ArviZ, or a picture.
 
@@ -143,8 +145,9 @@ class Sampled(Settled):
         posterior.
         """
         check_is_fitted(self, "draws_")
-        least, burn_in = min(chain.sweeps for chain in self.chains_), self.settings_["burn_in"]
-        burn_in = burn_in if least > burn_in else 0
+        burn_in = self.settings_["burn_in"]
+        if min(chain.sweeps for chain in self.chains_) <= burn_in:
+            burn_in = 0  # sampling ended before: all sweeps are better than none
         return {name: traced(self.chains_, name, burn_in) for name in self._TRACED}
 
     def diagnostics(self) -> dict[str, dict[str, float]]:

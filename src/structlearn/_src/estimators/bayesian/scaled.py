@@ -10,8 +10,8 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.base import ClassifierMixin
+from structlearn._src.estimators.bayesian.fitted_settings import FittedSettings
 from structlearn._src.estimators.bayesian.observed import unmasked
-from structlearn._src.estimators.bayesian.settled import Settled
 from structlearn._src.sample.normal_wishart import NormalWishart
 
 _FAR = 1e100  # the squares of larger numbers, and of the inverses of these, leave floating point
@@ -66,7 +66,7 @@ def prior_scale(spread: float, degrees: float, least: int) -> float:
     return spread * max(degrees - least - 1.0, 1.0)
 
 
-def freedom(degrees: float | None, least: int) -> float:
+def degrees_of_freedom(degrees: float | None, least: int) -> float:
     """Return the degrees of freedom of covariances, which must be `least` or more.
 
     The diagonals of smaller ones may vanish in a draw.
@@ -77,12 +77,12 @@ def freedom(degrees: float | None, least: int) -> float:
 
 def wishart(width: int, spread: float, strength: float, degrees: float | None) -> NormalWishart:
     """Return what is known of the Gaussians of scaled features before any is seen."""
-    known = freedom(degrees, width)
+    known = degrees_of_freedom(degrees, width)
     scale = prior_scale(spread, known, width) * np.eye(width)
     return NormalWishart(np.zeros(width), float(strength), known, scale)
 
 
-class Scaled(ClassifierMixin, Settled):
+class Scaled(ClassifierMixin, FittedSettings):
     """Base class of classifiers of rows that see features with mean 0 and deviation 1."""
 
     n_features_in_: int
@@ -109,7 +109,7 @@ class Scaled(ClassifierMixin, Settled):
         """Return the probabilities of all classes (rows, classes)."""
         from sklearn.utils.validation import validate_data
 
-        fitted = self._as_fitted()
+        fitted = self._with_fitted_params()
         X = validate_data(self, unmasked(X), reset=False, dtype=np.float64)
         return fitted._shares(fitted._scaled(X))
 

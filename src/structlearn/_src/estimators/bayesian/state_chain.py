@@ -11,24 +11,24 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.base import check_is_fitted
+from structlearn._src.estimators.bayesian.fitted_settings import digest
 from structlearn._src.estimators.bayesian.observed import Points, whole_numbers
 from structlearn._src.estimators.bayesian.sampled import Sampled, concentration
 from structlearn._src.estimators.bayesian.scaled import (
-    freedom,
+    degrees_of_freedom,
     prior_scale,
     scale_of,
     scaled,
     wishart,
 )
-from structlearn._src.estimators.bayesian.settled import digest
 from structlearn._src.estimators.run import threads
 from structlearn._src.sample import align
-from structlearn._src.sample.chain import Info, Model, State, start
-from structlearn._src.sample.emission import Gaussian, Part
+from structlearn._src.sample.emission import Emission, Gaussian
+from structlearn._src.sample.hmm import HmmModel, HmmState
+from structlearn._src.sample.hmm_sampler import HmmSampler, merge_sweeps
 from structlearn._src.sample.normal_gamma import NormalGamma
 from structlearn._src.sample.normal_wishart import NormalWishart
 from structlearn._src.sample.summary import Summary
-from structlearn._src.sample.sweep import sweep
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -58,49 +58,47 @@ class StateChain(Sampled):
         known = points.values[points.seen]
         self.n_features_in_ = known.shape[1]
         self.centre_, self.scale_ = scale_of(known)
-        self._known()
+        self._prior()  # checks the degrees of freedom, which depend on the number of features
 
     def _scaled(self, points: Points) -> Floats:
         """Return points with mean 0 and variance 1 in training, 0 where they are missing."""
         values = np.where(points.seen[:, None], points.values, self.centre_)
         return scaled(values, self.centre_, self.scale_)
 
-    def _known(self) -> NormalWishart | NormalGamma:
-        """Return what is known of the Gaussians of states before any is seen."""
+    def _prior(self) -> NormalWishart | NormalGamma:
+        """Return the prior of the Gaussians of states."""
         D = self.n_features_in_
         if self.covariance == "full":
             return wishart(D, self.spread, self.strength, self.degrees)
-        degrees = freedom(self.degrees, 1)
+        degrees = degrees_of_freedom(self.degrees, 1)
         scale = np.full(D, prior_scale(self.spread, degrees, 1))
         return NormalGamma(np.zeros(D), float(self.strength), degrees, scale)
 
     def _gaussian(self, points: Points) -> Gaussian:
         """Return points as what states emit."""
-        return Gaussian(self._scaled(points), points.seen, self._known())
+        return Gaussian(self._scaled(points), points.seen, self._prior())
 
     # ---- sampling ------------------------------------------------------------------------
 
-    def _model(self, offsets: Ints, parts: tuple[Part, ...]) -> Model:
-        """Return sequences and parts as one model."""
-        given = concentration("alpha0", self.alpha0), concentration("gamma0", self.gamma0)
-        jobs = threads(self.n_jobs) if self.n_chains == 1 else 1
-        return Model(offsets, parts, *given, n_jobs=jobs)
+    def _model(self, offsets: Ints, emissions: tuple[Emission, ...]) -> HmmModel:
+        """Return sequences and what their states emit as one model."""
+        alpha = concentration("alpha0", self.alpha0)
+        gamma = concentration("gamma0", self.gamma0)
+        jobs = threads(self.n_jobs) if self.n_chains == 1 else 1  # else chains are what runs beside
+        return HmmModel(offsets, emissions, alpha, gamma, n_jobs=jobs)
 
-    def _sample(self, model: Model, given: dict[str, Any]) -> None:
-        """Run all chains, and sum up their draws; an interrupt keeps those that were made."""
-        merges = _merges(self.burn_in) if self.merge else range(0)
+    def _sample(self, model: HmmModel, values: dict[str, Any]) -> None:
+        """Run all chains, and sum up their draws; an interrupt keeps those that were made.
 
-        def step(state: State, rng: np.random.Generator, i: int) -> tuple[State, Info]:
-            return sweep(model, state, rng, n_moves=self.n_moves, merge=i in merges)
-
-        def begin(rng: np.random.Generator) -> State:
-            return start(model, rng.integers(self.n_start, size=model.n_positions), rng)
-
+        The `values` of the data, beside their form, say which data chains belong to.
+        """
+        merges = merge_sweeps(self.burn_in) if self.merge else range(0)
         self.offsets_ = model.offsets
-        self._run(step, begin, self._form() | given)
+        sampler = HmmSampler(model, self.n_start, self.n_moves, merges)
+        self._run(sampler, self._data_signature() | values)
         self._sum_up()
 
-    def _form(self) -> dict[str, Any]:
+    def _data_signature(self) -> dict[str, Any]:
         """Return what data must have in common for chains to go on."""
         found: dict[str, Any] = {"lengths of sequences": digest(self.offsets_)}
         if hasattr(self, "centre_"):
@@ -111,7 +109,7 @@ class StateChain(Sampled):
 
     def _sum_up(self) -> None:
         """Match the draws of all chains."""
-        self.draws_: list[State] = self._drawn()
+        self.draws_: list[HmmState] = self._drawn()
         self.summary_ = Summary.of(self.draws_)
 
     # ---- what draws tell -----------------------------------------------------------------
@@ -154,8 +152,3 @@ class StateChain(Sampled):
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < n:
             raise ArgumentError(f"positions go from 0 to {n - 1}, the steps of all sequences")
         return align.similarity([draw.states for draw in self.draws_], chosen)
-
-
-def _merges(burn_in: int) -> range:
-    """Return the sweeps at which states are joined: enough before them to find their places."""
-    return range(burn_in // 4, burn_in, max(burn_in // 8, 1))

@@ -156,7 +156,7 @@ def draw_paths(logs, rows, slices, uniforms, offsets, first, last, filtered, sta
 
 
 @lean
-def follow(states, offsets, rows, out):
+def multiply_by_path(states, offsets, rows, out):
     """Multiply ``out[t]`` by the probability of the transition into position ``t``."""
     for c in range(offsets.size - 1):
         row = 0
@@ -176,7 +176,7 @@ def count(states, offsets, counts):
 
 
 @lean
-def seat(counts, masses, offsets, uniforms, tables):
+def draw_tables(counts, masses, offsets, uniforms, tables):
     """Draw how many tables the customers of every restaurant and dish sit at.
 
     Customer ``i`` of `counts` (cells,) opens a table with probability mass / (mass + i), with

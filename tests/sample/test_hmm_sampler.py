@@ -7,16 +7,14 @@ import pytest
 from franchise import path_probabilities
 
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.sample import chain
-from structlearn._src.sample import hdp as process
-from structlearn._src.sample import split_merge as move
-from structlearn._src.sample.chain import Model, learn, start
+from structlearn._src.sample import hdp, split_merge
 from structlearn._src.sample.emission import Categorical, Gaussian
 from structlearn._src.sample.hdp import Gamma
 from structlearn._src.sample.hinge import Hinge
-from structlearn._src.sample.labelled import Labelled
+from structlearn._src.sample.hmm import HmmModel, draw_given_paths, start, statistics
+from structlearn._src.sample.hmm_sampler import HmmSampler
+from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.normal_wishart import NormalWishart
-from structlearn._src.sample.sweep import sweep
 
 OFFSETS = np.array([0, 2, 5])
 KNOWN = NormalWishart(np.zeros(1), 0.5, 8.0, np.array([[6.0]]))
@@ -39,10 +37,10 @@ def _error(paths, expected):
 def test_prior_is_reproduced_without_data(n_moves):
     """The first test of all: paths of several sequences, against all ways to seat customers."""
     rng = np.random.default_rng(1)
-    model = Model(OFFSETS, (), 1.5, 2.0)
+    model = HmmModel(OFFSETS, (), 1.5, 2.0)
     state, paths = start(model, np.zeros(5, np.int64), rng), []
     for _ in range(1500):
-        state, _ = sweep(model, state, rng, n_moves=n_moves)
+        state, _ = HmmSampler(model, n_moves=n_moves).step(state, rng, 0)
         paths.append(state.states)
     expected = path_probabilities(OFFSETS, 1.5, 2.0)
     assert sum(expected.values()) == pytest.approx(1.0)
@@ -51,11 +49,11 @@ def test_prior_is_reproduced_without_data(n_moves):
 
 def test_prior_of_concentrations_is_reproduced_without_data():
     rng = np.random.default_rng(2)
-    model = Model(OFFSETS, (), Gamma(2.0, 1.0), Gamma(3.0, 2.0))
+    model = HmmModel(OFFSETS, (), Gamma(2.0, 1.0), Gamma(3.0, 2.0))
     state = start(model, np.zeros(5, np.int64), rng)
     alpha, gamma = [], []
     for _ in range(1500):
-        state, info = sweep(model, state, rng)
+        state, info = HmmSampler(model).step(state, rng, 0)
         alpha.append(info.alpha0)
         gamma.append(info.gamma0)
     assert np.mean(alpha) == pytest.approx(2.0, abs=0.25)
@@ -84,10 +82,10 @@ def _posterior(part, alpha, gamma):
 def test_posterior_of_paths_by_enumeration(kind):
     rng = np.random.default_rng(4)
     part = _points() if kind == "points" else Categorical(np.array([0, 1, 0, -1, 1]), np.ones(2))
-    model = Model(OFFSETS, (part,), 1.5, 2.0)
+    model = HmmModel(OFFSETS, (part,), 1.5, 2.0)
     state, paths = start(model, np.arange(5), rng), []
     for i in range(1000):
-        state, _ = sweep(model, state, rng, n_moves=i % 2)
+        state, _ = HmmSampler(model, n_moves=i % 2).step(state, rng, 0)
         paths.append(state.states)
     assert _error(paths, _posterior(part, 1.5, 2.0)) < 0.08
 
@@ -116,15 +114,15 @@ BROKEN = [
 def test_moves_alone_keep_the_posterior(name, instead, sweeps, least, most, monkeypatch):
     """Splits and unions with draws of sticks, no beam; each term left out is found."""
     if name:
-        monkeypatch.setattr(process if hasattr(process, name) else move, name, instead)
+        monkeypatch.setattr(hdp if hasattr(hdp, name) else split_merge, name, instead)
     rng, part = np.random.default_rng(5), _points()
-    model = Model(OFFSETS, (part,), 1.5, 2.0)
+    model = HmmModel(OFFSETS, (part,), 1.5, 2.0)
     state, paths = start(model, np.zeros(5, np.int64), rng), []
     for _ in range(sweeps):
-        found = chain.tally(model, state)
+        found = statistics(model, state)
         for _ in range(2):
-            state, found, _ = move.split_or_merge(model, state, found, rng)
-        drawn = process.draw_process(state.process, found.counts, 1.5, 2.0, rng)
+            state, found, _ = split_merge.split_or_merge(model, state, found, rng)
+        drawn = hdp.draw_process(state.process, found.counts, 1.5, 2.0, rng)
         state = state._replace(process=drawn)
         paths.append(state.states)
     assert least <= _error(paths, _posterior(part, 1.5, 2.0)) <= most
@@ -146,8 +144,8 @@ def _label_evidence(rows, c=0.6, variance=1.5):
 def test_posterior_of_paths_with_labels(moves_alone):
     """Weights integrated out by quadrature; by the beam, and by moves alone."""
     rng, points = np.random.default_rng(13), _points()
-    labelled = Labelled(SLOPES, LABELS, 2, Hinge(0.6, 1.0, 1.5))
-    model = Model(OFFSETS, (points, labelled), 1.5, 2.0)
+    labelled = LabelEmission(SLOPES, LABELS, 2, Hinge(0.6, 1.0, 1.5))
+    model = HmmModel(OFFSETS, (points, labelled), 1.5, 2.0)
     exact = {}
     for path, p in _posterior(points, 1.5, 2.0).items():
         groups = [np.flatnonzero(np.array(path) == k) for k in set(path)]
@@ -156,12 +154,12 @@ def test_posterior_of_paths_with_labels(moves_alone):
     state, paths = start(model, np.arange(5), rng), []
     for _ in range(2000 if moves_alone else 700):
         if moves_alone:
-            found = chain.tally(model, state)
+            found = statistics(model, state)
             for _ in range(3):
-                state, found, _ = move.split_or_merge(model, state, found, rng)
-            state = learn(model, state, rng, found)
+                state, found, _ = split_merge.split_or_merge(model, state, found, rng)
+            state = draw_given_paths(model, state, rng, found)
         else:
-            state, _ = sweep(model, state, rng)
+            state, _ = HmmSampler(model).step(state, rng, 0)
         paths.append(state.states)
     assert _error(paths, {path: p / total for path, p in exact.items()}) < 0.08
 
@@ -169,7 +167,7 @@ def test_posterior_of_paths_with_labels(moves_alone):
 def test_data_and_states_drawn_in_turn_keep_the_prior():
     """Geweke's test: a sweep given data, and data given all else, leave everything at its prior."""
     rng = np.random.default_rng(6)
-    model = Model(OFFSETS, (_points(),), Gamma(3.0, 2.0), Gamma(3.0, 2.0))
+    model = HmmModel(OFFSETS, (_points(),), Gamma(3.0, 2.0), Gamma(3.0, 2.0))
     state = start(model, np.zeros(5, np.int64), rng)
     rows = []
     for i in range(1500):
@@ -177,8 +175,8 @@ def test_data_and_states_drawn_in_turn_keep_the_prior():
         own = state.states
         x = means[own] + rng.normal(size=5) / bands[own]
         part = Gaussian(x[:, None], np.ones(5, bool), KNOWN)
-        model = Model(OFFSETS, (part,), model.alpha, model.gamma)
-        state, info = sweep(model, state, rng, n_moves=i % 2)
+        model = HmmModel(OFFSETS, (part,), model.alpha, model.gamma)
+        state, info = HmmSampler(model, n_moves=i % 2).step(state, rng, 0)
         first = state.parameters[0]
         rows.append((info.n_states, first[0][0, 0], first[1][0, 0, 0] ** 2, info.alpha0))
     n_states, mean, precision, alpha = np.array(rows).T
@@ -196,8 +194,8 @@ def test_data_and_states_drawn_in_turn_keep_the_prior():
 
 def test_one_sequence_cut_in_two_has_two_starts():
     states = np.array([0, 1, 1, 0])
-    whole = process.count_transitions(states, np.array([0, 4]), 2)
-    cut = process.count_transitions(states, np.array([0, 2, 4]), 2)
+    whole = hdp.count_transitions(states, np.array([0, 4]), 2)
+    cut = hdp.count_transitions(states, np.array([0, 2, 4]), 2)
     assert whole.tolist() == [[1, 0], [0, 1], [1, 1]]
     assert cut.tolist() == [[1, 1], [0, 1], [1, 0]]
 
@@ -207,15 +205,15 @@ def test_same_seed_same_chain_whatever_the_threads(n_jobs):
     rng = np.random.default_rng(7)
     x = np.concatenate([rng.normal(-3, 1, (9000, 1)), rng.normal(3, 1, (9000, 1))])
     gaussian = Gaussian(x, np.ones(len(x), bool), KNOWN)
-    labelled = Labelled(x, rng.integers(-1, 4, len(x)), 4, Hinge())
-    model = Model(np.arange(0, 18_001, 1000), (gaussian, labelled), 1.0, 1.0, n_jobs)
-    alone = Model(model.offsets, model.parts, 1.0, 1.0, 1)
+    labelled = LabelEmission(x, rng.integers(-1, 4, len(x)), 4, Hinge())
+    model = HmmModel(np.arange(0, 18_001, 1000), (gaussian, labelled), 1.0, 1.0, n_jobs)
+    alone = HmmModel(model.offsets, model.emissions, 1.0, 1.0, 1)
     states = []
     for own in (model, alone):
         stream = np.random.default_rng(8)
         state = start(own, stream.integers(0, 3, len(x)), stream)
         for _ in range(2):
-            state, _ = sweep(own, state, stream, n_moves=4)
+            state, _ = HmmSampler(own, n_moves=4).step(state, stream, 0)
         states.append(state)
     assert np.array_equal(states[0].states, states[1].states)
     assert np.array_equal(states[0].process.rows, states[1].process.rows)
@@ -225,34 +223,34 @@ def test_same_seed_same_chain_whatever_the_threads(n_jobs):
 
 def test_grown_until_nothing_beyond_can_be_reached():
     rng = np.random.default_rng(9)
-    model = Model(OFFSETS, (), 2.0, 2.0)
+    model = HmmModel(OFFSETS, (), 2.0, 2.0)
     state = start(model, np.array([0, 1, 0, 1, 1]), rng)
-    grown = process.grow(state.process, 1e-4, rng)
+    grown = hdp.grow(state.process, 1e-4, rng)
     assert grown.rows[:, -1].max() <= 1e-4
     np.testing.assert_allclose(grown.rows.sum(1), 1.0)
     np.testing.assert_allclose(grown.sticks.sum(), 1.0)
     np.testing.assert_allclose(grown.rows[:3, :2], state.process.rows[:, :2])
-    kept = process.keep(grown, np.array([0, 1]))
+    kept = hdp.keep(grown, np.array([0, 1]))
     np.testing.assert_allclose(kept.rows, state.process.rows)
 
 
 def test_dirichlet_draws_with_tiny_parameters():
     rng = np.random.default_rng(10)
-    drawn = process.draw_dirichlet(np.tile([1e-9, 3e-9, 0.0], (4000, 1)), rng)
+    drawn = hdp.draw_dirichlet(np.tile([1e-9, 3e-9, 0.0], (4000, 1)), rng)
     assert np.isfinite(drawn).all()
     np.testing.assert_allclose(drawn.sum(1), 1.0)
     assert drawn[:, 0].mean() == pytest.approx(0.25, abs=0.03)
-    plain = process.draw_dirichlet(np.tile([2.0, 3.0, 5.0], (4000, 1)), rng)
+    plain = hdp.draw_dirichlet(np.tile([2.0, 3.0, 5.0], (4000, 1)), rng)
     np.testing.assert_allclose(plain.mean(0), [0.2, 0.3, 0.5], atol=0.01)
     np.testing.assert_allclose(plain.var(0), [0.16 / 11, 0.21 / 11, 0.25 / 11], rtol=0.1)
 
 
 def test_states_are_learnt_after_a_start():
     rng = np.random.default_rng(11)
-    model = Model(OFFSETS, (_points(),), 1.0, 1.0)
-    state = chain.start(model, np.array([7, 7, 2, 2, 9]), rng)
+    model = HmmModel(OFFSETS, (_points(),), 1.0, 1.0)
+    state = start(model, np.array([7, 7, 2, 2, 9]), rng)
     assert state.states.tolist() == [1, 1, 0, 0, 2]
-    assert learn(model, state, rng).process.rows.shape == (4, 4)
+    assert draw_given_paths(model, state, rng).process.rows.shape == (4, 4)
 
 
 @pytest.mark.parametrize("n_start", [1, 3, 12])
@@ -263,10 +261,10 @@ def test_number_of_states_grows_and_shrinks(n_start):
     x = 5.0 * rng.normal(size=(5, 4))[truth] + rng.normal(size=(480, 4))
     known = NormalWishart(np.zeros(4), 0.1, 6.0, np.cov(x.T))
     part = Gaussian(x - x.mean(0), np.ones(480, bool), known)
-    model = Model(np.array([0, 480]), (part,), Gamma(1.0, 1.0), Gamma(1.0, 1.0))
+    model = HmmModel(np.array([0, 480]), (part,), Gamma(1.0, 1.0), Gamma(1.0, 1.0))
     state = start(model, rng.integers(n_start, size=480), rng)
     for i in range(80):
-        state, _ = sweep(model, state, rng, n_moves=4, merge=i in (20, 40, 60))
+        state, _ = HmmSampler(model, 1, 4, range(20, 80, 20)).step(state, rng, i)
     pairs = set(zip(state.states.tolist(), truth.tolist(), strict=True))
     assert state.n_states == 5
     assert len(pairs) <= 7
@@ -274,15 +272,15 @@ def test_number_of_states_grows_and_shrinks(n_start):
 
 def test_states_without_end_are_a_named_error():
     rng = np.random.default_rng(0)
-    few = process.Process(1.0, 1e9, np.array([0.5, 0.5]), np.full((2, 2), 0.5))
+    few = hdp.Process(1.0, 1e9, np.array([0.5, 0.5]), np.full((2, 2), 0.5))
     with pytest.raises(ArgumentError, match="lower gamma0"):
-        process.grow(few, 1e-6, rng)
+        hdp.grow(few, 1e-6, rng)
 
 
 def test_growing_keeps_what_there_is():
     rng = np.random.default_rng(1)
-    small = process.Process(2.0, 3.0, np.array([0.6, 0.4]), np.array([[0.7, 0.3], [0.2, 0.8]]))
-    large = process.grow(small, 1e-3, rng)
+    small = hdp.Process(2.0, 3.0, np.array([0.6, 0.4]), np.array([[0.7, 0.3], [0.2, 0.8]]))
+    large = hdp.grow(small, 1e-3, rng)
     n = large.n_states
     assert large.rows.shape == (n + 1, n + 1)
     assert large.rows[:, -1].max() <= 1e-3

@@ -1,4 +1,4 @@
-"""Labels as a part of what states emit: a max-margin classifier in every state."""
+"""Labels as what states emit: a max-margin classifier in every state."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.draw import density
 from structlearn._src.sample import hinge
-from structlearn._src.sample import proposal as guess
-from structlearn._src.sample.emission import Arrays, Proposing
+from structlearn._src.sample.emission import Arrays, NonConjugate
 from structlearn._src.sample.hinge import Hinge
-from structlearn._src.sample.proposal import Guess
+from structlearn._src.sample.proposal import WeightProposal
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled(Proposing):
+class LabelEmission(NonConjugate):
     """Labels that every state gives by a classifier of its own.
 
     Parameters are the weights (states, labels, features) alone.
 
     Parameters
     ----------
-    features : array (positions, features)
-        Of the classifiers, a constant among them.
-    labels : array (positions,)
-        -1 where not known.
+    features
+        (positions, features) Of the classifiers, a constant among them.
+    labels
+        (positions,) -1 where not known.
     n_labels
         Number of labels.
     loss
@@ -41,8 +40,8 @@ class Labelled(Proposing):
     def __post_init__(self) -> None:
         object.__setattr__(self, "_columns", np.ascontiguousarray(self.features.T))
 
-    def prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
-        """Draw the weights of states that nothing is known of."""
+    def draw_prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
+        """Draw the weights of new states from their prior."""
         shape = (n_states, self.n_labels, self.features.shape[1])
         return (hinge.prior_weights(self.loss.variance, shape, rng),)
 
@@ -55,57 +54,64 @@ class Labelled(Proposing):
         n_jobs: int | None = 1,
     ) -> Arrays:
         """Draw the weights given the state of every position and the weights so far."""
-        given = self.features, self.labels, states, parameters[0]
-        return (hinge.draw_weights(self.loss, *given, rng, n_jobs),)
+        (weights,) = parameters
+        new = self.loss.draw_weights(self.features, self.labels, states, weights, rng, n_jobs)
+        return (new,)
 
-    def add_logs(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
+    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
         """Add the log potentials of positions `first` to `last` in every state to `out`."""
         columns: Floats = self._columns  # type: ignore[attr-defined]
-        by, cost = -2.0 * self.loss.c, self.loss.cost
-        density.add_hinges(columns, self.labels, parameters[0], by, cost, first, last, out)
+        factor = -2.0 * self.loss.c
+        density.add_hinges(
+            columns, self.labels, parameters[0], factor, self.loss.cost, first, last, out
+        )
 
-    def at(self, positions: Ints) -> Labelled:
-        """Return the same part for some of the positions."""
+    def subset(self, positions: Ints) -> LabelEmission:
+        """Return the same emission for some of the positions."""
         return replace(self, features=self.features[positions], labels=self.labels[positions])
 
     def propose(self, rng: np.random.Generator) -> tuple[Arrays, float]:
-        """Draw the weights of one state that has all positions; also return their worth."""
-        proposal = self._guess()
+        """Draw the weights of one state that has all positions; also return their log weight."""
+        proposal = self._proposal()
         differences = proposal.draw(rng)
         weights = _from_first(differences)
-        if self.n_labels > 2:  # what all labels share is free: drawn from the prior
-            spread = np.sqrt(self.loss.variance / self.n_labels)
-            weights += spread * rng.standard_normal(weights.shape[1]) - weights.mean(0)
-        return (weights[None],), self._worth(differences, proposal)
+        if self.n_labels > 2:  # the mean over labels does not matter: drawn from the prior
+            deviation = np.sqrt(self.loss.variance / self.n_labels)
+            weights += deviation * rng.standard_normal(weights.shape[1]) - weights.mean(0)
+        return (weights[None],), self._log_weight(differences, proposal)
 
-    def appraise(self, parameters: Arrays) -> float:
-        """Return the worth of the weights of one state, had they been proposed."""
+    def log_weight_of(self, parameters: Arrays) -> float:
+        """Return the log weight of the weights of one state, had they been proposed."""
         (weights,) = parameters[0]
-        return self._worth(weights[1:] - weights[0], self._guess())
+        return self._log_weight(weights[1:] - weights[0], self._proposal())
 
     def fitted(self) -> tuple[Arrays, float]:
-        """Return the weights in the middle of what is proposed, and their worth."""
-        proposal = self._guess()
-        return (_from_first(proposal.means)[None],), self._worth(proposal.means, proposal)
+        """Return the mean of the proposal, and its log weight."""
+        proposal = self._proposal()
+        weights = _from_first(proposal.means)
+        return (weights[None],), self._log_weight(proposal.means, proposal)
 
-    def _guess(self) -> Guess:
+    def _proposal(self) -> WeightProposal:
         known = self.labels >= 0
-        return guess.fit(self.loss, self.features[known], self.labels[known], self.n_labels)
+        return WeightProposal.fit(
+            self.loss, self.features[known], self.labels[known], self.n_labels
+        )
 
-    def _worth(self, differences: Floats, proposal: Guess) -> float:
+    def _log_weight(self, differences: Floats, proposal: WeightProposal) -> float:
         return self._log_posterior(differences) - proposal.log_density(differences)
 
     def _log_posterior(self, differences: Floats) -> float:
         """Log of the prior of differences to the first label, and the potentials of all labels."""
         weights = _from_first(differences)
-        fit = hinge.log_potential(self.loss, self.features @ weights.T, self.labels).sum()
-        (L, width), variance = weights.shape, self.loss.variance
+        L, width = weights.shape
+        variance = self.loss.variance
+        fit = self.loss.log_potential(self.features @ weights.T, self.labels).sum()
         around = ((weights - weights.mean(0)) ** 2).sum() / variance
         constant = (L - 1) * np.log(2.0 * np.pi * variance) + np.log(L)
         return float(fit - 0.5 * (around + width * constant))
 
-    def relabelled(self, labels: Ints) -> Labelled:
-        """Return the same part with other labels."""
+    def relabelled(self, labels: Ints) -> LabelEmission:
+        """Return the same emission with other labels."""
         return replace(self, labels=labels)
 
 

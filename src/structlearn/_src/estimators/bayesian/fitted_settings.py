@@ -17,7 +17,7 @@ from structlearn._src.solve.checkpoint import RUN_ONLY
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
-class Settled(Estimator):
+class FittedSettings(Estimator):
     """Base class: a fit leaves the parameters that define its model in `settings_`.
 
     Parameters that are set later wait for the next fit.
@@ -36,14 +36,14 @@ class Settled(Estimator):
             if name not in self._FREE
         }
 
-    def _as_fitted(self) -> Self:
+    def _with_fitted_params(self) -> Self:
         """Return a copy with the parameters of the fit: what predictions read."""
         check_is_fitted(self, "settings_")
         return copy(self).set_params(**self.settings_)
 
 
-def attempted(fit: Fit) -> Fit:
-    """Let `fit` work on a copy, which the estimator becomes if all goes well.
+def all_or_nothing(fit: Fit) -> Fit:
+    """Let `fit` work on a copy, whose attributes the estimator takes over if all goes well.
 
     The copy knows nothing of an earlier fit, unless it is to go on from there.
     """
@@ -54,9 +54,9 @@ def attempted(fit: Fit) -> Fit:
         if not getattr(self, "warm_start", False):
             for name in [name for name in vars(trial) if name.endswith("_")]:
                 delattr(trial, name)
-        fit(trial, *args, **kwargs)
-        trial.settings_ = trial._settings()
-        self.__dict__ = trial.__dict__
+        fitted = fit(trial, *args, **kwargs)
+        fitted.settings_ = fitted._settings()
+        self.__dict__ = fitted.__dict__
         return self
 
     return cast(Fit, whole)

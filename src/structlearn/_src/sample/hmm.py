@@ -1,0 +1,226 @@
+"""Infinite hidden Markov models: data and priors, what a sweep changes, and draws of both.
+
+References
+----------
+J. Van Gael, Y. Saatci, Y. W. Teh and Z. Ghahramani, "Beam sampling for the infinite hidden Markov
+model", ICML 2008.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from structlearn._src.common import threads
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.kernels.chain import beam
+from structlearn._src.sample import hdp
+from structlearn._src.sample.emission import Arrays, Conjugate, Emission, NonConjugate
+from structlearn._src.sample.hdp import Concentration, Process
+
+_GRAIN = 2**13  # positions per range of sequences: some milliseconds of work each
+_BLOCK = 2**14  # positions whose statistics are summed at a time
+_LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
+
+
+@dataclass(frozen=True, eq=False)
+class HmmModel:
+    """Sequences, what their states emit, and the priors of the concentrations.
+
+    Parameters
+    ----------
+    offsets
+        (sequences + 1,) Where sequences begin and end; none is empty.
+    emissions
+        Factors of the density of a position given its state.
+    alpha, gamma
+        Concentration of the rows and of the sticks: given, or with a prior.
+    n_jobs
+        Number of threads for the sequences; draws do not depend on it.
+    """
+
+    offsets: Ints
+    emissions: tuple[Emission, ...]
+    alpha: Concentration
+    gamma: Concentration
+    n_jobs: int | None = 1
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions of all sequences."""
+        return int(self.offsets[-1])
+
+    @property
+    def conjugate(self) -> list[Conjugate]:
+        """Emissions whose parameters can be integrated out."""
+        return [emission for emission in self.emissions if isinstance(emission, Conjugate)]
+
+    @property
+    def non_conjugate(self) -> list[tuple[int, NonConjugate]]:
+        """Emissions whose parameters cannot be integrated out, with their places."""
+        return [(i, e) for i, e in enumerate(self.emissions) if isinstance(e, NonConjugate)]
+
+
+class HmmState(NamedTuple):
+    """Everything that a sweep changes; also what is kept as a draw."""
+
+    states: Ints  #: (positions,) all of 0 to ``n_states - 1`` occur
+    process: Process
+    parameters: tuple[Arrays, ...]  #: of every emission
+
+    @property
+    def n_states(self) -> int:
+        """Number of states that occur."""
+        return self.process.n_states
+
+
+class HmmStatistics(NamedTuple):
+    """Sufficient statistics of the paths."""
+
+    counts: Ints  #: (states + 1, states) transitions
+    emitted: tuple[Arrays, ...]  #: of every emission; empty where it is not conjugate
+
+
+class HmmInfo(NamedTuple):
+    """What a sweep did."""
+
+    n_states: int
+    n_tried: int  #: states that were open while the paths were drawn
+    n_moved: int  #: splits and merges that were accepted
+    alpha0: float
+    gamma0: float
+    log_density: float  #: of what is seen given the paths
+
+
+def start(model: HmmModel, states: Ints, rng: np.random.Generator) -> HmmState:
+    """Return a state to begin with, from the states of all positions."""
+    _, states = np.unique(states, return_inverse=True)
+    states = states.reshape(-1).astype(np.int64)
+    n = int(states.max()) + 1
+    alpha = hdp.first_value(model.alpha)
+    gamma = hdp.first_value(model.gamma)
+    sticks = np.append(np.full(n, 1.0 / (n + gamma)), gamma / (n + gamma))
+    empty = Process(alpha, gamma, sticks, np.zeros((n + 1, n + 1)))
+    parameters = tuple(emission.draw_prior(n, rng) for emission in model.emissions)
+    return draw_given_paths(model, HmmState(states, empty, parameters), rng)
+
+
+def statistics(model: HmmModel, state: HmmState) -> HmmStatistics:
+    """Return the sufficient statistics of the paths of a state."""
+    n = state.n_states
+    conjugate = model.conjugate
+    pieces: dict[int, list[Arrays]] = {}
+
+    def work(first: int, last: int) -> None:
+        pieces[first] = [e.statistics(state.states, n, first, last) for e in conjugate]
+
+    # Blocks of positions, summed in their order, so that threads change no bit of the sums.
+    ends = [*range(0, model.n_positions, _BLOCK), model.n_positions]
+    threads.run(work, list(pairwise(ends)), model.n_jobs)
+    sums = map(_added, zip(*(pieces[i] for i in ends[:-1]), strict=True))
+    emitted = tuple(next(sums) if e in conjugate else () for e in model.emissions)
+    return HmmStatistics(hdp.count_transitions(state.states, model.offsets, n), emitted)
+
+
+def draw_given_paths(
+    model: HmmModel,
+    state: HmmState,
+    rng: np.random.Generator,
+    given: HmmStatistics | None = None,
+) -> HmmState:
+    """Draw transitions, concentrations and parameters given the paths, or their statistics."""
+    given = statistics(model, state) if given is None else given
+    process = hdp.draw_process(state.process, given.counts, model.alpha, model.gamma, rng)
+    parameters = tuple(
+        emission.draw_posterior(own, rng)
+        if isinstance(emission, Conjugate)
+        else emission.draw(state.states, state.n_states, before, rng, model.n_jobs)
+        for emission, own, before in zip(
+            model.emissions, given.emitted, state.parameters, strict=True
+        )
+    )
+    return HmmState(state.states, process, parameters)
+
+
+def draw_paths(
+    model: HmmModel, state: HmmState, rng: np.random.Generator
+) -> tuple[HmmState, int, float]:
+    """Draw the paths of all sequences, with slices that leave finitely many transitions open.
+
+    Returns how many states were open, and the log density of what is seen given the paths.
+    """
+    slices = np.maximum(rng.random(model.n_positions), _LEAST)
+    beam.multiply_by_path(state.states, model.offsets, state.process.rows, slices)
+    opened = _grown(model, state, float(slices.min()), rng)
+    rows = opened.process.rows
+    uniforms = rng.random(model.n_positions)
+    paths = np.empty_like(state.states)
+    taken: dict[int, float] = {}
+
+    def work(first: int, last: int) -> None:
+        logs = _log_densities(model, opened, first, last)
+        taken[first] = beam.draw_paths(
+            logs, rows, slices, uniforms, model.offsets, first, last, np.empty_like(logs), paths
+        )
+
+    _over_sequences(model, work)
+    total = sum(taken[i] for i in sorted(taken))  # in order, so that threads change no bit
+    return occupied(opened._replace(states=paths)), opened.process.n_states, total
+
+
+def occupied(state: HmmState) -> HmmState:
+    """Forget states that do not occur, and number the others from 0 in their order."""
+    occurs = np.bincount(state.states, minlength=state.process.n_states) > 0
+    found = np.flatnonzero(occurs)
+    numbers = np.cumsum(occurs) - 1
+    parameters = tuple(tuple(a[found] for a in arrays) for arrays in state.parameters)
+    states = state.states if found[-1] < len(found) else numbers[state.states]
+    return HmmState(states, hdp.keep(state.process, found), parameters)
+
+
+def log_densities(model: HmmModel, state: HmmState) -> Floats:
+    """Return the log densities of all positions in all states, (positions, states)."""
+    logs = np.empty((model.n_positions, state.n_states))
+
+    def work(first: int, last: int) -> None:
+        low, high = model.offsets[[first, last]]
+        logs[low:high] = _log_densities(model, state, first, last)
+
+    _over_sequences(model, work)
+    return logs
+
+
+def _over_sequences(model: HmmModel, work: Callable[[int, int], None]) -> None:
+    """Call `work` for ranges of sequences, in threads; the ranges depend on the sequences alone."""
+    pieces = 2 ** (model.n_positions // _GRAIN).bit_length()  # a power of 2 shares out evenly
+    threads.run(work, threads.split(model.offsets, pieces), model.n_jobs)
+
+
+def _log_densities(model: HmmModel, state: HmmState, first: int, last: int) -> Floats:
+    """Return the log densities of the positions of some sequences in all states."""
+    low, high = int(model.offsets[first]), int(model.offsets[last])
+    logs = np.zeros((high - low, state.process.n_states))
+    for emission, parameters in zip(model.emissions, state.parameters, strict=True):
+        emission.add_log_densities(parameters, low, high, logs)
+    return logs
+
+
+def _grown(model: HmmModel, state: HmmState, least: float, rng: np.random.Generator) -> HmmState:
+    """Add states, with parameters from their priors, until none beyond them can be reached."""
+    process = hdp.grow(state.process, least, rng)
+    new = process.n_states - state.n_states
+    if new == 0:
+        return state
+    parameters = tuple(
+        tuple(map(np.concatenate, zip(arrays, emission.draw_prior(new, rng), strict=True)))
+        for emission, arrays in zip(model.emissions, state.parameters, strict=True)
+    )
+    return HmmState(state.states, process, parameters)
+
+
+def _added(pieces: Sequence[Arrays]) -> Arrays:
+    return tuple(np.sum(arrays, axis=0) for arrays in zip(*pieces, strict=True))
