@@ -35,14 +35,12 @@ def add(subparsers: Any) -> None:
         help="where pictures go; made if it is not there (default %(default)s)",
     )
     parser.add_argument(
-        "--seed", metavar="N", type=natural, default=0, help="of the noise (default %(default)s)"
-    )
-    parser.add_argument(  # as it was called once
+        "--seed",
         "--random-state",
-        dest="seed",
+        metavar="N",
         type=natural,
-        default=argparse.SUPPRESS,
-        help=argparse.SUPPRESS,
+        default=0,
+        help="of the noise (default %(default)s)",
     )
     parser.add_argument("--no-pictures", action="store_true", help="print the text only")
     parser.set_defaults(run=run)
