@@ -38,11 +38,6 @@ def sequences(n=6, hidden=False):
     return X, Y
 
 
-def objective_of(labeler, X, Y):
-    plan, batch = labeler._learn(X, Y)
-    return labeler._objective(plan, batch.examples, labeler._check(), 1.0)
-
-
 @pytest.mark.parametrize(
     ("options", "data", "kind"),
     [
@@ -60,15 +55,15 @@ def objective_of(labeler, X, Y):
 )
 def test_auto(options, data, kind):
     labeler = SequenceLabeler(**options)
-    solver = choose("auto", "subgradient", objective_of(labeler, *sequences(**data)))
+    solver = choose("auto", "subgradient", labeler.objective(*sequences(**data)))
     assert isinstance(solver, kind)
     assert patience(solver) == (50 if kind in (Stochastic, Online) else 5)
 
 
 def test_online_where_it_can():
-    whole = objective_of(SequenceLabeler(), *sequences())
+    whole = SequenceLabeler().objective(*sequences())
     assert isinstance(choose_online("auto", whole), Online)
-    partial = objective_of(SequenceLabeler(), *sequences(hidden=True))
+    partial = SequenceLabeler().objective(*sequences(hidden=True))
     assert choose_online("sgd", partial) == Stochastic("decaying", batch_size=4, average=0.5)
     assert choose_online(Stochastic(batch_size=7), whole).batch_size == 7
     with pytest.raises(ArgumentError, match="a few examples at a time"):
@@ -82,7 +77,7 @@ def test_every_solver_reaches_the_optimum(solver):
     options = {"loss": loss, "random_state": 0, "C": 0.3, "max_iter": 300}
     labeler = SequenceLabeler(solver=solver, tol=1e-7, **options).fit(X, Y)
     best = SequenceLabeler(tol=1e-9, **options).fit(X, Y)
-    value = [objective_of(m, X, Y) for m in (labeler, best)]
+    value = [m.objective(X, Y) for m in (labeler, best)]
     a, b = (F.value(m.weights_) for F, m in zip(value, (labeler, best), strict=True))
     assert a == pytest.approx(b, rel=0.02)
 

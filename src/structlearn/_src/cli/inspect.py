@@ -90,7 +90,7 @@ def _hidden(estimator: Any, label: str | None) -> list[str]:
 
 
 def _model(estimator: Any) -> str:
-    from structlearn._src.solve.checkpoint import RUN_ONLY
+    from structlearn._src.common.names import RUN_ONLY
 
     untold = RUN_ONLY | {"template", "warm_start"}  # they say nothing about the model, or too much
     chosen = {k: v for k, v in estimator.get_params().items() if k not in untold}

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common.errors import ArgumentError, FormatError
+from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.files.store import Arrays
-from structlearn._src.solve.checkpoint import RUN_ONLY
 from structlearn._src.text.labels import LabelCoder
 
 _PLAIN = (type(None), bool, int, float, str)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.solve.loop import Callback
+
+if TYPE_CHECKING:
+    from structlearn._src.solve.loop import Callback
 
 
 def threads(n_jobs: Any) -> int | None:

@@ -109,9 +109,22 @@ def k_best(
 
 def check_possible(sequences: Sequences) -> None:
     """Refuse sequences that are barred from every labelling."""
+    _refuse(impossible(sequences))
+
+
+def impossible(sequences: Sequences, added: Floats | None = None) -> Ints:
+    """Return which sequences have no labelling.
+
+    Parameters
+    ----------
+    added
+        (positions, states) Potentials, -inf for what is ruled out beside what is forbidden.
+    """
     states = sequences.states
     zeros = np.zeros((1, states)), np.zeros((1, states * states))
-    _check_possible(_chains(sequences, zeros, None).best()[0])
+    ends = forbid_ends(sequences, added)
+    values, _ = tables_to_chains(sequences, zeros, ends, 1.0, None).best()
+    return np.flatnonzero(values == -np.inf)
 
 
 def _path(sequences: Sequences, tables: Tables, options: Options) -> Ints:
@@ -121,7 +134,10 @@ def _path(sequences: Sequences, tables: Tables, options: Options) -> Ints:
 
 
 def _check_possible(values: Floats) -> None:
-    lost = np.flatnonzero(values == -np.inf)
+    _refuse(np.flatnonzero(values == -np.inf))
+
+
+def _refuse(lost: Ints) -> None:
     if len(lost):
         raise QueryError(
             f"example {lost[0]} has no labelling that `forbidden` allows; loosen the rule, or "

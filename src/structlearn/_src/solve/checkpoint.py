@@ -15,6 +15,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.history import History
+from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.common.paths import PathLike
 from structlearn._src.files import store
 from structlearn._src.learn.base import Objective
@@ -22,8 +23,6 @@ from structlearn._src.solve.base import Report, Solver, State, messages_of, para
 
 SCHEMA = "structlearn.checkpoint/1"
 
-#: Parameters of estimators that concern the run alone, not what it finds.
-RUN_ONLY = frozenset({"callbacks", "checkpoint", "n_jobs", "progress", "time_limit"})
 #: Parameters that a restart may change too: how far to go. The solver is compared as it was chosen.
 _FREE = RUN_ONLY | {"max_iter", "solver", "tol"}
 

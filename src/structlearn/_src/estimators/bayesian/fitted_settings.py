@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.estimators.base import Estimator, check_is_fitted
-from structlearn._src.solve.checkpoint import RUN_ONLY
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from structlearn._src.estimators.base import ClassifierMixin
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.plan import Coder
-from structlearn._src.learn.dominance import Dominance
 from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
+
+if TYPE_CHECKING:
+    from structlearn._src.learn.dominance import Dominance
 
 
 @dataclass(frozen=True, eq=False)

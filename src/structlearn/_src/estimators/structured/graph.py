@@ -11,7 +11,6 @@ from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.labeler import Labeler
 from structlearn._src.estimators.structured.plan import Coder, Reader
 from structlearn._src.estimators.structured.read_graphs import GraphReader
-from structlearn._src.learn.loss import Loss
 from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.pairwise import EDGES
@@ -81,9 +80,8 @@ class GraphLabeler(Labeler):
     edges: str = "table"
     fit_intercept: bool = True
 
-    def _check(self) -> Loss:
+    def _check_own(self) -> None:
         checks.one_of("edges", self.edges, EDGES)
-        return super()._check()
 
     def _reader(self, X: Any) -> tuple[Reader, GraphData]:
         reader, data = GraphReader.learn(X, self.fit_intercept)

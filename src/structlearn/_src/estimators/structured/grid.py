@@ -10,7 +10,6 @@ from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.labeler import Labeler
 from structlearn._src.estimators.structured.plan import Coder, Reader
 from structlearn._src.estimators.structured.read_grids import GridReader
-from structlearn._src.learn.loss import Loss
 from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.pairwise import EDGES
@@ -72,9 +71,8 @@ class GridLabeler(Labeler):
     directions: bool = False
     fit_intercept: bool = True
 
-    def _check(self) -> Loss:
+    def _check_own(self) -> None:
         checks.one_of("edges", self.edges, tuple(kind for kind in EDGES if kind != "features"))
-        return super()._check()
 
     def _reader(self, X: Any) -> tuple[Reader, GraphData]:
         return GridReader.learn(X, self.fit_intercept, self.neighbours, self.directions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.example_weights import sample_weights
 from structlearn._src.estimators.structured.plan import Batch, Coder
 from structlearn._src.estimators.structured.read_nodes import as_array
-from structlearn._src.learn.dominance import Dominance
 from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.pairwise import HIDDEN, PairwiseDesign
 from structlearn._src.text.labels import LabelCoder
+
+if TYPE_CHECKING:
+    from structlearn._src.learn.dominance import Dominance
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -18,7 +18,6 @@ from structlearn._src.estimators.structured.plan import Batch, Coder, Reader
 from structlearn._src.estimators.structured.read_sequences import ColumnReader, SequenceReader
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.inference import decode
-from structlearn._src.learn.chain_world import SequenceWorld, clamp
 from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
@@ -171,10 +170,9 @@ class SequenceLabeler(Labeler):
 
 def _check_allowed(sequences: Sequences, coder: Coder, labels: Ints) -> None:
     """Refuse training sequences that cannot be as labelled without doing what is forbidden."""
-    states = sequences.states
-    zeros = np.zeros((1, states)), np.zeros((1, states * states))
-    fixed = SequenceWorld(sequences, 0.0, clamp(labels, states))
-    lost = np.flatnonzero(fixed.chains(zeros).best()[0] == -np.inf)
+    other = np.where(labels[:, None] == np.arange(sequences.states), 0.0, -np.inf)
+    other[labels < 0] = 0.0
+    lost = decode.impossible(sequences, other)
     if len(lost):
         start, stop = sequences.offsets[lost[0]], sequences.offsets[lost[0] + 1]
         what = _forbidden_step(sequences, coder.names.tolist(), labels[start:stop])

@@ -1,0 +1,226 @@
+"""How structured estimators learn: imported when one is fitted, so that prediction starts fast."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats
+from structlearn._src.common.errors import ArgumentError, warn
+from structlearn._src.common.history import History
+from structlearn._src.common.watch import Ending, Watch
+from structlearn._src.estimators.run import threads
+from structlearn._src.estimators.structured.base import StructuredEstimator
+from structlearn._src.estimators.structured.example_weights import class_weights, sample_weights
+from structlearn._src.estimators.structured.parameters import check_parameters
+from structlearn._src.estimators.structured.plan import Batch, ModelPlan
+from structlearn._src.learn.cost import make_cost
+from structlearn._src.learn.dominance import Dominance
+from structlearn._src.learn.dominance import dominance as how_dominant
+from structlearn._src.learn.graph_world import Effort
+from structlearn._src.learn.loss import Loss, make_loss
+from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.model.examples import Examples
+from structlearn._src.solve.base import State, answer
+from structlearn._src.solve.checkpoint import Checkpoint
+from structlearn._src.solve.loop import run
+from structlearn._src.solve.pick import choose, choose_online, patience
+
+#: What to do about ends that nobody asked for.
+_ADVICE = {
+    Ending.LIMIT: "raise max_iter, or tol",
+    Ending.STUCK: "the weights are the best so far; for a loss with kinks try solver='annealed'",
+    Ending.DIVERGED: "the weights are those from before",
+}
+_SMALL = 0.1  # standard deviation of the first weights where hidden states must differ
+
+
+def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> Any:
+    """Learn from examples."""
+    loss = _check(estimator)
+    rng = estimator._rng()
+    plan, batch = _learn(estimator, X, Y)
+    examples = _weighted(estimator, plan, batch.examples, sample_weight)
+    objective = _objective(estimator, plan, examples, loss, float(estimator.C))
+    solver = choose(estimator.solver, estimator.driver, objective, sweeps=estimator.sweeps)
+    fit = run(
+        solver,
+        objective,
+        _start(estimator, plan, examples, rng),
+        max_iter=estimator.max_iter,
+        tol=estimator.tol,
+        patience=patience(solver),
+        rng=rng,
+        callbacks=estimator.callbacks,
+        watch=Watch(estimator.time_limit, estimator.progress),
+        checkpoint=_checkpoint(estimator),
+    )
+    estimator.plan_ = replace(plan, eps_h=loss.eps_h)
+    estimator.weights_ = fit.weights
+    estimator.value_ = fit.value
+    estimator.history_ = fit.history
+    estimator.status_ = fit.status
+    estimator.ended_ = fit.ended
+    estimator.n_iter_ = fit.n_iter
+    estimator.converged_ = fit.converged
+    estimator.n_seen_ = examples.n_examples
+    estimator.state_ = None
+    if fit.ended in _ADVICE:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warn(f"{fit.status}; {_ADVICE[fit.ended]}", ConvergenceWarning)
+    return estimator
+
+
+def partial_fit(
+    estimator: StructuredEstimator, X: Any, Y: Any, classes: Any, sample_weight: Any
+) -> Any:
+    """Go once through more examples, from the weights so far.
+
+    Each call minimises what a fit to all examples so far would, of which it has a sample.
+    """
+    loss = _check(estimator)
+    rng = estimator._rng()
+    if estimator.driver != "subgradient":
+        raise ArgumentError(
+            f"driver={estimator.driver!r} needs all examples at once; for partial_fit use "
+            f"driver='subgradient', or call fit"
+        )
+    if classes is not None and (isinstance(classes, str) or not isinstance(classes, Collection)):
+        raise ArgumentError(f"classes={classes!r} must be a list of all labels that may come")
+    first = not hasattr(estimator, "weights_")
+    plan, batch = _learn(estimator, X, Y, classes) if first else _more(estimator, X, Y, classes)
+    examples = _weighted(estimator, plan, batch.examples, sample_weight)
+    seen = examples.n_examples + (0 if first else estimator.n_seen_)
+    objective = _objective(
+        estimator, plan, examples, loss, estimator.C * seen / examples.n_examples
+    )
+    solver = choose_online(estimator.solver, objective)
+    state: State | None = None if first else estimator.state_
+    if state is None or state["solver"] != solver.name:
+        start = _start(estimator, plan, examples, rng) if first else estimator.weights_.copy()
+        state = solver.start(objective, start, rng) | {"solver": solver.name}
+    report = solver.step(objective, state)
+    estimator.plan_ = replace(plan, eps_h=loss.eps_h)
+    estimator.weights_ = answer(state).copy()
+    estimator.value_ = report.value
+    estimator.history_ = History() if first else estimator.history_
+    estimator.n_iter_ = 1 if first else estimator.n_iter_ + 1
+    estimator.history_.add(estimator.n_iter_, 0.0, report.value, report.gap, report.slope)
+    estimator.status_ = f"{seen} examples seen so far"
+    estimator.converged_ = False
+    estimator.n_seen_ = seen
+    estimator.state_ = state
+    return estimator
+
+
+def _check(estimator: StructuredEstimator) -> Loss:
+    """Check all parameters, before any work."""
+    estimator._check_own()
+    check_parameters(estimator.get_params(deep=False))
+    return make_loss(estimator.loss, estimator.eps_y, estimator.eps_h, estimator.alpha)
+
+
+def _learn(
+    estimator: StructuredEstimator, X: Any, Y: Any, classes: Any = None
+) -> tuple[ModelPlan, Batch]:
+    """Learn how to read the input, and read it."""
+    X, Y = estimator._validated(X, Y, True)
+    reader, data = estimator._reader(X)
+    coder = estimator._coder(Y, data, classes)
+    design = estimator._design(reader, data, coder)
+    labels = estimator._numbers(coder, design, Y, data)
+    model = design.model(data, labels, len(coder.names))
+    plan = ModelPlan(reader, coder, design, model)
+    return plan, plan.lay_out(data, labels)
+
+
+def _more(estimator: StructuredEstimator, X: Any, Y: Any, classes: Any) -> tuple[ModelPlan, Batch]:
+    """Read more examples as the first were read."""
+    plan = estimator.plan_
+    if classes is not None and set(classes) != set(plan.classes.tolist()):
+        raise ArgumentError(
+            f"classes={list(classes)!r} were given, but the first call had "
+            f"{plan.classes.tolist()!r}; they cannot change"
+        )
+    X, Y = estimator._validated(X, Y, False)
+    data = plan.reader.read(X)
+    return plan, plan.lay_out(data, estimator._numbers(plan.coder, plan.design, Y, data))
+
+
+def objective(
+    estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any
+) -> StructuredObjective:
+    """Return the objective that `fit` would minimise: a function of the weights."""
+    loss = _check(estimator)
+    plan, batch = _learn(estimator, X, Y)
+    examples = _weighted(estimator, plan, batch.examples, sample_weight)
+    return _objective(estimator, plan, examples, loss, float(estimator.C))
+
+
+def _objective(
+    estimator: StructuredEstimator, plan: ModelPlan, examples: Examples, loss: Loss, C: float
+) -> StructuredObjective:
+    if any(part.eps_y != part.eps_h for part in loss.parts):
+        examples = examples.at_two_temperatures()
+    cost = make_cost(estimator.cost, plan.states)
+    penalty = ElasticNet(estimator.l1_ratio, strength=0.0 if loss.idle else 1.0)
+    return StructuredObjective(plan.model, examples, loss, cost, C, penalty, _effort(estimator))
+
+
+def _start(
+    estimator: StructuredEstimator, plan: ModelPlan, examples: Examples, rng: np.random.Generator
+) -> Floats:
+    """Weights to begin with; small random ones where hidden states would stay alike."""
+    if estimator.warm_start and hasattr(estimator, "weights_"):
+        if not _alike(plan, estimator.plan_):
+            raise ArgumentError(
+                "warm_start=True, but the earlier fit had other features, labels or weights; "
+                "use the same ones, or warm_start=False"
+            )
+        return np.array(estimator.weights_)
+    n = plan.model.n_weights
+    return rng.normal(0.0, _SMALL, n) if examples.hidden else np.zeros(n)
+
+
+def _weighted(
+    estimator: StructuredEstimator, plan: ModelPlan, examples: Examples, sample_weight: Any
+) -> Examples:
+    weights = sample_weights(sample_weight, examples.n_examples)
+    weights = weights * class_weights(estimator.class_weight, plan.classes, examples)
+    if not weights.any():
+        raise ArgumentError(
+            "class_weight and sample_weight leave no example that counts; at least one needs "
+            "a weight above 0"
+        )
+    return replace(examples, weights=weights)
+
+
+def _checkpoint(estimator: StructuredEstimator) -> Checkpoint | None:
+    """Return where the run is saved, with the facts that a restart must share."""
+    if estimator.checkpoint is None:
+        return None
+    return Checkpoint.of(estimator.checkpoint, estimator.get_params(deep=False))
+
+
+def dominance(estimator: StructuredEstimator, X: Any, Y: Any) -> Dominance:
+    """Tell how sure the model is of whole labellings."""
+    plan, batch = _more(estimator, X, Y, None)
+    return how_dominant(plan.model, batch.examples, estimator.weights_, _effort(estimator))
+
+
+def _effort(estimator: StructuredEstimator) -> Effort:
+    return Effort(method=estimator.inference, n_jobs=threads(estimator.n_jobs))
+
+
+def _alike(a: ModelPlan, b: ModelPlan) -> bool:
+    """Whether the weights of two plans mean the same."""
+    return (
+        a.model.n_weights == b.model.n_weights
+        and list(a.classes) == list(b.classes)
+        and a.reader.names() == b.reader.names()
+    )
