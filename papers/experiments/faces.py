@@ -21,7 +21,7 @@ from papers.experiments.duals import NOTE, Curve, Race, draw, table
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import new_figure
 from structlearn._src.field.admm import Consensus
-from structlearn._src.field.examples import label
+from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import HINGE, Hinges
 from structlearn._src.files.fetch import data_path
 from structlearn._src.learn.field_objective import HingeObjective
@@ -253,7 +253,7 @@ class Completer:
         self.faces = faces
         self.field = Field(faces.inputs(faces.test), faces.outputs(faces.test).shape[1])
         labels = self.field.labels(faces.outputs(faces.test))
-        self.examples = label(self.field.hinges, labels)
+        self.examples = make_field_examples(self.field.hinges, labels)
         self.world = Consensus(
             self.examples.hinges, step=_EFFORT.step, relaxation=_EFFORT.relaxation
         )
@@ -262,7 +262,7 @@ class Completer:
     def halves(self, weights: Floats) -> Floats:
         """Lower halves."""
         tol = _EFFORT.tol * np.sqrt(len(self.examples.hinges.variables))
-        self.world.run(self.examples.spread(weights), self.state, _EFFORT.max_iter, tol)
+        self.world.run(self.examples.fill_in(weights), self.state, _EFFORT.max_iter, tol)
         found = self.state.consensus.reshape(self.field.variables.shape)
         return self.faces.complete(found[:, : self.field.n_outputs])
 
@@ -275,7 +275,7 @@ def objective_of(faces: Faces, rng: np.random.Generator) -> HingeObjective:
     """Return the objective of learning; the surrogate is that of the paper, and stays in tests."""
     outputs = faces.outputs(faces.train)
     made = Field(faces.inputs(faces.train), outputs.shape[1])
-    known = label(made.hinges, made.labels(outputs), weights=start(faces, made, rng))
+    known = make_field_examples(made.hinges, made.labels(outputs), weights=start(faces, made, rng))
     return HingeObjective(known, 1.0, NonNegative(strength=_RIDGE), _EFFORT)
 
 

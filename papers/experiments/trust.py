@@ -20,7 +20,7 @@ from papers.base import Record, Settings, Table
 from papers.experiments.duals import NOTE, Race, draw, mean_text, table
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.field.admm import Consensus
-from structlearn._src.field.examples import label
+from structlearn._src.field.examples import make_field_examples
 from structlearn._src.files.fetch import data_path
 from structlearn._src.learn.field_objective import HingeObjective
 from structlearn._src.learn.field_world import HingeEffort
@@ -203,7 +203,7 @@ def fill(program: ProgramFile, split: str) -> Tables:
 def objective_of(grounding: Grounding, learnt: Any = None) -> HingeObjective:
     """Return the objective of a ground program with labels."""
     labels = grounding.tables.labels()
-    examples = label(
+    examples = make_field_examples(
         grounding.hinges, labels, weights=grounding.weights, learnt=learnt, surrogate="loss"
     )
     strength = _RIDGE * float((~examples.hidden).sum())
@@ -222,7 +222,7 @@ class Judge:
 
     def __call__(self, weights: Floats) -> float:
         """Predict, and compare with the truth."""
-        whole = self.examples.spread(weights)[:-1]  # without the surrogate
+        whole = self.examples.fill_in(weights)[:-1]  # without the surrogate
         self.world.run(whole, self.state, _EFFORT.max_iter, self.tol)
         predicted = self.state.consensus[self.known]
         return average_precision(self.labels[self.known], predicted, negative=True)

@@ -7,7 +7,7 @@ import pytest
 
 from hinge_fields import dense, least_energy, random_field
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.field.examples import SURROGATES, label
+from structlearn._src.field.examples import SURROGATES, make_field_examples
 from structlearn._src.field.hinges import HINGE
 from structlearn._src.learn.field_objective import HingeObjective
 from structlearn._src.learn.field_world import HingeEffort
@@ -27,7 +27,9 @@ def make(seed, surrogate, hidden, hard=False, binary=True, **choices):
         labels[:5] = 0.0, 1.0, 0.0, 0.0, 1.0
     if hidden:
         labels[[0, 3]] = np.nan
-    examples = label(hinges, labels, surrogate=surrogate, strength=STRENGTH, **choices)
+    examples = make_field_examples(
+        hinges, labels, surrogate=surrogate, strength=STRENGTH, **choices
+    )
     return hinges, HingeObjective(examples, C, NonNegative(strength=RIDGE), EXACT), rng
 
 
@@ -96,7 +98,7 @@ def test_loss_of_labels_between_is_the_envelope():
     """Linear, and equal to the true one at both ends up to a constant."""
     rng = np.random.default_rng(0)
     hinges, labels = random_field(rng), rng.random(6)
-    added = label(hinges, labels, surrogate="loss").hinges
+    added = make_field_examples(hinges, labels, surrogate="loss").hinges
     assert (np.diff(added.values(np.zeros(6))[hinges.n_forms :]) != 0).any()
     for j in range(6):
         ends = [added.hinges(np.where(np.arange(6) == j, end, labels))[-1] for end in (0.0, 1.0)]
@@ -198,7 +200,7 @@ def test_fixed_weights_stay():
     assert objective.examples.learnt.tolist() == [0, 2, 3]  # the last group is hard
     np.testing.assert_array_equal(objective.start, [1, 3, 4])
     np.testing.assert_array_equal(
-        objective.examples.spread(np.array([7.0, 8, 9])), [7, 2, 8, 9, 5, STRENGTH]
+        objective.examples.fill_in(np.array([7.0, 8, 9])), [7, 2, 8, 9, 5, STRENGTH]
     )
     soft = [int(((hinges.groups == g) & (hinges.kinds == HINGE)).sum()) for g in (0, 2, 3)]
     np.testing.assert_allclose(objective.scales, 1.0 / np.array(soft))
@@ -217,7 +219,7 @@ def test_given_variables_are_fixed_in_both_worlds():
     labels = np.round(rng.random(6))
     labels[0] = np.nan
     given = np.arange(6) >= 4
-    objective = HingeObjective(label(hinges, labels, given=given), effort=EXACT)
+    objective = HingeObjective(make_field_examples(hinges, labels, given=given), effort=EXACT)
     objective.value(objective.start)
     free, clamped = (world.state.consensus for world in objective.worlds)
     np.testing.assert_array_equal(free[4:], labels[4:])
@@ -240,7 +242,7 @@ def test_surrogate_forms():
     labels = np.array([0, 1, np.nan, 0.5, 1, 0])
     before = hinges.n_forms
     for kind, count in (("entropy", 12), ("loss", 4), ("none", 0)):
-        added = label(hinges, labels, surrogate=kind, strength=3.0)
+        added = make_field_examples(hinges, labels, surrogate=kind, strength=3.0)
         assert added.hinges.n_forms == before + count
         assert added.weights[-1] == 3.0
         assert (added.hinges.groups[before:] == 4).all()
@@ -263,7 +265,7 @@ def test_surrogate_forms():
 )
 def test_refused(labels, choices, words):
     with pytest.raises(ArgumentError, match=words):
-        label(random_field(np.random.default_rng(0)), labels, **choices)
+        make_field_examples(random_field(np.random.default_rng(0)), labels, **choices)
 
 
 def test_prox_projects():

@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from hinge_fields import random_field
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.field.admm import Consensus
-from structlearn._src.field.examples import label
+from structlearn._src.field.examples import make_field_examples
 from structlearn._src.learn.field_objective import HingeObjective
 from structlearn._src.learn.field_world import HingeEffort
 from structlearn._src.learn.penalty import NonNegative
@@ -32,7 +32,7 @@ def field(seed=0, hidden=True, surrogate="entropy", effort=EXACT, learnt=None):
     labels = np.round(rng.random(8))
     if hidden:
         labels[:3] = np.nan
-    examples = label(hinges, labels, surrogate=surrogate, strength=0.3, learnt=learnt)
+    examples = make_field_examples(hinges, labels, surrogate=surrogate, strength=0.3, learnt=learnt)
     return HingeObjective(examples, 1.0, NonNegative(strength=0.1), effort)
 
 

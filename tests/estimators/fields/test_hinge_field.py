@@ -142,7 +142,7 @@ def test_bad_values():
         field.map([0.5])
     with pytest.raises(ArgumentError, match="give one for each"):
         field.energy([0.5])
-    with pytest.raises(ArgumentError, match="fit has no option 'lerner'; did you mean 'learner'"):
+    with pytest.raises(ArgumentError, match="fit has no option 'lerner'"):
         field.fit(np.ones(field.hinges.n_variables), lerner="em")
     with pytest.raises(ArgumentError, match="no group has a hinge"):
         HingeField([[1.0, 0.0]], -1.0, kinds="<=").fit([1.0, np.nan])

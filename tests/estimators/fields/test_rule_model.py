@@ -31,7 +31,7 @@ from structlearn._src.common.errors import (
     UncertifiedWarning,
     UnreachedAtomWarning,
 )
-from structlearn._src.estimators.fields import rule_program
+from structlearn._src.rules import ground_program
 from structlearn._src.rules.program import read_program
 
 CHAIN = """
@@ -146,9 +146,10 @@ def test_a_lazy_frame_and_columns_by_name():
     model = RuleModel(CHAIN).observe(Knows=KNOWS, Likes=[("ann", "tea", 0.9)]).target(Likes=lazy)
     found = model.predict(frame="dict")
     assert list(found) == ["who", "what", "value"]
-    again = RuleModel(CHAIN).observe(Likes=found).target(Knows={"a": ["x"], "b": ["y"]})
+    again = RuleModel("1: !Knows(A, B)\n1: Likes(A, X) -> Knows(A, X)").observe(Likes=found)
+    again.target(Knows={"a": ["bob", "cyd"], "b": ["tea", "tea"]})
     assert again.tables.relation("Likes").n_observed == 2
-    assert again._columns["Knows"] == ["a", "b"]
+    assert list(again.predict("Knows", frame="dict")) == ["a", "b", "value"]
 
 
 def test_tables_of_arrow():
@@ -384,6 +385,7 @@ def test_labels_that_break_hard_rules():
     ("raised", "wanted"),
     [
         (RuntimeError("Query interrupted"), KeyboardInterrupt),
+        (duckdb.InterruptException("INTERRUPT Error: Interrupted!"), KeyboardInterrupt),
         (duckdb.OutOfMemoryException("no room"), MemoryError),
         (RuntimeError("else"), RuntimeError),
     ],
@@ -393,7 +395,7 @@ def test_what_stops_the_database(monkeypatch, raised, wanted):
         raise raised
 
     model = chain()
-    monkeypatch.setattr(rule_program, "ground", stop)
+    monkeypatch.setattr(ground_program, "ground", stop)
     with pytest.raises(wanted):
         model.predict()
 
@@ -401,9 +403,14 @@ def test_what_stops_the_database(monkeypatch, raised, wanted):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"learner": "magic"}, "learner='magic' is not known"),
+        ({"driver": "magic"}, "driver"),
+        ({"learner": "magic"}, "driver"),
+        ({"learner": "em", "driver": "cccp"}, "driver"),
+        ({"solver": "magic"}, "solver"),
+        ({"sweeps": 0}, "sweeps"),
         ({"surrogate": "magic"}, "surrogate='magic' is not known"),
         ({"step": 2}, "fit has no option 'step'; did you mean 'steps'"),
+        ({"swep": 2}, "did you mean 'sweeps'"),
         ({"C": 0.0}, "C=0.0"),
     ],
 )
@@ -422,7 +429,7 @@ def test_other_bad_options():
         RuleModel(CHAIN, memory="lots").observe(Knows=KNOWS)
     with pytest.raises(ArgumentError, match=r"memory='1\.\.2GB' is no size"):
         RuleModel(CHAIN, memory="1..2GB").observe(Knows=KNOWS)
-    for atom in (3, (), ("Likes",)):
+    for atom in (3.5, (), ("Likes",)):
         with pytest.raises(ArgumentError, match="is not an atom; write it as in"):
             model.explain(atom)
     with pytest.raises(ArgumentError, match="no parameter 'tool'; did you mean 'tol'"):

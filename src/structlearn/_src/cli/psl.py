@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from structlearn._src.cli.arguments import natural, positive, real, whole, write_output
 from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common.errors import ArgumentError, UncertifiedWarning
+from structlearn._src.common.watch import Ending
 
 if TYPE_CHECKING:
     from structlearn._src.estimators.fields.rule_model import RuleModel
@@ -222,7 +223,7 @@ class _Task:
             callbacks=(_Iterations(self.progress),),
             **options,
         )
-        self.interrupted |= "interrupted" in self.model.status_
+        self.interrupted |= self.model.ended_ == Ending.INTERRUPTED
         value = "" if math.isnan(self.model.value_) else f"objective {self.model.value_:.6g} after "
         value += f"{self.model.n_iter_} iterations"
         weights = sum(rule.weight is not None for rule in self.program.rules)
@@ -241,7 +242,7 @@ class _Task:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UncertifiedWarning)  # the verdict says it
             result = self.model.result_
-        self.interrupted |= "interrupted" in result.status
+        self.interrupted |= result.ended == Ending.INTERRUPTED
         self._say(started, *_verdict(self.model))
         self._write_atoms()
         for metric, predicate in args.evaluate:

@@ -11,7 +11,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import InfeasibleError
-from structlearn._src.common.watch import Progress, Watch
+from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.field.consensus import ALLOWED, AdmmState, Appraisal, Consensus
 from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
 from structlearn._src.field.newton import Polish
@@ -59,6 +59,8 @@ class HingeResult:
         Whether the gap is certified to be within the tolerance.
     status : str
         How it went, in one sentence.
+    ended : Ending
+        How it went, as a fact.
     """
 
     y: Floats
@@ -72,6 +74,7 @@ class HingeResult:
     newton_steps: int
     converged: bool
     status: str
+    ended: Ending
 
     @property
     def gap(self) -> float:
@@ -152,9 +155,7 @@ def solve_map(
     ended = watch.repeat(search.step, search.limit, search.words)
     if search.best.violation > ALLOWED and not ended.early:
         _refuse_contradiction(hinges, fixed, n_jobs)
-    return search.result(
-        ended.sentence if ended.early else f"stopped after {max_iter} steps of ADMM"
-    )
+    return search.result(ended)
 
 
 class _Search:
@@ -259,13 +260,18 @@ class _Search:
         gap = abs(self.best.energy - self.lower)  # the bound may win by what a violation brings
         return self.best.violation <= ALLOWED and gap <= self.tol * size
 
-    def result(self, otherwise: str) -> HingeResult:
-        """Pack up what was found; `otherwise` says why it ended uncertified."""
+    def result(self, ended: Ending) -> HingeResult:
+        """Pack up what was found."""
         self._improve()
         steps = f"{self.iterations} steps of ADMM and {self.polish.steps} Newton steps"
         gap = max(self.best.energy - self.lower, 0.0)
+        if self.certified:
+            ended = Ending.DONE
+        elif not ended.early:
+            ended = Ending.LIMIT
+        why = ended.sentence if ended.early else f"stopped after {self.max_iter} steps of ADMM"
         good = f"certified within {gap:.2g} after {steps}"
-        bad = f"{otherwise}: gap {gap:.2g}, violation {self.best.violation:.2g} after {steps}"
+        bad = f"{why}: gap {gap:.2g}, violation {self.best.violation:.2g} after {steps}"
         primal, dual = self.state.residuals.tolist()
         return HingeResult(
             y=self.y,
@@ -279,6 +285,7 @@ class _Search:
             newton_steps=self.polish.steps,
             converged=self.certified,
             status=good if self.certified else bad,
+            ended=ended,
         )
 
 

@@ -44,14 +44,14 @@ class HingeExamples:
         """Which variables have no label."""
         return np.isnan(self.labels)
 
-    def spread(self, weights: Floats) -> Floats:
+    def fill_in(self, weights: Floats) -> Floats:
         """Weights of all groups, the learnt ones being these."""
         whole = self.weights.copy()
         whole[self.learnt] = weights
         return whole
 
 
-def label(
+def make_field_examples(
     hinges: Hinges,
     labels: Any,
     *,

@@ -35,7 +35,7 @@ class HingeObjective:
     Parameters
     ----------
     examples
-        The field and what is known about it, see `label`.
+        The field and what is known about it, see `make_field_examples`.
     C
         Weight of the losses against the penalty.
     penalty
@@ -92,7 +92,7 @@ class HingeObjective:
 
     def half(self, weights: Floats, clamped: bool) -> tuple[float, Floats]:
         """C times the value of the free or of the clamped world, and the gradient."""
-        value, slope = self.worlds[clamped].solve(self.examples.spread(weights))
+        value, slope = self.worlds[clamped].solve(self.examples.fill_in(weights))
         return self.C * value, self.C * slope[self.examples.learnt]
 
     def loss_slope(self, weights: Floats, which: Ints | None = None) -> tuple[float, Floats]:

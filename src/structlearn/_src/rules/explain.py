@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
 from structlearn._src.rules.ground import Grounding
 from structlearn._src.rules.parse import parse_rule
 from structlearn._src.rules.syntax import Constant, Linear, Number
+from structlearn._src.rules.tables import Tables
 
 # What is in quotes, or an argument without: easier to write in a shell.
 _ARGUMENT = re.compile(
@@ -95,7 +98,7 @@ def explain(
         Groundings with a slope, and constraints without anything to spare.
     """
     hinges = grounding.hinges
-    variable = _number(grounding, atom)
+    variable = find_atom(grounding.tables, atom)
     entries = np.flatnonzero(hinges.variables == variable)
     forms = np.searchsorted(hinges.offsets, entries, "right") - 1
     distances = hinges.values(values)[forms]
@@ -115,14 +118,23 @@ def explain(
     ]
 
 
-def _number(grounding: Grounding, atom: str | int) -> int:
+def find_atom(tables: Tables, atom: str | Sequence[Any] | int) -> int:
+    """Number of a target, given by its text, by predicate and arguments, or by that number."""
     if isinstance(atom, str):
-        return grounding.tables.find(*read_atom(atom))
-    if not 0 <= atom < grounding.hinges.n_variables:
-        raise ArgumentError(
-            f"there is no atom {atom}: the {grounding.hinges.n_variables} targets count from 0"
-        )
-    return int(atom)
+        return tables.find(*read_atom(atom))
+    if isinstance(atom, int):
+        if not 0 <= atom < tables.n_free:
+            raise ArgumentError(
+                f"there is no atom {atom}: the {tables.n_free} targets count from 0"
+            )
+        return atom
+    if not isinstance(atom, Sequence) or len(atom) < 2:
+        raise _no_atom(atom)
+    return tables.find(atom[0], list(atom[1:]))
+
+
+def _no_atom(given: Any) -> ArgumentError:
+    return ArgumentError(f"{given!r} is not an atom; write it as in Likes('bob', 'tea')")
 
 
 def read_atom(text: str) -> tuple[str, list[str]]:
@@ -141,7 +153,7 @@ def read_atom(text: str) -> tuple[str, list[str]]:
         body = None
     first = body.summands[0] if isinstance(body, Linear) and len(body.summands) == 2 else None
     if first is None or first.atom is None or first.coefficient != Number(1.0):
-        raise ArgumentError(f"{text!r} is not an atom; write it as in Likes('bob', 'tea')")
+        raise _no_atom(text)
     return first.atom.predicate, [t.value for t in first.atom.terms if isinstance(t, Constant)]
 
 

@@ -344,3 +344,17 @@ def _look_up(connection: DuckDBPyConnection, columns: Sequence[int]) -> None:
     )
     for i in columns:
         connection.execute(f"UPDATE stage SET a{i} = code FROM constants WHERE t{i} = text")
+
+
+def column_names(data: Any, n: int) -> list[str] | None:
+    """Return the names of the first `n` columns of a frame; None of what has no names."""
+    if isinstance(data, Mapping):
+        names: Any = list(data)
+    elif hasattr(data, "collect_schema"):  # polars, whose lazy frames warn of their columns
+        names = data.collect_schema().names()
+    else:
+        names = getattr(data, "column_names", getattr(data, "columns", None))
+    if names is None or isinstance(names, str) or len(names) < n:
+        return None
+    found = [str(name) for name in names[:n]] if not callable(names) else []
+    return found if len({*found, "value"}) == n + 1 else None

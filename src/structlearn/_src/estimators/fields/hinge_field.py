@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError, UncertifiedWarning, warn
-from structlearn._src.common.history import History
 from structlearn._src.common.watch import Progress
-from structlearn._src.estimators.fields.certified import Certified
-from structlearn._src.estimators.fields.learning import Learning
+from structlearn._src.estimators.fields.base import FieldEstimator
 from structlearn._src.estimators.run import threads
 from structlearn._src.field.admm import HingeResult, solve_map
+from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
+
+if TYPE_CHECKING:
+    from structlearn._src.estimators.fields.learning import FieldLearning
+    from structlearn._src.solve.loop import Fit
 
 #: What a form may be, by the names that users give.
 KINDS = {"hinge": HINGE, "<=": AT_MOST, "=": EQUAL}
 
 
-class HingeField(Certified):
+class HingeField(FieldEstimator):
     r"""A hinge-loss Markov random field, from arrays.
 
     With linear forms :math:`l(y) = A y + b` over :math:`y \in [0, 1]^n` and weights
@@ -33,27 +37,28 @@ class HingeField(Certified):
 
     Parameters
     ----------
-    A : array or sparse matrix of shape (forms, variables)
-        Coefficients. Sparse ones may be of any format of SciPy.
-    b : array of shape (forms,) or float
-        Constants.
-    powers : array of shape (forms,) or int, default=1
-        1 for linear hinges, 2 for squared ones; of no meaning for hard forms.
-    kinds : sequence of {"hinge", "<=", "="} or one of them, default="hinge"
-        Hinges, and hard constraints :math:`l \le 0` and :math:`l = 0`.
-    groups : array of shape (forms,), optional
-        Which weight a form carries, from 0; all the same if not given.
-    weights : array of shape (groups,) or float, default=1.0
-        At least 0.
-    tol : float, default=1e-6
+    A
+        (forms, variables) Coefficients: an array, or a sparse matrix of any format of SciPy. Or
+        `Hinges`, which have the next four too.
+    b
+        (forms) Constants; a number stands for all forms, here as below.
+    powers
+        (forms) 1 for linear hinges, 2 for squared ones; of no meaning for hard forms.
+    kinds
+        (forms) "hinge", or "<=" and "=" for hard constraints :math:`l \le 0` and :math:`l = 0`.
+    groups
+        (forms) Which weight a form carries, from 0; all the same if not given.
+    weights
+        (groups) At least 0.
+    tol
         Gap at which inference stops, relative to the energy plus the mean weight.
-    max_iter : int, default=5000
+    max_iter
         Steps of ADMM in one inference.
-    n_jobs : int, optional
+    n_jobs
         Number of threads; all cores if None or -1. Results do not depend on it.
-    time_limit : float, optional
+    time_limit
         Seconds after which `predict` and `fit` end with the best so far.
-    progress : callable, optional
+    progress
         Called with the fraction done and a few words.
 
     Attributes
@@ -65,7 +70,7 @@ class HingeField(Certified):
     energy_, lower_bound_, gap_, violation_
         Of `result_`: the energy, a proven bound below that of any assignment, their distance, and
         by how much a hard constraint is missed at most.
-    value_, history_, n_iter_, converged_, status_
+    value_, history_, n_iter_, converged_, status_, ended_
         How learning went, after `fit`.
 
     Examples
@@ -85,16 +90,10 @@ class HingeField(Certified):
     probabilistic soft logic", JMLR 2017.
     """
 
-    value_: float
-    history_: History
-    n_iter_: int
-    converged_: bool
-    status_: str
-
     def __init__(
         self,
         A: Any,
-        b: Any,
+        b: Any = 0.0,
         *,
         powers: Any = 1,
         kinds: Any = "hinge",
@@ -106,41 +105,21 @@ class HingeField(Certified):
         time_limit: float | None = None,
         progress: Progress | None = None,
     ) -> None:
-        hinges = _hinges(A, b, powers, kinds, groups, np.size(weights))
-        self._set_up(
-            hinges,
-            weights,
-            tol=tol,
-            max_iter=max_iter,
-            n_jobs=n_jobs,
-            time_limit=time_limit,
-            progress=progress,
-        )
+        ready = isinstance(A, Hinges)
+        self.hinges: Hinges = A if ready else _hinges(A, b, powers, kinds, groups, np.size(weights))
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.progress = progress
+        self._result: HingeResult | None = None
+        self.start: HingeResult | Floats | None = None  # warm start of the next inference
+        self.weights_ = weights
 
     @classmethod
     def of(cls, hinges: Hinges, weights: Any = 1.0, **options: Any) -> HingeField:
         """Make a field of forms that are there already."""
-        new = cls.__new__(cls)
-        new._set_up(hinges, weights, **options)
-        return new
-
-    def _set_up(
-        self,
-        hinges: Hinges,
-        weights: Any,
-        *,
-        tol: float = 1e-6,
-        max_iter: int = 5000,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self.hinges = hinges
-        self.tol, self.max_iter, self.n_jobs = tol, max_iter, n_jobs
-        self.time_limit, self.progress = time_limit, progress
-        self._result: HingeResult | None = None
-        self.start: HingeResult | Floats | None = None
-        self.weights_ = weights
+        return cls(hinges, weights=weights, **options)
 
     # ---- best values ---------------------------------------------------------------------
 
@@ -153,7 +132,8 @@ class HingeField(Certified):
 
         Parameters
         ----------
-        fixed : mapping from variable to value, or array with NaN for the others, optional
+        fixed
+            A mapping from variable to value, or an array with NaN for the others.
         """
         if fixed is None:
             return self.result_
@@ -216,30 +196,37 @@ class HingeField(Certified):
 
         Parameters
         ----------
-        truth : array of shape (variables,)
-            In [0, 1]; NaN where a variable is latent.
-        learnt : boolean array of shape (groups,), optional
-            Which groups learn their weights; all that have hinges if not given.
-        given : boolean array of shape (variables,), optional
-            Which variables with a truth are input, not to be predicted.
+        truth
+            (variables) In [0, 1]; NaN where a variable is latent.
+        learnt
+            (groups) Boolean: which groups learn their weights; all that have hinges if not given.
+        given
+            (variables) Boolean: which variables with a truth are input, not to be predicted.
         **options
-            See `Learning`: `learner`, `surrogate`, `strength`,
-            `C`, `max_iter`, `tol`, `steps`, `warm_up`, `rule`, `step_size`, `average`, `callbacks`.
+            See `FieldLearning`: `driver`, `solver`, `sweeps`, `surrogate`, `strength`, `C`,
+            `max_iter`, `tol`, `callbacks`, `checkpoint`, `time_limit`, `progress`, and `warm_up`,
+            `rule`, `step_size`, `average`.
         """
-        weights, fit = Learning.of(options).run(
-            self.hinges,
-            truth,
-            self._weights,
-            learnt=learnt,
-            given=given,
-            n_jobs=threads(self.n_jobs),
-            time_limit=self.time_limit,
-            progress=self.progress,
-        )
-        self.weights_ = weights
-        self.value_, self.history_ = fit.value, fit.history
-        self.n_iter_, self.converged_, self.status_ = fit.n_iter, fit.converged, fit.status
+        from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
+
+        _, fit = self.learn(truth, FieldLearning.of(options), learnt=learnt, given=given)
+        self._keep(fit)
         return self
+
+    def learn(
+        self, truth: Any, learning: FieldLearning, *, learnt: Any = None, given: Any = None
+    ) -> tuple[Floats, Fit]:
+        """Learn as `fit` does, by options that have been read; return weights and how it went."""
+        examples = make_field_examples(
+            self.hinges, truth, weights=self._weights, learnt=learnt, given=given,
+            surrogate=learning.surrogate, strength=learning.strength,
+        )  # fmt: skip
+        if learning.time_limit is None:
+            learning = replace(learning, time_limit=self.time_limit)
+        if learning.progress is None:
+            learning = replace(learning, progress=self.progress)
+        self.weights_, fit = learning.run(examples, threads(self.n_jobs))
+        return self.weights_, fit
 
     def __repr__(self) -> str:
         hard = int(self.hinges.hard.sum())
@@ -285,7 +272,7 @@ def _rows(A: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
     if dense.ndim != 2:
         raise GraphError(f"A has shape {dense.shape}: it must be (forms, variables)")
     rows, variables = np.nonzero(dense)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(dense)))])
+    offsets = offsets_of(np.bincount(rows, minlength=len(dense)))
     return offsets, variables, dense[rows, variables], (dense.shape[0], dense.shape[1])
 
 
@@ -299,10 +286,10 @@ def _each(name: str, given: Any, n: int, dtype: Any) -> Any:
         )
     if not np.isfinite(array).all():
         raise GraphError(f"{name} must be finite numbers")
-    whole = array.astype(dtype)
-    if (whole != array).any():
+    typed = array.astype(dtype)
+    if (typed != array).any():
         raise GraphError(f"{name} must be whole numbers")
-    return np.broadcast_to(whole, (n,))
+    return np.broadcast_to(typed, (n,))
 
 
 def _kinds(given: Any) -> Any:

@@ -12,8 +12,7 @@ from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError, did_you_mean
 from structlearn._src.common.watch import Progress, Watch
 from structlearn._src.estimators.run import callbacks
-from structlearn._src.field.examples import label
-from structlearn._src.field.hinges import Hinges
+from structlearn._src.field.examples import HingeExamples
 from structlearn._src.learn.field_objective import HingeObjective
 from structlearn._src.learn.field_world import HingeEffort
 from structlearn._src.learn.penalty import NonNegative
@@ -21,17 +20,21 @@ from structlearn._src.solve.base import Solver
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.loop import Callback, Fit, run
 from structlearn._src.solve.paired import Paired
+from structlearn._src.solve.pick import SOLVERS, check_solver
 from structlearn._src.solve.steps import RULES
 from structlearn._src.solve.stochastic import Stochastic
 
-LEARNERS = ("paired", "em", "subgradient")
+DRIVERS = ("paired", "cccp", "subgradient")
+#: Names of before, by which options and drivers may still be given.
+OLD_NAMES = {"learner": "driver", "steps": "sweeps"}
+OLD_DRIVERS = {"em": "cccp"}
 _PATIENCE = 50  # steps that gained next to nothing, of steps that waver
 _FEW = 5  # the same for iterations that hold many steps
-_INNER = 50  # weight steps of one round of expectation maximisation
+_INNER = 50  # weight steps of one bound of "cccp": subgradients need all of them
 
 
 @dataclass(frozen=True)
-class Learning:
+class FieldLearning:
     r"""The choices of `fit` for hinge-loss fields.
 
     The objective, with labels :math:`\hat y` and latent variables :math:`z`, is
@@ -41,39 +44,47 @@ class Learning:
 
     Parameters
     ----------
-    learner : {"paired", "em", "subgradient"}
-        "paired" is paired-dual learning: `steps` steps of ADMM between two weight steps, from
-        where they stood. "em" infers the latent variables, learns as if they were known, and
-        repeats. "subgradient" infers to convergence before every weight step.
-    surrogate : {"entropy", "loss", "none"}
+    driver
+        "paired" is paired-dual learning: `sweeps` steps of ADMM between two weight steps, from
+        where they stood. "cccp" infers the latent variables, learns as if they were known, and
+        repeats: expectation maximisation, so "em" means the same. "subgradient" infers to
+        convergence before every weight step. (Formerly `learner`.)
+    solver
+        What takes the weight steps: "auto" for the steps that `rule`, `step_size` and `average`
+        describe, or a name or solver as for other estimators.
+    sweeps
+        Steps of ADMM for each weight step of "paired", in both worlds. (Formerly `steps`.)
+    surrogate
         What stands for the entropy :math:`h`: "entropy" draws variables to one half; "loss" draws
         labelled ones away from their labels, as structured support vector machines do; "none"
         makes the perceptron, whose best weights may be 0.
-    strength : float, default=1.0
+    strength
         Weight of the surrogate.
-    C : float, default=1.0
+    C
         Weight of the losses against the penalty.
-    max_iter : int, default=200
-        Weight steps; rounds of "em".
-    tol : float or None, default=1e-4
+    max_iter
+        Weight steps; bounds of "cccp".
+    tol
         Relative tolerance of the objective at which learning ends; None to go on to `max_iter`.
-    steps : int, default=1
-        Steps of ADMM for each weight step of "paired", in both worlds.
-    warm_up : int, default=10
+    callbacks
+        Each is called with an event after every iteration; one that returns True ends the fit.
+    checkpoint
+        Where (and how often) the fit is saved, and continued from if the file exists.
+    time_limit, progress
+        As for the estimator, whose own are used if not given.
+    warm_up
         Evaluations of "paired" before the first weight step.
-    rule : {"root", "adagrad", "decaying", "fixed", "pegasos"}
-        How weight steps get shorter. Lengths of "root" fall as :math:`1 / \sqrt{t}`, and those
-        of a rule's weight are divided by the number of its hinges: cautious steps, with which
-        few of them often predict best. "adagrad" finds the lengths by itself and gets to the
-        optimum in fewer steps.
-    step_size : float, default=1.0
+    rule
+        How weight steps get shorter: "root", "adagrad", "decaying", "fixed" or "pegasos". Lengths
+        of "root" fall as :math:`1 / \sqrt{t}`, and those of a rule's weight are divided by the
+        number of its hinges: cautious steps, with which few of them often predict best. "adagrad"
+        finds the lengths by itself and gets to the optimum in fewer steps.
+    step_size
         Length of the first weight step: the mean weight at the start times this times the mean
         difference of a rule's hinges between the worlds. "adagrad" leaves out the last factor, so
         0.3 is a good choice for it.
-    average : float, default=0.5
+    average
         Share of the weight steps, the last ones, whose weights are averaged; 0 for none.
-    callbacks : sequence of callables
-        Each is called with an event after every iteration; one that returns True ends the fit.
 
     References
     ----------
@@ -81,24 +92,29 @@ class Learning:
     latent variable hinge-loss MRFs", ICML 2015.
     """
 
-    learner: str = "paired"
+    driver: str = "paired"
+    solver: str | Solver = "auto"
+    sweeps: int = 1
     surrogate: str = "entropy"
     strength: float = 1.0
     C: float = 1.0
     max_iter: int = 200
     tol: float | None = 1e-4
-    steps: int = 1
+    callbacks: Sequence[Callback] = ()
+    checkpoint: Any = None
+    time_limit: float | None = None
+    progress: Progress | None = None
     warm_up: int = 10
     rule: str = "root"
     step_size: float = 1.0
     average: float = 0.5
-    callbacks: Sequence[Callback] = ()
 
     def __post_init__(self) -> None:
-        checks.one_of("learner", self.learner, LEARNERS)
+        checks.one_of("driver", self.driver, DRIVERS)
+        check_solver(self.solver)
         checks.number("C", self.C, low=0.0, open_low=True, open_high=True)
         checks.integer("max_iter", self.max_iter, low=1)
-        checks.integer("steps", self.steps, low=1)
+        checks.integer("sweeps", self.sweeps, low=1)
         checks.integer("warm_up", self.warm_up)
         checks.one_of("rule", self.rule, tuple(RULES))
         checks.number("step_size", self.step_size, low=0.0, open_low=True, open_high=True)
@@ -108,53 +124,54 @@ class Learning:
         callbacks(self.callbacks)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Learning:
-        """Make it of the options that a user gave."""
+    def of(cls, options: Mapping[str, Any]) -> FieldLearning:
+        """Make it of the options that a user gave, by new or old names."""
         names = [field.name for field in dataclasses.fields(cls)]
-        for name in options:
-            if name not in names:
+        given: dict[str, Any] = {}
+        for name, value in options.items():
+            new = OLD_NAMES.get(name, name)
+            if new not in names:
                 raise ArgumentError(
-                    f"fit has no option {name!r}{did_you_mean(name, names)}; there are "
-                    f"{', '.join(names)}"
+                    f"fit has no option {name!r}{did_you_mean(name, [*names, *OLD_NAMES])}; there "
+                    f"are {', '.join(names)}"
                 )
-        return cls(**options)
+            if new in given:
+                raise ArgumentError(f"{name}={value!r} is an old name of {new}: give only {new}")
+            given[new] = value
+        driver = given.get("driver")
+        if isinstance(driver, str):
+            given["driver"] = OLD_DRIVERS.get(driver, driver)
+        return cls(**given)
 
-    def solver(self, scale: float = 1.0) -> Solver:
+    def make_solver(self, scale: float = 1.0) -> Solver:
         """Return the driver with its steps, for weights of this size."""
-        step = scale * self.step_size / (1.0 if self.rule == "adagrad" else self.C)
-        inner = Stochastic(rule=self.rule, step_size=step, average=self.average)
-        if self.learner == "paired":
-            return Paired(inner, sweeps=self.steps, warm_up=self.warm_up)
-        return Cccp(inner, inner_iter=_INNER, inner_tol=0.0) if self.learner == "em" else inner
+        inner = self._inner(scale)
+        if self.driver == "paired":
+            return Paired(inner, sweeps=self.sweeps, warm_up=self.warm_up)
+        if self.driver == "cccp":
+            return Cccp(inner, inner_iter=_INNER, inner_tol=0.0)
+        return inner
 
-    def run(
-        self,
-        hinges: Hinges,
-        labels: Any,
-        weights: Floats,
-        *,
-        learnt: Any = None,
-        given: Any = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        progress: Progress | None = None,
-    ) -> tuple[Floats, Fit]:
-        """Learn; return the weights of all groups, and how it went."""
-        examples = label(
-            hinges, labels, weights=weights, learnt=learnt, given=given,
-            surrogate=self.surrogate, strength=self.strength,
-        )  # fmt: skip
+    def _inner(self, scale: float) -> Solver:
+        if self.solver == "auto":
+            step = scale * self.step_size / (1.0 if self.rule == "adagrad" else self.C)
+            return Stochastic(rule=self.rule, step_size=step, average=self.average)
+        return SOLVERS[self.solver]() if isinstance(self.solver, str) else self.solver
+
+    def run(self, examples: HingeExamples, n_jobs: int | None) -> tuple[Floats, Fit]:
+        """Learn; return the weights of all groups but that of the surrogate, and how it went."""
         objective = HingeObjective(examples, self.C, NonNegative(), HingeEffort(n_jobs=n_jobs))
         if not objective.n_weights:
             raise ArgumentError("there is no weight to learn: no group has a hinge")
         fit = run(
-            self.solver(float(objective.start.mean()) or 1.0),
+            self.make_solver(float(objective.start.mean()) or 1.0),
             objective,
             objective.start,
             max_iter=self.max_iter,
             tol=self.tol,
-            patience=_FEW if self.learner == "em" else _PATIENCE,
+            patience=_FEW if self.driver == "cccp" else _PATIENCE,
             callbacks=self.callbacks,
-            watch=Watch(time_limit, progress),
+            watch=Watch(self.time_limit, self.progress),
+            checkpoint=self.checkpoint,
         )
-        return examples.spread(fit.weights)[: hinges.n_groups], fit
+        return examples.fill_in(fit.weights)[:-1], fit

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.errors import ArgumentError, InfeasibleError
-from structlearn._src.common.history import History
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.paths import PathLike
-from structlearn._src.estimators.fields.certified import Certified
+from structlearn._src.common.watch import Progress
+from structlearn._src.estimators.base import Estimator
+from structlearn._src.estimators.fields.base import FieldEstimator
 from structlearn._src.estimators.fields.frames import make_frame
-from structlearn._src.estimators.fields.learning import Learning
-from structlearn._src.estimators.fields.rule_program import RuleProgram
+from structlearn._src.estimators.fields.hinge_field import HingeField
+from structlearn._src.estimators.run import threads
 from structlearn._src.field.admm import HingeResult
 from structlearn._src.metrics.ranking import METRICS
 from structlearn._src.rules import rule_file
-from structlearn._src.rules.explain import Pull, explain, read_atom
-from structlearn._src.rules.words import SHOWN, constraint, some
+from structlearn._src.rules.explain import Pull, explain, find_atom
+from structlearn._src.rules.ground import Grounding
+from structlearn._src.rules.ground_program import GroundProgram, RuleSize
+from structlearn._src.rules.program import ProgramFile, read_program
+from structlearn._src.rules.syntax import Rule
+from structlearn._src.rules.tables import Tables
+from structlearn._src.rules.weighted import WeightedRules
 
 
-class RuleModel(Certified, RuleProgram):
+class RuleModel(FieldEstimator, Estimator):
     r"""Weighted rules over atoms with values in [0, 1]: probabilistic soft logic.
 
     Every grounding of a rule is a hinge :math:`\max(l(y), 0)^p`, its distance to satisfaction in
@@ -31,33 +38,34 @@ class RuleModel(Certified, RuleProgram):
 
     .. math:: E(y) = \sum_r w_r \sum_{i \in r} \max(l_i(y), 0)^{p_r} ,
 
-    which is found with a certified gap.
+    which is found with a certified gap; see `HingeField` for references.
 
     Parameters
     ----------
-    rules : str, or sequence of str or Rule
-        The program, in PSL's language: ``"20: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2"``.
-    tol : float, default=1e-6
+    rules
+        The program, in PSL's language: ``"20: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2"``; a
+        text, or a list of texts and of rules that were read before.
+    tol
         Gap at which inference stops, relative to the energy plus the mean weight.
-    max_iter : int, default=5000
+    max_iter
         Steps of ADMM in one inference.
-    greedy : bool, default=False
+    greedy
         Read coefficients as PSL does: ``1 - 0.5 * P(A)`` as ``(1 - 0.5) * P(A)``.
-    source : path, optional
+    source
         A file of DuckDB, whose tables can be given by name as data.
-    n_jobs : int, optional
+    n_jobs
         Number of threads; all cores if None or -1. Results do not depend on it.
-    memory : str, optional
+    memory
         Limit for the tables of atoms, such as ``"2GB"``; they spill to disk above.
-    time_limit : float, optional
+    time_limit
         Seconds after which `predict` and `fit` end with the best so far.
-    progress : callable, optional
+    progress
         Called with the fraction done and a few words.
 
     Attributes
     ----------
     rules_
-        The rules as text, with the weights of now.
+        The rules as text, with their present weights.
     weights_
         (rules) Weights, infinite for hard rules. May be set: all of them by an array, or some by a
         mapping from the number of a rule or its text.
@@ -68,7 +76,7 @@ class RuleModel(Certified, RuleProgram):
         and by how much a hard constraint is missed at most.
     result_
         All about the last inference.
-    value_, history_, n_iter_, converged_, status_
+    value_, history_, n_iter_, converged_, status_, ended_
         How learning went, after `fit`.
 
     Notes
@@ -90,18 +98,160 @@ class RuleModel(Certified, RuleProgram):
     array([0.621, 0.497])
     >>> round(model.explain("Likes('bob', 'tea')")[0].slope, 2)  # pulls up
     -11.17
-
-    References
-    ----------
-    S. Bach, M. Broecheler, B. Huang and L. Getoor, "Hinge-loss Markov random fields and
-    probabilistic soft logic", JMLR 2017.
     """
 
-    value_: float
-    history_: History
-    n_iter_: int
-    converged_: bool
-    status_: str
+    def __init__(
+        self,
+        rules: str | Sequence[str | Rule],
+        *,
+        tol: float = 1e-6,
+        max_iter: int = 5000,
+        greedy: bool = False,
+        source: str | Path | None = None,
+        n_jobs: int | None = None,
+        memory: str | None = None,
+        time_limit: float | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.rules = rules
+        self.tol = tol
+        self.max_iter = max_iter
+        self.greedy = greedy
+        self.source = source
+        self.n_jobs = n_jobs
+        self.memory = memory
+        self.time_limit = time_limit
+        self.progress = progress
+        self._known: GroundProgram | None = None
+        self._field: HingeField | None = None
+        self._start: HingeResult | Floats | None = None  # warm start of the next inference
+        self._read_rules()
+
+    def _read_rules(self) -> None:
+        self._rules = WeightedRules(self.rules, self.greedy)
+        self.clear()
+
+    @classmethod
+    def from_file(
+        cls,
+        model: str | Path,
+        data: str | Path | Mapping[str, str | Path] | None = None,
+        *,
+        split: str = "infer",
+        greedy: bool = False,
+        **parameters: Any,
+    ) -> Self:
+        """Read rules and atoms from files of PSL.
+
+        `model` is a JSON file of PSL 2.4, or rules in a file that ends in ``.psl``, whose ``.data``
+        files are `data`: one for all splits, or a mapping from split to path; those beside it if
+        not given. `split` says which data, beside those for all splits: "infer", "learn",
+        "validation" or "all". The rest are parameters of the model.
+        """
+        program = read_program(model, data, greedy=greedy)
+        return cls(program.rules, greedy=greedy, **parameters).read(program, split)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters; new rules begin anew, without atoms."""
+        super().set_params(**parameters)
+        self._field = None
+        if parameters.keys() & {"rules", "greedy", "source"}:
+            self._read_rules()
+        return self
+
+    # ---- atoms -----------------------------------------------------------------------------
+
+    def observe(
+        self, data: Mapping[str, Any] | None = None, /, *, header: bool = False, **atoms: Any
+    ) -> Self:
+        """Add atoms with known values: columns of arguments, and perhaps one of values, else 1.
+
+        Data are given by predicate, as keywords or in a mapping: a frame of pandas, polars or
+        Arrow; a list of rows; one or more paths of files with commas (``.csv``), tabs (any other)
+        or Parquet; the name of a table in `source`. `header` skips the first line of text files.
+        """
+        return self._add("observe", data, atoms, header)
+
+    def target(
+        self, data: Mapping[str, Any] | None = None, /, *, header: bool = False, **atoms: Any
+    ) -> Self:
+        """Add atoms whose values are to be found; data as in `observe`, without values."""
+        return self._add("target", data, atoms, header)
+
+    def truth(
+        self, data: Mapping[str, Any] | None = None, /, *, header: bool = False, **atoms: Any
+    ) -> Self:
+        """Add true values of targets, for `fit` and `score`; data as in `observe`."""
+        return self._add("truth", data, atoms, header)
+
+    def _add(
+        self, how: str, data: Mapping[str, Any] | None, more: Mapping[str, Any], header: bool
+    ) -> Self:
+        if how != "truth":
+            self._field = None
+            if isinstance(self._start, HingeResult):
+                self._start = self._start.y  # multipliers are of forms that may be others now
+        self._ground.add(how, data, more, header)
+        return self
+
+    def read(self, program: ProgramFile, split: str = "infer") -> Self:
+        """Take the atoms of a split of a program that was read from files, in place of others."""
+        self.clear()
+        self._ground.read(program, split)
+        return self
+
+    def clear(self) -> Self:
+        """Forget all atoms; the weights stay."""
+        self._known = self._field = self._start = None
+        return self
+
+    @property
+    def _ground(self) -> GroundProgram:
+        """The rules over the atoms so far."""
+        if self._known is None:
+            self._known = GroundProgram(
+                self._rules, source=self.source, n_jobs=threads(self.n_jobs), memory=self.memory
+            )
+        return self._known
+
+    @property
+    def tables(self) -> Tables:
+        """The atoms, in DuckDB."""
+        return self._ground.tables
+
+    def estimate(self, *, broken: bool = False) -> list[RuleSize]:
+        """Count the groundings of every rule without making them.
+
+        With `broken`, also those of hard rules that observed atoms alone do not keep. No values of
+        the targets can mend them, and inference leaves them out, as PSL does. It takes longer, as
+        all observed atoms are joined.
+        """
+        return self._ground.sizes(count_broken=broken)
+
+    @property
+    def grounding_(self) -> Grounding:
+        """The ground program, made once for the same atoms."""
+        return self._ground.grounding
+
+    # ---- weights ---------------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> Floats:
+        """(rules) Weights, infinite for hard rules."""
+        return self._rules.weights
+
+    @weights_.setter
+    def weights_(self, weights: Any) -> None:
+        self._rules.weights = weights
+        if self._known is not None:
+            self._known.reweigh()
+        if self._field is not None:
+            self._field.weights_ = self._rules.soft_weights
+
+    @property
+    def rules_(self) -> list[str]:
+        """The rules as text, with their present weights."""
+        return self._rules.texts
 
     # ---- best values -----------------------------------------------------------------------
 
@@ -110,69 +260,49 @@ class RuleModel(Certified, RuleProgram):
 
         Inference goes on from where the last one ended, and nothing is done twice.
 
-        Parameters
-        ----------
-        predicate : str, optional
-            Whose targets; not needed where only one has some.
-        frame : {"pandas", "polars", "dict"}, optional
-            What to return; the first of these that is installed if not given.
-
-        Returns
-        -------
-        frame, or dict of frames by predicate
-            A column for each argument, named as in the frame of targets, else ``argument1`` and
-            so on, and the column ``value``. A dict of NumPy arrays by column if neither pandas
-            nor polars is there. Where several predicates have targets and none is named, one
-            frame for each of them.
+        Returns a frame of the kind `frame`, "pandas", "polars" or "dict" of arrays; the first that
+        is installed if not given. It has a column for each argument, named as in the frame of
+        targets, else ``argument1`` and so on, and the column ``value``. Where several predicates
+        have targets and `predicate` names none, a dict of frames by predicate.
         """
         values = self.result_.y
-        relations = [each for each in self.tables.relations.values() if each.n_free]
-        names = [each.name for each in relations]
-        if predicate is not None:
-            names = [self._open(predicate)]
-        frames = {name: self._frame(name, values, frame) for name in names}
-        return frames if len(frames) > 1 else frames[names[0]]
-
-    def _frame(self, predicate: str, values: Floats, kind: str | None) -> Any:
-        atoms, arguments = self.tables.arguments(predicate)
-        columns = dict(zip(self._columns[predicate], arguments, strict=True))
-        return make_frame(columns | {"value": values[atoms]}, kind)
-
-    def _open(self, predicate: str) -> str:
-        relation = self.tables.relation(predicate)
-        if not relation.n_free:
-            raise ArgumentError(
-                f"{relation.name} has no targets, so there is nothing to find: name a predicate "
-                f"that was given to target(...)"
-            )
-        return relation.name
+        frames = {}
+        for name in self._ground.predicates_with_targets(predicate):
+            atoms, columns = self._ground.targets(name)
+            frames[name] = make_frame(columns | {"value": values[atoms]}, frame)
+        return frames if len(frames) > 1 else next(iter(frames.values()))
 
     @property
     def result_(self) -> HingeResult:
         """All about the best values."""
-        field = self._ground_field()
-        try:
-            self._last = field.result_
-        except InfeasibleError as error:
-            raise self._named(error) from None
-        return self._last
+        with self._ground.contradictions_named():
+            self._start = result = self._hinge_field().result_
+        return result
+
+    def _hinge_field(self) -> HingeField:
+        """The field of all groundings; made once for the same atoms and parameters."""
+        if self._field is None:
+            hinges = self.grounding_.hinges
+            self._field = HingeField(
+                hinges,
+                weights=self._rules.soft_weights,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                n_jobs=self.n_jobs,
+                time_limit=self.time_limit,
+                progress=self.progress,
+            )
+            self._field.start = _warm_start(self._start, hinges.n_variables)
+        return self._field
 
     def explain(self, atom: str | Sequence[Any]) -> list[Pull]:
         """List the groundings that pull a target up or down, the strongest first.
 
-        Parameters
-        ----------
-        atom : str or sequence
-            Such as ``"Likes('bob', 'tea')"``, where quotes may be left out, or
-            ``("Likes", "bob", "tea")``.
+        The atom is such as ``"Likes('bob', 'tea')"``, where quotes may be left out, or
+        ``("Likes", "bob", "tea")``.
         """
-        if isinstance(atom, str):
-            predicate, arguments = read_atom(atom)
-        elif isinstance(atom, Sequence) and len(atom) > 1:
-            predicate, arguments = atom[0], list(atom[1:])
-        else:
-            raise ArgumentError(f"{atom!r} is not an atom; write it as in Likes('bob', 'tea')")
-        number, result = self.tables.find(predicate, arguments), self.result_
+        number = find_atom(self.tables, atom)
+        result = self.result_
         return explain(self.grounding_, number, result.y, forces=result.multipliers)
 
     def score(
@@ -184,30 +314,17 @@ class RuleModel(Certified, RuleProgram):
     ) -> float:
         """Compare the best values with the truth, where it is known.
 
-        Parameters
-        ----------
-        truth : mapping, optional
-            As for `truth`, to which it is added.
-        metric : {"auroc", "aupr", "aupr_negative", "mse", "accuracy", "f1"}
-            A truth of at least 0.5 is positive, and for the last two a value of at least 0.5 too.
-        predicate : str, optional
-            Whose atoms; all if not given.
+        The metric is "auroc", "aupr", "aupr_negative", "mse", "accuracy" or "f1": a truth of at
+        least 0.5 is positive, for the last two a value too. More truth may be given, as for
+        `truth`; with `predicate` only its atoms count.
         """
         compare = METRICS[checks.one_of("metric", metric, tuple(METRICS))]
-        labels = self._labels(truth)
-        if predicate is not None:
-            others = np.ones(len(labels), bool)
-            others[self.tables.arguments(self._open(predicate))[0]] = False
-            labels[others] = np.nan
+        self._ground.need_targets()
+        labels = self.truth(truth)._ground.labels(predicate)
         known = ~np.isnan(labels)
         if not known.any():
             raise ArgumentError("no target has a truth to compare with: give some by truth(...)")
         return compare(labels[known], self.result_.y[known])
-
-    def _labels(self, truth: Mapping[str, Any] | None) -> Floats:
-        self._need_targets()
-        self.truth(truth)
-        return self.tables.labels()
 
     # ---- learning --------------------------------------------------------------------------
 
@@ -216,7 +333,6 @@ class RuleModel(Certified, RuleProgram):
         truth: Mapping[str, Any] | None = None,
         *,
         latent: Iterable[str] = (),
-        learner: str = "paired",
         **options: Any,
     ) -> Self:
         """Learn the weights of the rules from true values of targets.
@@ -226,41 +342,29 @@ class RuleModel(Certified, RuleProgram):
 
         Parameters
         ----------
-        truth : mapping, optional
+        truth
             As for `truth`, to which it is added.
-        latent : iterable of str
+        latent
             Predicates that are latent on purpose; it is an error if one of them has a truth.
-        learner : {"paired", "em", "subgradient"}
-            Paired-dual learning, expectation maximisation, or subgradients.
         **options
-            See `Learning`: `surrogate`, `strength`, `C`,
-            `max_iter`, `tol`, `steps`, `warm_up`, `rule`, `step_size`, `average`, `callbacks`.
+            See `FieldLearning`: `driver` ("paired", "cccp" or "subgradient"), `solver`, `sweeps`,
+            `surrogate`, `strength`, `C`, `max_iter`, `tol`, `callbacks`, `checkpoint`,
+            `time_limit`, `progress`, and `warm_up`, `rule`, `step_size`, `average`.
         """
-        learning = Learning.of({"learner": learner, **options})
-        names = [latent] if isinstance(latent, str) else list(latent)
-        labels = self._labels(truth)
-        for name in names:
-            self._refuse_truth(self._open(name), labels)
+        from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
+
+        learning = FieldLearning.of(options)
+        self._ground.need_targets()
+        labels = self.truth(truth)._ground.labels()
+        for name in [latent] if isinstance(latent, str) else latent:
+            self._ground.refuse_truth(name)
         if np.isnan(labels).all():
             raise ArgumentError("no target has a truth to learn from: give some by truth(...)")
-        field = self._ground_field()
-        try:
-            field.fit(labels, **vars(learning))
-        except InfeasibleError as error:
-            raise self._named(error) from None
-        self._take(field.weights_)
-        for name in ("value_", "history_", "n_iter_", "converged_", "status_"):
-            setattr(self, name, getattr(field, name))
+        with self._ground.contradictions_named():
+            weights, fit = self._hinge_field().learn(labels, learning)
+        self.weights_ = np.where(np.isinf(self.weights_), np.inf, weights)
+        self._keep(fit)
         return self
-
-    def _refuse_truth(self, predicate: str, labels: Floats) -> None:
-        atoms = self.tables.arguments(predicate)[0]
-        known = atoms[~np.isnan(labels[atoms])]
-        if len(known):
-            raise ArgumentError(
-                f"{predicate} is latent, but {self.tables.names(known[:1])[0]} has a truth: leave "
-                f"it out of latent, or its truth out of the data"
-            )
 
     # ---- files and words -------------------------------------------------------------------
 
@@ -281,14 +385,12 @@ class RuleModel(Certified, RuleProgram):
         return model
 
     def __repr__(self) -> str:
-        atoms = 0 if self._tables is None else self._tables.n_free
-        return f"RuleModel({len(self._program)} rules, {atoms} targets)"
+        atoms = 0 if self._known is None else self._known.tables.n_free
+        return f"RuleModel({len(self._rules)} rules, {atoms} targets)"
 
-    def _named(self, error: InfeasibleError) -> InfeasibleError:
-        """The same error about rules and atoms instead of numbers."""
-        texts = [constraint(self.grounding_, form) for form in error.forms[:SHOWN]]
-        return InfeasibleError(
-            f"the hard rules cannot all hold: {some(texts, len(error.forms), '; ')}; give one of "
-            f"them a weight, or mend the data",
-            error.forms,
-        )
+
+def _warm_start(last: HingeResult | Floats | None, n_variables: int) -> HingeResult | Floats | None:
+    """Where inference begins: targets that were added since then at 0.5."""
+    if last is None or isinstance(last, HingeResult):
+        return last
+    return np.append(last, np.full(n_variables - len(last), 0.5))

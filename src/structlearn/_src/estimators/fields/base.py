@@ -1,12 +1,35 @@
-"""What everything that finds best values of a hinge-loss field tells about them."""
+"""What `HingeField` and `RuleModel` have after inference and learning."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from structlearn._src.common.history import History
+from structlearn._src.common.watch import Ending
 from structlearn._src.field.admm import HingeResult
 
+if TYPE_CHECKING:
+    from structlearn._src.solve.loop import Fit
 
-class Certified:
-    """Short names for the parts of `result_`."""
+
+class FieldEstimator:
+    """Fitted attributes of everything that is a hinge-loss field inside."""
+
+    value_: float
+    history_: History
+    n_iter_: int
+    converged_: bool
+    status_: str
+    ended_: Ending
+
+    def _keep(self, fit: Fit) -> None:
+        """Remember how learning went."""
+        self.value_ = fit.value
+        self.history_ = fit.history
+        self.n_iter_ = fit.n_iter
+        self.converged_ = fit.converged
+        self.status_ = fit.status
+        self.ended_ = fit.ended
 
     @property
     def result_(self) -> HingeResult:
