@@ -10,12 +10,12 @@ import pytest
 from papers.comparators import InfiniteLogit, SwitchingSVM, TruncatedSVM
 from structlearn import load, save
 from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
+from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.estimators import storage as persist
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
 from structlearn._src.files import store
-from structlearn._src.solve.checkpoint import RUN_ONLY
 
 RNG = np.random.default_rng(0)
 X = [RNG.normal(size=(n, 2)) + 3.0 * (n % 2) for n in (12, 9, 5)]

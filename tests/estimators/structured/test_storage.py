@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import json
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +22,13 @@ from structlearn._src.estimators.structured.graph import GraphLabeler
 from structlearn._src.estimators.structured.grid import GridLabeler
 from structlearn._src.estimators.structured.multiclass import MulticlassClassifier
 from structlearn._src.estimators.structured.sequence import SequenceLabeler
-from structlearn._src.estimators.structured.storage import KINDS
+from structlearn._src.estimators.structured.storage import FAMILIES
 from structlearn._src.files import store
+from structlearn._src.files.codec import path_of
 from structlearn._src.solve import pick
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.paired import Paired
 from structlearn._src.text.columns import parse_columns
 from structlearn._src.text.template import parse_template
 
@@ -63,13 +68,13 @@ def again(estimator, folder):
 
 def test_files_of_the_first_release_keep_what_they_forbid(tmp_path):
     labeler = load(Path(__file__).parent / "old" / "bio.model")  # BIO over B, I, O
-    forbidden = labeler.plan_.choices.forbidden
+    forbidden = labeler.plan_.design.forbidden
     assert forbidden.first.tolist() == [False, True, False]
     assert not forbidden.last.any()
     assert np.argwhere(forbidden.pairs).tolist() == [[2, 1]]
     found = labeler.predict([[{"b": 1.0}, {"c": 1.0}, {"b": 1.0}]])
     assert [*found[0]] == ["O", "B", "I"]
-    same = again(labeler, tmp_path).plan_.choices.forbidden
+    same = again(labeler, tmp_path).plan_.design.forbidden
     np.testing.assert_array_equal(same.pairs, forbidden.pairs)
 
 
@@ -178,9 +183,31 @@ def test_every_estimator(kind, tmp_path):
     assert found.n_features_in_ == estimator.n_features_in_
 
 
-def test_every_solver_has_a_kind():
-    made = {type(make()) for make in [*pick.SOLVERS.values(), *pick.ONLINE.values()]}
-    assert made <= set(KINDS.names)
+def test_every_solver_can_be_saved():
+    made = [make() for make in [*pick.SOLVERS.values(), *pick.ONLINE.values()]]
+    for solver in [*made, Cccp(Lbfgs()), Paired(Lbfgs())]:
+        table = FAMILIES[0].table()
+        encoded = table.encode(solver, "solver", {})
+        assert encoded["kind"] == solver.name
+        assert FAMILIES[0].table().decode(encoded, {}) == solver
+
+
+def test_every_record_is_where_its_path_says():
+    for family in FAMILIES:
+        for path in [*family.estimators.values(), *(c.path for c in family.records.values())]:
+            module, _, name = path.partition(":")
+            assert path_of(getattr(importlib.import_module(module), name)) == path
+
+
+def test_solvers_are_imported_for_files_that_hold_one():
+    """What lists the kinds imports nothing that learns, and not even the estimators."""
+    code = (
+        "import sys, structlearn._src.estimators.structured.storage\n"
+        "print([name for name in sys.modules if name.startswith('structlearn._src.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for folder in ("learn", "solve", "sample", "estimators.structured.sequence"):
+        assert f"structlearn._src.{folder}" not in done.stdout
 
 
 def test_partial_fit_goes_on(tmp_path):
@@ -250,6 +277,59 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         save(fitted(C=2.0), tmp_path / "model")
     assert (tmp_path / "model").read_bytes() == old
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+# ---- models of other packages ------------------------------------------------------------
+
+PLUGIN = """
+from dataclasses import dataclass
+from structlearn._src.estimators.storage import Family
+
+@dataclass
+class Constant:
+    answer: float = 0.0
+    random_state: int | None = None
+
+    def fit(self):
+        self.fitted_ = self.answer + 1.0
+        return self
+
+def _restore(model, given):
+    assert model.fitted_ == given["fitted_"]
+
+FAMILIES = (Family({"constant": "plugin:Constant"}, "fitted_", ("fitted_",), _restore),)
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """A package with an estimator of its own, which an entry point lists."""
+    folder = tmp_path / "site"
+    (folder / "plugin-1.dist-info").mkdir(parents=True)
+    (folder / "plugin.py").write_text(PLUGIN)
+    (folder / "plugin-1.dist-info" / "METADATA").write_text("Name: plugin\nVersion: 1\n")
+    (folder / "plugin-1.dist-info" / "entry_points.txt").write_text(
+        "[structlearn.models]\nconstant = plugin\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    yield importlib.import_module("plugin")
+    del sys.modules["plugin"]
+
+
+def test_other_packages_list_their_models(plugin, tmp_path):
+    model = plugin.Constant(answer=2.5).fit()
+    save(model, tmp_path / "model")
+    found = load(tmp_path / "model")
+    assert type(found) is plugin.Constant
+    assert vars(found) == vars(model)
+
+
+def test_a_model_of_a_package_that_is_not_there(tmp_path):
+    store.write(
+        tmp_path / "model", {}, {"model": {"kind": "constant", "parts": {}}}, persist.SCHEMA
+    )
+    with pytest.raises(FormatError, match=r"'constant', which no installed package .* papers"):
+        load(tmp_path / "model")
 
 
 # ---- what cannot be loaded ---------------------------------------------------------------
@@ -358,6 +438,7 @@ def test_loading_runs_nothing_by_name(tmp_path):
     """Names in a file lead to the table of kinds alone, never to an import or an attribute."""
     path = _changed(tmp_path, lambda a, t: None)
     text = json.dumps(store.read(path, persist.SCHEMA)[1])
-    kinds = set(KINDS.by_name) | {"array", "list", "tuple", "set", "texts", "objects"}
+    kinds = {"sequence-labeler", "mapping", "labels", "array", "list", "tuple", "set", "texts"}
+    kinds |= {"objects", *FAMILIES[0].records}
     found = {part.split('"')[0] for part in text.split('"kind": "')[1:]}
     assert found <= kinds

@@ -7,39 +7,90 @@ model (callbacks, checkpoint, threads, times) is left out, so that equal fits ma
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
+from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.common.paths import PathLike
-from structlearn._src.estimators.codec import Kinds
 from structlearn._src.files import store
+from structlearn._src.files.codec import Codec, CodecTable, path_of
 
 SCHEMA = "structlearn.model/1"
 
-#: Estimators by their names in files, and where the kinds of their families are listed: modules
-#: that are loaded when they are needed.
-_STRUCTURED = "structlearn._src.estimators.structured.storage"
-_CHAINS = "structlearn._src.estimators.bayesian.chain_storage"
-_MIXTURES = "structlearn._src.estimators.bayesian.mixture_storage"
-_HOMES = {
-    "graph-labeler": ("GraphLabeler", _STRUCTURED),
-    "grid-labeler": ("GridLabeler", _STRUCTURED),
-    "multiclass-classifier": ("MulticlassClassifier", _STRUCTURED),
-    "sequence-classifier": ("SequenceClassifier", _STRUCTURED),
-    "sequence-labeler": ("SequenceLabeler", _STRUCTURED),
-    "infinite-hmm": ("InfiniteHMM", _CHAINS),
-    "max-margin-hmm": ("MaxMarginHMM", _CHAINS),
-    "infinite-svm": ("InfiniteSVM", _MIXTURES),
-    "infinite-logit": ("InfiniteLogit", "papers.comparators.infinite_logit_kinds"),
-    "truncated-svm": ("TruncatedSVM", "papers.comparators.mean_field_kinds"),
-    "switching-svm": ("SwitchingSVM", "papers.comparators.mean_field_kinds"),
-}
+#: Modules that list families, in the order in which they are asked.
+_MODULES = (
+    "structlearn._src.estimators.structured.storage",
+    "structlearn._src.estimators.bayesian.storage",
+)
+#: Entry points by which other packages do the same: the name of a kind, and the module.
+_GROUP = "structlearn.models"
 #: What a file that is not as it should be makes Python raise.
 _WRONG = (
     StructlearnError, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError,
     RecursionError, MemoryError,
 )  # fmt: skip
+
+
+def _label_coder(of: Any, parts: dict[str, Any]) -> Any:
+    coder = of(parts["names"])
+    if coder.names.tolist() != parts["names"]:
+        raise FormatError("the labels are not in order")
+    return coder
+
+
+_LABELS = Codec(
+    "structlearn._src.text.labels:LabelCoder",
+    parts=lambda coder: {"names": coder.names.tolist()},
+    build=_label_coder,
+)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Estimators that learn the same things, and how these lie in files."""
+
+    estimators: Mapping[str, str]  #: paths of the classes by their names in files
+    fitted_attribute: str  #: one that a fitted estimator has
+    learnt: tuple[str, ...]  #: attributes that are kept as they are, where there are any
+    restore: Callable[[Any, dict[str, Any]], None]  #: check all, and set what `learnt` lacks
+    extra_state: Callable[[Any], dict[str, Any]] = lambda _: {}  #: kept beside `learnt`
+    records: Mapping[str, Codec] = field(default_factory=dict)  #: of what attributes hold
+    more: Callable[[], Mapping[str, Codec]] = dict  #: further ones, asked when they are needed
+    renamed: Mapping[str, str] = field(default_factory=dict)  #: attributes' names in files
+
+    def table(self) -> CodecTable:
+        """Return the codecs of one file."""
+        return CodecTable({"labels": _LABELS, **self.records}, self.more)
+
+    def parts(self, kind: str, estimator: Any) -> dict[str, Any]:
+        """Return the parameters of an estimator, and what it has learnt."""
+        given = self._settings(kind).encode(estimator)
+        if isinstance(given["random_state"], (np.random.Generator, np.random.RandomState)):
+            given["random_state"] = None
+        found = vars(estimator)
+        learnt = {
+            self.renamed.get(name, name): found[name] for name in self.learnt if name in found
+        }
+        return {"parameters": given, "learnt": learnt | self.extra_state(estimator)}
+
+    def build(self, kind: str, parts: dict[str, Any]) -> Any:
+        """Return an estimator from its parts."""
+        learnt = parts["learnt"]
+        estimator = self._settings(kind).decode(parts["parameters"])
+        for attribute in self.learnt:
+            name = self.renamed.get(attribute, attribute)
+            if name in learnt:
+                setattr(estimator, attribute, learnt[name])
+        self.restore(estimator, learnt)
+        return estimator
+
+    def _settings(self, kind: str) -> Codec:
+        return Codec(self.estimators[kind], left_out=RUN_ONLY)
 
 
 def save(estimator: Any, path: PathLike) -> None:
@@ -50,10 +101,17 @@ def save(estimator: Any, path: PathLike) -> None:
     was given, and how far the steps of `partial_fit` have got. Estimators that sample are saved
     with all draws, and with all that their chains need to go on.
 
+    Parameters
+    ----------
+    estimator
+        One of this library's estimators, fitted.
+    path
+        Of the file.
+
     Examples
     --------
     >>> import tempfile, os
-    >>> from structlearn._src.estimators.structured.sequence import SequenceLabeler
+    >>> from structlearn import SequenceLabeler, load, save
     >>> X, Y = [[["a"], ["b"]], [["b"], ["b"]]], [["x", "y"], ["y", "y"]]
     >>> labeler = SequenceLabeler().fit(X, Y)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -62,23 +120,29 @@ def save(estimator: Any, path: PathLike) -> None:
     >>> again.predict(X)[0]
     array(['x', 'y'], dtype=object)
     """
-    kinds, mine = _kinds_of(estimator), type(estimator).__name__
-    if not hasattr(estimator, kinds.family.sign):
-        raise ArgumentError(f"this {mine} is not fitted; call fit before save")
-    root = kinds.by_name[kinds.names[type(estimator)]]
+    kind, family = _kind_of(type(estimator))
+    name = type(estimator).__name__
+    if not hasattr(estimator, family.fitted_attribute):
+        raise ArgumentError(f"this {name} is not fitted; call fit before save")
+    parts = family.parts(kind, estimator)
     try:
-        root.build(root.parts(estimator))
+        family.build(kind, parts)
     except _WRONG as reason:
         raise ArgumentError(
-            f"this {mine} could not be loaded again ({_worded(reason)}); fit it anew"
+            f"this {name} could not be loaded again ({_worded(reason)}); fit it anew"
         ) from None
     arrays: store.Arrays = {}
-    record = kinds.pack(estimator, "model", arrays)
-    store.write(path, arrays, {"model": record}, SCHEMA)
+    tree = family.table().encode(parts, "model", arrays)
+    store.write(path, arrays, {"model": tree | {"kind": kind}}, SCHEMA)
 
 
 def load(path: PathLike) -> Any:
     """Return the estimator that `save` has put into a file.
+
+    Parameters
+    ----------
+    path
+        Of the file.
 
     Raises
     ------
@@ -86,37 +150,60 @@ def load(path: PathLike) -> Any:
         The file is cut short, damaged, foreign, or from a newer version.
     """
     arrays, meta = store.read(path, SCHEMA)
+    tree = meta["model"] if isinstance(meta.get("model"), dict) else {}
+    kind = tree.get("kind")
+    family = _family_of(kind, path)
     try:
-        record = meta["model"]
-        if record["kind"] not in _HOMES:
-            raise FormatError("there is no estimator in it that this structlearn knows")
-        _, home = _HOMES[record["kind"]]
-        return _kinds(home).unpack(record, arrays)
+        return family.build(str(kind), family.table().decode(tree | {"kind": "mapping"}, arrays))
     except _WRONG as reason:
         raise FormatError(
             f"{path}: the model in the file is damaged ({_worded(reason)}); save it anew"
         ) from None
 
 
-def _kinds(home: str) -> Kinds:
-    kinds: Kinds = importlib.import_module(home).KINDS
-    return kinds
+# ---- families ----------------------------------------------------------------------------
 
 
-def _kinds_of(estimator: Any) -> Kinds:
-    """Return the kinds of an estimator's family, or say why it cannot be saved."""
-    mine, homes = type(estimator), dict(_HOMES.values())
-    kinds = _kinds(homes[mine.__name__]) if mine.__name__ in homes else None
-    if kinds is not None and mine in kinds.names:
-        return kinds
-    base = next((kind.__name__ for kind in mine.__mro__[1:] if kind.__name__ in homes), None)
-    what = f"a {mine.__name__} cannot be saved"
+def _family_of(kind: Any, path: PathLike) -> Family:
+    """Return the family of a kind of estimator, which a file names."""
+    for family in _families(str(kind)):
+        if kind in list(family.estimators):
+            return family
+    raise FormatError(
+        f"{path}: the file holds an estimator of kind {kind!r}, which no installed package knows; "
+        f"it may need a newer structlearn, or the package that it was made with, such as the "
+        f"experiments in the folder papers of structlearn's repository"
+    )
+
+
+def _kind_of(of: type) -> tuple[str, Family]:
+    """Return the kind and the family of a class, or say why it cannot be saved."""
+    paths = []
+    for family in _families():
+        for kind, path in family.estimators.items():
+            if path == path_of(of):
+                return kind, family
+            paths.append(path)
+    what = f"a {of.__name__} cannot be saved"
+    base = next((each.__name__ for each in of.__mro__[1:] if path_of(each) in paths), None)
     if base is None:
-        raise ArgumentError(f"{what}; give one of {', '.join(homes)}")
+        names = ", ".join(path.rpartition(":")[2] for path in paths)
+        raise ArgumentError(f"{what}; give one of {names}")
     raise ArgumentError(
         f"{what}: it is a subclass of {base}, and files hold no classes of your own; fit a "
         f"{base} itself, or pickle it"
     )
+
+
+def _families(kind: str | None = None) -> Iterator[Family]:
+    """Yield the families of this package, then those of others that know a kind, or any."""
+    for module in _MODULES:
+        yield from import_module(module).FAMILIES
+    from importlib.metadata import entry_points  # takes a while, and is seldom needed
+
+    points = entry_points(group=_GROUP) if kind is None else entry_points(group=_GROUP, name=kind)
+    for module in dict.fromkeys(point.module for point in points):
+        yield from import_module(module).FAMILIES
 
 
 def _worded(reason: Exception) -> str:

@@ -69,6 +69,12 @@ def choose(
     return inner
 
 
+def solver_classes() -> dict[str, type]:
+    """Return the classes of all solvers, and of the drivers around them, by their names."""
+    made = [make() for make in (*SOLVERS.values(), *ONLINE.values())]
+    return {each.name: type(each) for each in made} | {of.name: of for of in (Cccp, Paired)}
+
+
 def check_solver(solver: object) -> None:
     """Refuse what is neither a name nor a solver."""
     names = ("auto", *SOLVERS)

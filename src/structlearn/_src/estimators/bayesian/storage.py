@@ -1,0 +1,270 @@
+"""Infinite models in files: their chains, with all that draws know of states or components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import FormatError
+from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
+from structlearn._src.estimators.bayesian.infinite_svm import MixtureClassifier
+from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
+from structlearn._src.estimators.bayesian.partitions import (
+    Partitions,
+    pack_chains,
+    pack_partitions,
+    states_of,
+    unpack_chains,
+    unpack_floats,
+    unpack_partitions,
+)
+from structlearn._src.estimators.bayesian.state_chain import StateChain
+from structlearn._src.estimators.storage import Family
+from structlearn._src.files import file_checks
+from structlearn._src.files.codec import Codec
+from structlearn._src.sample.hdp import Process, count_transitions
+from structlearn._src.sample.hmm import HmmInfo, HmmState
+from structlearn._src.sample.mixture import MixtureDraw, MixtureInfo, MixtureState
+from structlearn._src.sample.normal_wishart import NormalWishart
+
+_HERE = "structlearn._src.estimators.bayesian"
+_CLOSE = 1e-6  # how far sums of probabilities may be from 1, by rounding
+_RENAMED = {"data_signature_": "given_"}
+GAUSSIANS = {"normal-wishart": Codec("structlearn._src.sample.normal_wishart:NormalWishart")}
+
+Shapes = list[list[tuple[int, ...]]]
+
+# ---- what an estimator must be like ------------------------------------------------------
+
+
+def check_settings(model: Any) -> Any:
+    """Return an estimator as it was fitted; its parameters, now and then, must be in order."""
+    if not isinstance(model.settings_, dict) or model.settings_.keys() != model._settings().keys():
+        raise FormatError("the parameters of the fit do not fit")
+    if not isinstance(getattr(model, "status_", ""), str):
+        raise FormatError("status_ must be a text")
+    model._check()
+    fitted = model._with_fitted_params()
+    fitted._check()
+    return fitted
+
+
+def check_same_data(model: Any, signature: dict[str, Any]) -> None:
+    """Refuse chains that claim to belong to data of another form than they have themselves."""
+    if model.data_signature_ | signature != model.data_signature_:
+        raise FormatError("the chains belong to other data")
+
+
+def check_scale(model: Any) -> int:
+    """Return the number of features of a model, whose means and deviations must fit to it."""
+    D = len(model.centre_)
+    file_checks.floats("the means of features", model.centre_, (D,))
+    file_checks.floats("the deviations of features", model.scale_, (D,), above=0.0)
+    if checks.integer("n_features_in_", getattr(model, "n_features_in_", D), low=1) != D:
+        raise FormatError("there are not as many features as their means")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and (names.shape != (D,) or not all(isinstance(n, str) for n in names)):
+        raise FormatError("the names of features do not fit")
+    return D
+
+
+def check_names(what: str, names: Any, least: int = 2) -> int:
+    """Return how many classes or symbols there are, which must be so many at least."""
+    if not isinstance(names, np.ndarray) or names.ndim != 1 or len(names) < least:
+        raise FormatError(f"there must be {least} {what} or more")
+    return len(names)
+
+
+def check_wishart(what: str, given: Any, stack: tuple[int, ...], width: int) -> NormalWishart:
+    """Return distributions of Gaussians, with scale matrices that are positive definite."""
+    if not isinstance(given, NormalWishart):
+        raise FormatError(f"{what} must be distributions of Gaussians")
+    mean, strength, degrees, scale = _arrays(given)
+    file_checks.floats(f"the means of {what}", mean, (*stack, width))
+    file_checks.floats(f"the strength of {what}", strength, stack, above=0.0)
+    file_checks.floats(f"the degrees of {what}", degrees, stack, above=width - 1.0)
+    file_checks.floats(f"the scales of {what}", scale, (*stack, width, width))
+    np.linalg.cholesky(scale)
+    return given
+
+
+def _arrays(stack: NormalWishart) -> tuple[Floats, ...]:
+    return stack.mean, np.asarray(stack.strength), np.asarray(stack.degrees), stack.scale
+
+
+# ---- chains of states --------------------------------------------------------------------
+
+
+def _chain_state(model: StateChain) -> dict[str, Any]:
+    states = states_of(model.chains_)
+    processes = [state.process for state in states]
+    parts = zip(*(state.parameters for state in states), strict=True)
+    return {
+        "chains": pack_chains(model.chains_, HmmInfo),
+        "states": {
+            "paths": pack_partitions([state.states for state in states]),
+            "alpha": np.array([process.alpha for process in processes]),
+            "gamma": np.array([process.gamma for process in processes]),
+            "sticks": np.concatenate([process.sticks for process in processes]),
+            "rows": np.concatenate([process.rows.ravel() for process in processes]),
+            "parameters": [
+                [np.concatenate(arrays) for arrays in zip(*part, strict=True)] for part in parts
+            ],
+        },
+    }
+
+
+def _restore_chains(model: StateChain, given: dict[str, Any]) -> None:
+    """Refuse what would lead compiled code astray; set chains, draws and their summary."""
+    fitted = check_settings(model)
+    stack = given["states"]
+    paths = unpack_partitions("the states", stack["paths"])
+    file_checks.offsets("sequences", model.offsets_, paths.numbers.shape[1])
+    if not np.diff(model.offsets_).all():
+        raise FormatError("some sequences are empty")
+    check_same_data(model, model._data_signature())
+    shapes = _shapes(fitted, stack["parameters"])
+    states = [*map(HmmState, paths.numbers, _processes(stack, paths), _parts(stack, paths, shapes))]
+    for state in states:
+        _check_path(state, model.offsets_)
+    model.chains_ = unpack_chains(given["chains"], HmmInfo, states)
+    model._sum_up()
+
+
+def _parts(stack: dict[str, Any], paths: Partitions, shapes: Shapes) -> Iterator[Any]:
+    """Yield the parameters of every state, part by part."""
+    parts = [
+        zip(
+            *(
+                unpack_floats("the parameters", array, paths.sizes, shape)
+                for array, shape in zip(arrays, own, strict=True)
+            ),
+            strict=True,
+        )
+        for arrays, own in zip(stack["parameters"], shapes, strict=True)
+    ]
+    return zip(*parts, strict=True)
+
+
+def _processes(stack: dict[str, Any], paths: Partitions) -> list[Process]:
+    n = (len(paths.sizes),)
+    alpha = file_checks.floats("the concentrations alpha", stack["alpha"], n, above=0.0)
+    gamma = file_checks.floats("the concentrations gamma", stack["gamma"], n, above=0.0)
+    wide = [size + 1 for size in paths.sizes]  # one more for all states that are not there
+    sticks = unpack_floats("the sticks", stack["sticks"], wide, least=0.0)
+    rows = unpack_floats("the transitions", stack["rows"], [size**2 for size in wide], least=0.0)
+    squares = [own.reshape(size, size) for own, size in zip(rows, wide, strict=True)]
+    return [*map(Process, alpha.tolist(), gamma.tolist(), sticks, squares)]
+
+
+def _shapes(model: StateChain, parameters: Sequence[Any]) -> Shapes:
+    """Return the shapes of what a state has, part by part."""
+    if isinstance(model, InfiniteHMM) and model.emission == "categorical":
+        return [[(check_names("symbols", model.coder_.names, 1),)]]
+    D = check_scale(model)
+    shapes: Shapes = []
+    model._prior()  # checks what depends on the number of features
+    if not isinstance(model, MaxMarginHMM) or model.likelihood:
+        shapes.append([(D,), (D, D if model.covariance == "full" else 1), ()])
+        if not (parameters[0][1][:, :, 0] > 0.0).all():
+            raise FormatError("the covariances of states are not positive definite")
+    if isinstance(model, MaxMarginHMM):
+        checks.boolean("per_sequence_", model.per_sequence_)
+        shapes.append([(check_names("classes", model.coder_.names), D + 1)])
+    return shapes
+
+
+def _check_path(state: HmmState, offsets: Ints) -> None:
+    """Refuse transitions that do not sum to 1, and paths that they do not allow."""
+    process = state.process
+    sums = np.append(process.rows.sum(axis=1), process.sticks.sum())
+    if (np.abs(sums - 1.0) > _CLOSE).any():
+        raise FormatError("the probabilities of states do not sum to 1")
+    taken = count_transitions(state.states, offsets, state.n_states) > 0
+    if not process.rows[:, :-1][taken].all():
+        raise FormatError("some path has a transition of probability 0")
+
+
+# ---- mixtures ----------------------------------------------------------------------------
+
+
+def _mixture_state(model: MixtureClassifier) -> dict[str, Any]:
+    states = states_of(model.chains_)
+    known = [_arrays(draw.after) for draw in model.draws_]
+    return {
+        "chains": pack_chains(model.chains_, MixtureInfo),
+        "states": {
+            "assigned": pack_partitions([state.assigned for state in states]),
+            "weights": np.concatenate([state.weights for state in states]),
+            "concentration": np.array([state.concentration for state in states]),
+        },
+        "after": NormalWishart(*map(np.concatenate, zip(*known, strict=True))),
+    }
+
+
+def _restore_mixture(model: MixtureClassifier, given: dict[str, Any]) -> None:
+    """Refuse what would lead compiled code astray; set chains and draws."""
+    check_settings(model)
+    D = check_scale(model)
+    L = check_names("classes", model.classes_)
+    check_wishart("the prior", model.prior_, (), D)
+    stack = given["states"]
+    parts = unpack_partitions("the components", stack["assigned"])
+    weights = unpack_floats("the weights", stack["weights"], parts.sizes, (L, D + 1))
+    n = (len(parts.sizes),)
+    alpha = file_checks.floats("the concentrations", stack["concentration"], n, above=0.0)
+    states = [*map(MixtureState, parts.numbers, weights, alpha.tolist())]
+    check_same_data(model, model._data_signature(parts.numbers.shape[1]))
+    model.chains_ = unpack_chains(given["chains"], MixtureInfo, states)
+    model.draws_ = _draws(model._drawn(), given["after"], D)
+
+
+def _draws(states: Sequence[MixtureState], after: Any, width: int) -> list[MixtureDraw]:
+    """Return draws: the sizes of their components follow from the rows that these have."""
+    counts = [np.bincount(state.assigned) for state in states]
+    sizes = [len(own) for own in counts]
+    known = _arrays(check_wishart("the components", after, (sum(sizes),), width))
+    columns = [unpack_floats("them", array, sizes, array.shape[1:]) for array in known]
+    return [
+        MixtureDraw(own, NormalWishart(*part), state.weights, state.concentration)
+        for own, part, state in zip(counts, zip(*columns, strict=True), states, strict=True)
+    ]
+
+
+def mixture_family(estimators: Mapping[str, str]) -> Family:
+    """Return a family of mixtures of classifiers, by paths of their classes."""
+    return Family(
+        estimators=estimators,
+        fitted_attribute="draws_",
+        learnt=(
+            "n_features_in_", "feature_names_in_", "classes_", "centre_", "scale_", "prior_",
+            "status_", "settings_", "data_signature_",
+        ),
+        renamed=_RENAMED,
+        restore=_restore_mixture,
+        extra_state=_mixture_state,
+        records=GAUSSIANS,
+    )  # fmt: skip
+
+
+FAMILIES = (
+    Family(
+        estimators={
+            "infinite-hmm": f"{_HERE}.infinite_hmm:InfiniteHMM",
+            "max-margin-hmm": f"{_HERE}.max_margin_hmm:MaxMarginHMM",
+        },
+        fitted_attribute="draws_",
+        learnt=(
+            "n_features_in_", "centre_", "scale_", "coder_", "per_sequence_", "offsets_",
+            "status_", "settings_", "data_signature_",
+        ),
+        renamed=_RENAMED,
+        restore=_restore_chains,
+        extra_state=_chain_state,
+    ),
+    mixture_family({"infinite-svm": f"{_HERE}.infinite_svm:InfiniteSVM"}),
+)  # fmt: skip
