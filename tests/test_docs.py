@@ -12,7 +12,7 @@ import pytest
 
 import structlearn
 from structlearn._src.inference import pick
-from structlearn._src.inference.base import QUERIES
+from structlearn._src.inference.names import Query
 from structlearn._src.learn.loss import NAMED
 from structlearn._src.solve.pick import DRIVERS, SOLVERS
 from structlearn._src.solve.steps import RULES
@@ -63,7 +63,7 @@ def test_the_readme_has_examples():
 def test_every_method_and_query_is_described(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     words = set(re.findall(r"`\"?(\w+)\"?`", text))
-    assert words >= {*pick.METHODS, *QUERIES}
+    assert words >= {*pick.METHODS, *Query}
 
 
 def quoted(name):

@@ -23,6 +23,7 @@ from structlearn._src.graph.batch import Graphs
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.loopy import best_states
+from structlearn._src.inference.names import Query
 from structlearn._src.inference.tables import tables_to_potentials
 from structlearn._src.inference.trw import TreeReweighted
 from structlearn._src.learn.graph_world import Effort
@@ -151,13 +152,10 @@ def _stages(rival: Rival, part: int) -> Iterator[tuple[Solver, int, float]]:
 
 def _predict(learner: Learner, wiring: Wiring, potentials: Floats) -> Ints:
     """Return the most probable label of each pixel for H, and the best labelling for others."""
-    eps, query = (1.0, "marginals") if learner is HIDDEN_CRF else (0.0, "map")
-    problem = Problem(wiring, potentials, eps, eps)
+    query = Query.MARGINALS if learner is HIDDEN_CRF else Query.MAP
+    problem = Problem(wiring, potentials, *query.temperatures)
     result = TreeReweighted().run(problem, query, Options(rng=np.random.default_rng(0)))
-    if result.labels is not None:
-        return result.labels
-    assert result.beliefs is not None
-    return best_states(problem, result.beliefs)
+    return result.labels if query is Query.MAP else best_states(problem, result.beliefs)
 
 
 def _draw(shares: tuple[float, ...], curves: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ import pytest
 
 from structlearn import __version__
 from structlearn._src.common.errors import QueryError
-from structlearn._src.inference.base import QUERIES
+from structlearn._src.inference.names import Query
 from structlearn._src.inference.pick import METHODS
 
 main_module = importlib.import_module("structlearn._src.cli.main")
@@ -74,8 +74,8 @@ def test_help_of_a_command_names_and_explains_every_option(name, capsys):
 
 
 def test_help_of_infer_knows_all_methods():
-    assert ("auto", *METHODS) == infer_command.METHODS
-    assert set(infer_command.QUERIES.values()) == set(QUERIES) - {"samples"}
+    assert tuple(METHODS) == infer_command.METHODS
+    assert set(infer_command.QUERIES.values()) == set(Query) - {"samples"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import naive
-from structlearn._src.inference.base import QUERIES, Options, Problem
+from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.names import Query
 from structlearn._src.inference.pick import AUTO, METHODS
 
 EXACT = ("chain", "tree", "junction_tree", "enumeration")
@@ -16,7 +17,7 @@ def _problems(query):
         for hidden in (0.0, 0.5):
             for zeros in (0.0, 0.15):
                 graph = naive.random_graph(rng, 5, 3, 3, kind, zeros, hidden)
-                yield graph, Problem(graph.wiring, graph.potentials, *QUERIES[query])
+                yield graph, Problem(graph.wiring, graph.potentials, *query.temperatures)
 
 
 def _accepted(method, query):
@@ -27,7 +28,7 @@ def _accepted(method, query):
 
 
 every_pair = pytest.mark.parametrize("method", METHODS)
-every_query = pytest.mark.parametrize("query", QUERIES)
+every_query = pytest.mark.parametrize("query", [*Query])
 
 
 @every_pair
@@ -64,7 +65,7 @@ def test_results_have_the_promised_shapes(method, query):
 @every_query
 def test_bounds_bracket_the_true_value(method, query):
     for graph, _, result in _accepted(method, query):
-        true, _ = naive.value_and_distribution(graph, *QUERIES[query])
+        true, _ = naive.value_and_distribution(graph, *query.temperatures)
         if result.exact:
             assert result.value[0] == pytest.approx(true, abs=1e-8)
         if result.lower is not None:

@@ -104,8 +104,8 @@ def test_result_is_marked_exact():
     assert result.lower == result.upper == result.value
     assert result.converged.all()
     assert (result.iterations == 1).all()
-    assert result.beliefs is None
-    assert result.factor_beliefs is None
+    assert len(result.beliefs) == 0
+    assert len(result.factor_beliefs) == 0
 
 
 def test_best_labels_reach_the_value():

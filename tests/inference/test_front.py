@@ -20,7 +20,8 @@ from structlearn._src.common.errors import (
     StructlearnError,
 )
 from structlearn._src.inference import front, messenger
-from structlearn._src.inference.base import QUERIES, Options
+from structlearn._src.inference.base import Options
+from structlearn._src.inference.names import Query
 from structlearn._src.inference.pick import AUTO, METHODS
 
 
@@ -158,7 +159,7 @@ def test_defaults_are_those_of_options():
 
 
 def test_every_query_has_methods_to_try():
-    assert set(AUTO) == set(QUERIES)
+    assert set(AUTO) == set(Query)
     assert set(itertools.chain(*AUTO.values())) <= set(METHODS)
 
 
@@ -199,7 +200,7 @@ def forbidding(n):
     return chain(np.zeros((n, 2)), np.where(np.eye(2, dtype=bool), 0.0, -np.inf))
 
 
-@pytest.mark.parametrize("query", list(QUERIES))
+@pytest.mark.parametrize("query", [*Query])
 @pytest.mark.parametrize("method", ["auto", "chain", "tree", "junction_tree", "enumeration"])
 def test_impossible_evidence_is_an_error(query, method):
     graph = forbidding(4)
@@ -352,7 +353,7 @@ def test_many_graphs_share_one_method():
 
 def test_graphs_are_left_as_they_were(weather):
     before = weather.potentials.copy()
-    for query, method in itertools.product(QUERIES, ("auto", "enumeration")):
+    for query, method in itertools.product(Query, ("auto", "enumeration")):
         infer(weather, query, method=method, evidence={"umbrella": 1}, n_samples=3)
     np.testing.assert_array_equal(weather.potentials, before)
 

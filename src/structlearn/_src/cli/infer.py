@@ -13,25 +13,20 @@ from typing import TYPE_CHECKING, Any
 from structlearn._src.cli.arguments import check_output, natural, positive, whole, write_output
 from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
+from structlearn._src.common.watch import Ending
+from structlearn._src.inference.names import ASSIGNMENTS, EXACT, METHODS, Query
 
 if TYPE_CHECKING:
     from structlearn._src.graph.build import FactorGraph
     from structlearn._src.inference.base import Answer
 
-QUERIES = {"PR": "partition", "MAR": "marginals", "MAP": "map", "MMAP": "marginal_map"}
-#: Spelled out here because asking the library would import all of it just to print the help.
-METHODS = (
-    "auto",
-    "chain",
-    "tree",
-    "junction_tree",
-    "enumeration",
-    "bp",
-    "trw",
-    "icm",
-    "gibbs",
-    "portfolio",
-)
+#: Queries by the names of the UAI competitions.
+QUERIES = {
+    "PR": Query.PARTITION,
+    "MAR": Query.MARGINALS,
+    "MAP": Query.MAP,
+    "MMAP": Query.MARGINAL_MAP,
+}
 _EPILOG = """\
 queries:
   PR    log10 of the partition function
@@ -64,8 +59,8 @@ def add(subparsers: Any) -> None:
            help="PR, MAR, MAP or MMAP; see below")  # fmt: skip
     option("--map-variables", metavar="F", type=Path,
            help="for MMAP: how many variables to maximise over, and which")  # fmt: skip
-    option("--method", metavar="M", choices=METHODS, default="auto",
-           help=f"one of {', '.join(METHODS)}; auto (the default) is exact where that is "
+    option("--method", metavar="M", choices=("auto", *METHODS), default="auto",
+           help=f"one of auto, {', '.join(METHODS)}; auto (the default) is exact where that is "
            "possible")  # fmt: skip
     option("--time-limit", metavar="S", type=positive,
            help="seconds after which approximate methods give the best they have")  # fmt: skip
@@ -97,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - started
     parts = [*_verdict(answer), f"{seconds:.2f} s", *_unused_evidence(args)]
     print(f"structlearn: {args.query} {'; '.join(parts)}", file=sys.stderr)
-    return 130 if "interrupted" in answer.status else 0
+    return 130 if answer.ended is Ending.INTERRUPTED else 0
 
 
 # ---- in ----------------------------------------------------------------------------------
@@ -169,13 +164,13 @@ def _ask(
 def _text(answer: Answer, chosen: list[int]) -> str:
     from structlearn._src.files import uai_answer
 
-    if answer.query == "partition":
+    if answer.query == Query.PARTITION:
         return uai_answer.format_partition(answer.value)
-    if answer.query == "marginals":
+    if answer.query == Query.MARGINALS:
         assert answer.marginals is not None
         return uai_answer.format_marginals(answer.marginals)
     assert answer.assignment is not None
-    if answer.query == "map":
+    if answer.query == Query.MAP:
         return uai_answer.format_map(answer.assignment)
     return uai_answer.format_marginal_map({v: answer.assignment[v] for v in chosen})
 
@@ -191,7 +186,7 @@ def _write(text: str, path: Path | None) -> None:
 def _verdict(answer: Answer) -> list[str]:
     """Method, exact or not, and what is known about the value."""
     kind = "exact" if answer.exact else "approximate"
-    status = [] if answer.status.startswith("exact") else [answer.status]
+    status = [] if answer.method in EXACT else [answer.status]
     return [f"{kind}: {answer.method}", *status, _value(answer)]
 
 
@@ -199,7 +194,7 @@ def _value(answer: Answer) -> str:
     def ten(value: float) -> str:
         return f"{value / math.log(10):.9g}"
 
-    assigned = answer.query in ("map", "marginal_map")
+    assigned = answer.query in ASSIGNMENTS
     name = "log10 value" if assigned else "log10 Z"
     if answer.exact:
         return f"{name} {ten(answer.value)}"

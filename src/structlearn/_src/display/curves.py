@@ -13,8 +13,9 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.history import History
 from structlearn._src.display.pictures import new_figure, styled
 from structlearn._src.graph.build import FactorGraph
-from structlearn._src.inference.base import QUERIES, Problem
-from structlearn._src.inference.messenger import SCHEDULES, Messenger
+from structlearn._src.inference.base import SCHEDULES, Problem
+from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.names import Query
 from structlearn._src.learn.dominance import Dominance
 
 _SHOWN = {
@@ -52,8 +53,8 @@ class ConvergenceDisplay:
         damping: float = 0.0,
     ) -> ConvergenceDisplay:
         """Pass messages on a graph by each schedule and watch them."""
-        checks.one_of("query", query, tuple(QUERIES))
-        problem = Problem(graph.wiring, graph.potentials, *QUERIES[query])
+        asked = Query(checks.one_of("query", query, tuple(Query)))
+        problem = Problem(graph.wiring, graph.potentials, *asked.temperatures)
         runs = {s: Messenger(problem, schedule=s, damping=damping) for s in schedules}
         return cls({s: list(_changes(run, sweeps, tol)) for s, run in runs.items()}, tol)
 

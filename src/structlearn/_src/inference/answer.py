@@ -15,6 +15,7 @@ from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.condition import Conditioned, places
 from structlearn._src.graph.wiring import HIDDEN, Wiring
 from structlearn._src.inference.base import Answer, Options, Problem, Result
+from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.output_score import OutputScore
 
 
@@ -102,7 +103,7 @@ class Reply:
     fixed: Ints
     small: Conditioned
     problem: Problem
-    query: str
+    query: Query
     method: str
     options: Options
 
@@ -110,7 +111,7 @@ class Reply:
         """Labels of all variables, evidence included; for marginal MAP of the outputs only."""
         out = self.fixed.copy()
         out[self.small.variables] = labels
-        if self.query == "marginal_map":
+        if self.query == Query.MARGINAL_MAP:
             out[self.wiring.roles == HIDDEN] = -1
         return out
 
@@ -141,7 +142,7 @@ def collect(reply: Reply, result: Result) -> list[Answer]:
     """One answer per graph."""
     constant = reply.small.constant
     _refuse_impossible(reply, result)
-    if reply.query == "marginal_map" and not result.exact and reply.method != "portfolio":
+    if reply.query == Query.MARGINAL_MAP and not result.exact and reply.method != "portfolio":
         _rescore(reply, result)
     _mention_contradictions(reply, result)
     n = len(reply.graphs)
@@ -152,6 +153,7 @@ def collect(reply: Reply, result: Result) -> list[Answer]:
         "method": reply.method,
         "exact": result.exact,
         "status": result.status,
+        "ended": result.ended,
         "messages": result.messages if n == 1 else None,
     }
     own: dict[str, list[Any]] = {
@@ -174,17 +176,17 @@ def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:
     """Marginals, assignments and draws, cut into one share per graph."""
     graphs, wiring = reply.graphs, reply.wiring
     out: dict[str, list[Any]] = {}
-    if reply.query == "marginals" and result.beliefs is not None:
+    if reply.query == Query.MARGINALS:
         borders = wiring.belief_offsets[wiring.graph_variables]
         flat = _cut(reply.whole_beliefs(result.beliefs), borders)
         out["marginals"] = list(map(Marginals, graphs, flat))
-        if reply.options.factor_marginals and result.factor_beliefs is not None:
+        if reply.options.factor_marginals:
             borders = wiring.table_offsets[wiring.graph_factors]
             flat = _cut(reply.whole_factors(result.factor_beliefs), borders)
             out["factor_marginals"] = list(map(FactorMarginals, graphs, flat))
-    if reply.query in ("map", "marginal_map") and result.labels is not None:
+    if reply.query in ASSIGNMENTS:
         out["assignment"] = _assignments(reply, result.labels)
-    if result.draws is not None:
+    if reply.query == Query.SAMPLES:
         draws = _cut(reply.whole_draws(result.draws).T, wiring.graph_variables)
         out["samples"] = [share.T for share in draws]
     if result.best is not None:
@@ -227,13 +229,12 @@ def _mention_contradictions(reply: Reply, result: Result) -> None:
     """Say if an approximate method left a variable without any possible state."""
     starts = reply.problem.wiring.belief_offsets[:-1]
     beliefs = result.beliefs
-    if beliefs is not None and len(starts) and (np.add.reduceat(beliefs, starts) < 0.5).any():
+    if len(beliefs) and (np.add.reduceat(beliefs, starts) < 0.5).any():
         result.status += "; a variable has no possible state: hard constraints contradict"
 
 
 def _rescore(reply: Reply, result: Result) -> None:
     """Score a marginal-MAP assignment by the true objective instead of a method's estimate."""
-    assert result.labels is not None
     score = OutputScore(reply.problem, reply.options)
     result.value, _ = score.value(result.labels, score.begin())
     if score.exact:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Annotated, Any, Protocol, get_origin, get_type_hints
 
 import numpy as np
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.common.watch import Watch
+from structlearn._src.common.random import Seed, generator
+from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.graph.wiring import HIDDEN, Wiring
+from structlearn._src.inference.names import Query
 
-#: What can be asked, and the temperatures (outputs, hidden) that the question implies.
-QUERIES = {
-    "partition": (1.0, 1.0),
-    "marginals": (1.0, 1.0),
-    "map": (0.0, 0.0),
-    "marginal_map": (0.0, 1.0),
-    "samples": (1.0, 1.0),
-}
-
+#: In which order messages are updated; `STEEPEST` is for single flips.
+SCHEDULES = ("sequential", "flooding", "residual")
+STEEPEST = "steepest"
 
 #: Why methods refuse `k` > 1.
 NO_K_BEST = "the k best assignments are found on chains only"
@@ -67,44 +64,145 @@ class Problem:
         return float(self.eps[0]) if len(self.eps) else self.eps_output
 
 
+#: Checks an argument, given its name, and returns it as it is to be used.
+Check = Callable[[str, Any], Any]
+
+
+def _at_least(low: int) -> Check:
+    return lambda name, given: checks.integer(name, given, low=low)
+
+
+def _if_given(check: Check) -> Check:
+    return lambda name, given: None if given is None else check(name, given)
+
+
+def _tolerance(name: str, given: Any) -> float:
+    return checks.number(name, given, low=0.0)
+
+
+def _share(name: str, given: Any) -> float:
+    return checks.number(name, given, low=0.0, high=1.0, open_high=True)
+
+
+def _schedule(name: str, given: Any) -> str:
+    return checks.one_of(name, given, (*SCHEDULES, STEEPEST))
+
+
+def _messages(name: str, given: Any) -> Floats:
+    return checks.potentials(given, name)
+
+
+def _truth(name: str, given: Any) -> bool:
+    return bool(given)
+
+
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Everything a user can turn; each inferer reads what concerns it."""
+    """Everything a user can turn, with its check; each inferer reads what concerns it.
 
-    max_iter: int = 500
-    tol: float = 1e-6
-    damping: float | None = None
-    schedule: str = "sequential"
-    restarts: int = 1
-    start: Floats | None = None
-    max_table: int = 2**25
-    n_samples: int = 1000
-    burn_in: int = 100
-    k: int = 1
-    n_jobs: int | None = None
-    factor_marginals: bool = False
+    An option is a field here and an argument of `infer`.
+    """
+
+    max_iter: Annotated[int, _at_least(1)] = 500
+    tol: Annotated[float, _tolerance] = 1e-6
+    damping: Annotated[float | None, _if_given(_share)] = None
+    schedule: Annotated[str, _schedule] = "sequential"
+    restarts: Annotated[int, _at_least(0)] = 1
+    start: Annotated[Floats | None, _if_given(_messages)] = None
+    max_table: Annotated[int, _at_least(1)] = 2**25  # 256 MB
+    n_samples: Annotated[int, _at_least(1)] = 1000
+    burn_in: Annotated[int, _at_least(0)] = 100
+    k: Annotated[int, _at_least(1)] = 1
+    n_jobs: Annotated[int | None, _if_given(_at_least(1))] = None
+    factor_marginals: Annotated[bool, _truth] = False
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     watch: Watch = field(default_factory=Watch)
+
+    @classmethod
+    def checked(
+        cls,
+        time_limit: float | None = None,
+        progress: Progress | None = None,
+        random_state: Seed = None,
+        **given: Any,
+    ) -> Options:
+        """Check what a user gave; what is not given keeps its default."""
+        hints = get_type_hints(cls, include_extras=True)
+        check = {name: hint.__metadata__[0] for name, hint in hints.items() if _checked(hint)}
+        for name in given:
+            checks.one_of("option", name, tuple(check))
+        if time_limit is not None:
+            checks.number("time_limit", time_limit, low=0.0, open_low=True)
+        values = {name: check[name](name, value) for name, value in given.items()}
+        return cls(**values, rng=generator(random_state), watch=Watch(time_limit, progress))
+
+
+def _checked(hint: Any) -> bool:
+    return get_origin(hint) is Annotated
+
+
+def _no_floats() -> Floats:
+    return np.empty(0)
 
 
 @dataclass(eq=False)
 class Result:
-    """What an inferer found; `value`, bounds and the like have one entry per graph."""
+    """What an inferer found; `value`, bounds and the like have one entry per graph.
+
+    Beliefs, labels and draws are there for the queries that ask for them, and else empty.
+    """
 
     value: Floats
     exact: bool
     lower: Floats | None = None
     upper: Floats | None = None
-    beliefs: Floats | None = None  #: flat, in the layout of `wiring.belief_offsets`
-    factor_beliefs: Floats | None = None  #: flat, in the layout of `wiring.table_offsets`
-    labels: Ints | None = None  #: state of every variable, -1 where the query leaves it open
-    draws: Ints | None = None  #: (samples, variables)
+    beliefs: Floats = field(default_factory=_no_floats)  #: in the layout of `belief_offsets`
+    factor_beliefs: Floats = field(default_factory=_no_floats)  #: in that of `table_offsets`
+    #: state of every variable, -1 where the query leaves it open
+    labels: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    draws: Ints = field(default_factory=lambda: np.empty((0, 0), np.int64))  #: (samples, variables)
     best: list[tuple[Floats, Ints]] | None = None  #: k best (value, labels), best first
     converged: Bools | None = None
     iterations: Ints | None = None
     residual: Floats | None = None
     messages: Floats | None = None
+    ended: Ending = Ending.DONE
     status: str = ""
+
+    @classmethod
+    def exactly(cls, value: Floats, status: str, **found: Any) -> Result:
+        """What an exact method found."""
+        met = np.ones(len(value), np.bool_)
+        return cls(value, True, value, value, converged=met, status=status, **found)
+
+
+def read_exactly(
+    problem: Problem,
+    query: Query,
+    options: Options,
+    marginals: Callable[[], tuple[Floats, Floats]],
+    decode: Callable[[Floats | None], Ints],
+) -> dict[str, Any]:
+    """Return what an exact method must find for a query, as arguments of a `Result`.
+
+    Parameters
+    ----------
+    marginals
+        Returns the beliefs of variables and of factors.
+    decode
+        Returns the best labels or, given a uniform number per variable, a draw.
+    """
+    if query == Query.MARGINALS:
+        beliefs, factors = marginals()
+        return {"beliefs": beliefs, "factor_beliefs": factors}
+    if query == Query.MAP:
+        return {"labels": decode(None)}
+    if query == Query.MARGINAL_MAP:
+        return {"labels": np.where(problem.hidden, -1, decode(None))}
+    if query == Query.SAMPLES:
+        uniforms = options.rng.random((options.n_samples, problem.wiring.n_variables))
+        return {"draws": np.stack([decode(row) for row in uniforms])}
+    return {}
 
 
 def exceeds(new: Floats, old: Floats, tol: float) -> Bools:
@@ -127,11 +225,11 @@ class Inferer(Protocol):
 
     name: str
 
-    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
         """Say why this problem cannot be answered; empty if it can. Costs little."""
         ...
 
-    def run(self, problem: Problem, query: str, options: Options) -> Result:
+    def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Answer."""
         ...
 
@@ -142,35 +240,42 @@ class Answer:
 
     Attributes
     ----------
-    query, method : str
+    query, method
         What was asked and who answered.
-    value : float
+    value
         The soft maximum at the query's temperatures: log Z for "partition", "marginals" and
         "samples", the score of the assignment for "map", the log of its summed-out weight for
         "marginal_map".
-    lower, upper : float
+    lower, upper
         Bounds on the true value; equal to it if `exact`, infinite where nothing is known.
-    exact : bool
+    exact
         Whether the answer is exact up to rounding.
-    status : str
+    ended
+        Whether all was done, or a limit, the clock or the keyboard came first.
+    status
         One sentence on how it went.
-    marginals : mapping from variable name to array, or None
-    factor_marginals : mapping from factor index to array, or None
-    assignment : mapping from variable name to state, or None
-        For "map" all variables, for "marginal_map" the outputs only.
-    k_best : list of (value, assignment), or None
-    samples : integer array (samples, variables), or None
+    marginals
+        Array of every variable, by its name.
+    factor_marginals
+        Array of every factor, by its index.
+    assignment
+        State of every variable by its name; with "marginal_map" of the outputs only.
+    k_best
+        Pairs of value and assignment, best first.
+    samples
+        (samples, variables) Draws.
     converged, iterations, residual, messages
         How an iterative method ended; `messages` warm-start a later call (`start=`).
     """
 
-    query: str
+    query: Query
     method: str
     value: float
     lower: float
     upper: float
     exact: bool
     status: str
+    ended: Ending = Ending.DONE
     converged: bool = True
     iterations: int = 0
     residual: float = 0.0

@@ -11,6 +11,7 @@ from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Options, Problem, Result
 from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.tables import point_mass
 from structlearn._src.kernels.graph import paths as path
 
@@ -57,7 +58,7 @@ class Chain:
 
     name = "chain"
 
-    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
         """Say why this problem cannot be answered; empty if it can."""
         if not problem.uniform:
             return "it needs one temperature for all variables"
@@ -66,25 +67,25 @@ class Chain:
             return paths
         if _wasteful(problem.wiring, paths):
             return "the numbers of states differ too much for padded arrays"
-        if options.k > 1 and query in ("map", "marginal_map"):
+        if options.k > 1 and query in ASSIGNMENTS:
             return _no_k_best(problem, query, paths)
         return ""
 
-    def run(self, problem: Problem, query: str, options: Options) -> Result:
+    def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Answer."""
         paths = find_paths(problem.wiring)
         if isinstance(paths, str):
             raise QueryError(f"the chain method cannot be used here: {paths}")
         eps = problem.temperature
         # Outputs are maximised whatever the temperature; with none the rest is a plain sum.
-        best = query == "map" or (query == "marginal_map" and not problem.hidden.all())
+        best = query == Query.MAP or (query == Query.MARGINAL_MAP and not problem.hidden.all())
         if eps == 0 or best:
             return _hard(problem, query, options, paths)
         return _smooth(problem, query, options, paths, eps)
 
 
-def _no_k_best(problem: Problem, query: str, paths: Paths) -> str:
-    if query == "marginal_map" and problem.hidden.any():
+def _no_k_best(problem: Problem, query: Query, paths: Paths) -> str:
+    if query == Query.MARGINAL_MAP and problem.hidden.any():
         return "k > 1 needs a query without hidden variables"
     counts = np.bincount(_graphs(problem.wiring, paths), minlength=1)
     if counts.max() <= 1:
@@ -93,7 +94,7 @@ def _no_k_best(problem: Problem, query: str, paths: Paths) -> str:
     return f"k > 1 needs one path per graph; graph {graph} has {counts[graph]} separate paths"
 
 
-def _hard(problem: Problem, query: str, options: Options, paths: Paths) -> Result:
+def _hard(problem: Problem, query: Query, options: Options, paths: Paths) -> Result:
     """Everything at temperature 0: the best labels, and the point mass on them."""
     wiring = problem.wiring
     batch = _load(problem, paths, 1.0, options)
@@ -101,15 +102,15 @@ def _hard(problem: Problem, query: str, options: Options, paths: Paths) -> Resul
     value = _per_graph(wiring, paths, values)
     lost = (value == -np.inf)[wiring.variable_graphs]
     labels = np.where(lost, -1, found[paths.position])
-    if query == "samples":
+    if query == Query.SAMPLES:
         return _result(value, draws=np.tile(labels, (options.n_samples, 1)))
-    if query == "marginals":
+    if query == Query.MARGINALS:
         beliefs, factors = point_mass(wiring, labels)
         return _result(value, beliefs=beliefs, factor_beliefs=factors)
-    if query == "partition":
+    if query == Query.PARTITION:
         return _result(value)
     best = _k_best(batch, wiring, paths, options.k) if options.k > 1 else None
-    if query == "marginal_map":
+    if query == Query.MARGINAL_MAP:
         labels[problem.hidden] = -1
     return _result(value, labels=labels, best=best)
 
@@ -127,16 +128,16 @@ def _k_best(batch: Chains, wiring: Wiring, paths: Paths, k: int) -> list[tuple[F
     return best
 
 
-def _smooth(problem: Problem, query: str, options: Options, paths: Paths, eps: float) -> Result:
+def _smooth(problem: Problem, query: Query, options: Options, paths: Paths, eps: float) -> Result:
     """Everything at a temperature above 0."""
     wiring = problem.wiring
     batch = _load(problem, paths, eps, options)
-    if query == "marginals":
+    if query == Query.MARGINALS:
         return _marginals(batch, wiring, paths, eps, options)
     value = eps * _per_graph(wiring, paths, batch.log_partition())
-    if query == "partition":
+    if query == Query.PARTITION:
         return _result(value)
-    if query == "marginal_map":
+    if query == Query.MARGINAL_MAP:
         return _result(value, labels=np.full(wiring.n_variables, -1, np.int64))
     draws = batch.draw(options.n_samples, options.rng)
     if not paths.straight:
@@ -156,9 +157,7 @@ def _marginals(batch: Chains, wiring: Wiring, paths: Paths, eps: float, options:
         beliefs[np.repeat(lost, np.diff(wiring.belief_offsets[wiring.graph_variables]))] = 0.0
     if lost.any() and options.factor_marginals:
         factors[np.repeat(lost, np.diff(wiring.table_offsets[wiring.graph_factors]))] = 0.0
-    return _result(
-        value, beliefs=beliefs, factor_beliefs=factors if options.factor_marginals else None
-    )
+    return _result(value, beliefs=beliefs, factor_beliefs=factors)
 
 
 def _load(problem: Problem, paths: Paths, eps: float, options: Options) -> Chains:
@@ -194,13 +193,5 @@ def _per_graph(wiring: Wiring, paths: Paths, values: Floats) -> Floats:
 
 
 def _result(value: Floats, **found: Any) -> Result:
-    return Result(
-        value,
-        exact=True,
-        lower=value.copy(),
-        upper=value.copy(),
-        converged=np.ones(len(value), np.bool_),
-        iterations=np.ones(len(value), np.int64),
-        status="exact on chains",
-        **found,
-    )
+    once = np.ones(len(value), np.int64)
+    return Result.exactly(value, "exact on chains", iterations=once, **found)

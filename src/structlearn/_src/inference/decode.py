@@ -11,13 +11,11 @@ from structlearn._src.graph.condition import condition
 from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import Options, Problem, Result
 from structlearn._src.inference.chain_batch import Chains
-from structlearn._src.inference.pick import pick, worth_exact
+from structlearn._src.inference.junction import PREDICTED
+from structlearn._src.inference.names import ENGINES, Query
+from structlearn._src.inference.pick import pick
 from structlearn._src.inference.tables import forbid_ends, tables_to_chains, tables_to_potentials
 from structlearn._src.model.model import Tables
-
-#: Inference by the names that estimators use.
-METHODS = {"auto": "auto", "exact": "junction_tree", "bp": "bp"}
-_ONCE = 30.0  # times the cost of message passing that exact prediction may have: it runs once
 
 
 def best(
@@ -36,8 +34,7 @@ def best(
     if isinstance(structure, Sequences):
         return _path(structure, tables, options)
     problem = _problem(structure, tables, 0.0, eps_h)
-    labels = _run(problem, "marginal_map", options, method).labels
-    assert labels is not None
+    labels = _run(problem, Query.MARGINAL_MAP, options, method).labels
     return np.where(problem.hidden, -1, labels)
 
 
@@ -48,8 +45,7 @@ def joint(
     if isinstance(structure, Sequences):
         return _path(structure, tables, options)
     problem = _problem(structure, tables, 0.0, 0.0)
-    labels = _run(problem, "map", options, method).labels
-    assert labels is not None
+    labels = _run(problem, Query.MAP, options, method).labels
     return np.where(problem.hidden, -1, labels)
 
 
@@ -69,8 +65,7 @@ def hidden_given(
     fixed = np.where(whole.hidden, -1, labels)
     small = condition(whole.wiring, whole.potentials, fixed)
     problem = Problem(small.wiring, small.potentials, 0.0, 0.0)
-    found = _run(problem, "map", options, method).labels
-    assert found is not None
+    found = _run(problem, Query.MAP, options, method).labels
     out = labels.copy()
     out[small.variables] = found
     return out
@@ -85,8 +80,7 @@ def marginals(
         _check_possible(values)
         return rows
     problem = _problem(structure, tables, 1.0, 1.0)
-    beliefs = _run(problem, "marginals", options, method).beliefs
-    assert beliefs is not None
+    beliefs = _run(problem, Query.MARGINALS, options, method).beliefs
     cards = problem.wiring.cards
     out = np.zeros((len(cards), int(cards.max(initial=1))))
     out[np.arange(out.shape[1]) < cards[:, None]] = beliefs
@@ -157,13 +151,8 @@ def _problem(graphs: Graphs, tables: Tables, eps_y: float, eps_h: float) -> Prob
     return Problem(graphs.wiring, potentials, eps_y, eps_h)
 
 
-def _run(problem: Problem, query: str, options: Options, method: str) -> Result:
-    if query == "marginal_map" and not problem.hidden.any():
-        query = "map"
-    chosen = pick(problem, query, METHODS[method], options)
-    narrow = chosen.name != "junction_tree" or worth_exact(problem, options.n_jobs, _ONCE)
-    if method == "auto" and (chosen.name == "portfolio" or not narrow):
-        # What training does where exact inference is slow; ascents to better labels pay only
-        # where these are cheap to value.
-        chosen = pick(problem, query, "portfolio" if query == "map" else "bp", options)
+def _run(problem: Problem, query: Query, options: Options, method: str) -> Result:
+    if query == Query.MARGINAL_MAP and not problem.hidden.any():
+        query = Query.MAP
+    chosen = pick(problem, query, ENGINES[method], options, PREDICTED)
     return chosen.run(problem, query, options)

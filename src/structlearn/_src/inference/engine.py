@@ -12,10 +12,17 @@ from structlearn._src.graph.condition import condition
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.clamped import Clamped, Engine, Memory, Solution
-from structlearn._src.inference.junction import EliminationTree, JunctionTree, affordable, order_for
+from structlearn._src.inference.junction import (
+    TRAINED,
+    EliminationTree,
+    JunctionTree,
+    affordable,
+    order_for,
+)
 from structlearn._src.inference.loopy import best_states
 from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.names import Query
 from structlearn._src.inference.tables import point_mass
 from structlearn._src.inference.trw import covering_forests
 
@@ -104,7 +111,7 @@ def make_engine(
     method: str = "auto",
     options: Options | None = None,
     shares: Floats | None = None,
-    times: float = 1.0,
+    times: float = TRAINED,
 ) -> Engine:
     """Return the engine that is asked for, or that suits the problem.
 
@@ -123,7 +130,7 @@ def make_engine(
     """
     options = options or Options()
     if method == "exact":
-        reason = JunctionTree().refuses(problem, "marginals", options)
+        reason = JunctionTree().refuses(problem, Query.MARGINALS, options)
         if reason:
             raise TooWideError(reason)
         return ExactEngine(problem, options)
@@ -144,7 +151,7 @@ def clamp(
     method: str = "auto",
     options: Options | None = None,
     shares: Floats | None = None,
-    times: float = 1.0,
+    times: float = TRAINED,
 ) -> Clamped:
     """Return graphs with some variables fixed, and an engine at temperature `eps` for the others.
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import Options, Problem, Result
+from structlearn._src.inference.names import ASSIGNMENTS, Query
 
 _MOST = 2**22
 
@@ -18,7 +18,7 @@ class Enumeration:
 
     name = "enumeration"
 
-    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
         """Refuse graphs with too many assignments."""
         wiring = problem.wiring
         logs = np.add.reduceat(np.append(np.log(wiring.cards), 0.0), wiring.graph_variables[:-1])
@@ -33,21 +33,21 @@ class Enumeration:
             return "the k best assignments are found for one graph at a time"
         return ""
 
-    def run(self, problem: Problem, query: str, options: Options) -> Result:
+    def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Answer by looking at every assignment."""
         graphs = [_Joint(problem, g) for g in range(problem.wiring.n_graphs)]
         value = np.array([g.value for g in graphs])
-        result = Result(value, exact=True, lower=value, upper=value)
-        result.status = "exact by enumeration"
-        if query == "marginals":
+        result = Result.exactly(value, "exact by enumeration")
+        if query == Query.MARGINALS:
             result.beliefs = np.concatenate([np.zeros(0), *(g.beliefs() for g in graphs)])
             result.factor_beliefs = np.concatenate([np.zeros(0), *(g.factors() for g in graphs)])
-        elif query in ("map", "marginal_map"):
-            labels = [g.best(query == "marginal_map") for g in graphs]
-            result.labels = np.concatenate([np.zeros(0, np.int64), *labels])
+        elif query in ASSIGNMENTS:
+            labels = np.concatenate([np.zeros(0, np.int64), *(g.best() for g in graphs)])
+            open_end = problem.hidden & (query == Query.MARGINAL_MAP)
+            result.labels = np.where(open_end, -1, labels)
             if options.k > 1:
                 result.best = graphs[0].k_best(options.k)
-        elif query == "samples":
+        elif query == Query.SAMPLES:
             draws = [g.draw(options.rng.random(options.n_samples)) for g in graphs]
             result.draws = np.concatenate(draws, axis=1)
         return result
@@ -107,12 +107,9 @@ class _Joint:
         scopes = [self._factor(f)[0] for f in range(self.first_factor, self.last_factor)]
         return np.concatenate([np.zeros(0), *(self._marginal(joint, s) for s in scopes)])
 
-    def best(self, outputs_only: bool) -> Ints:
+    def best(self) -> Ints:
         row = int(self.inner.argmax())
-        labels = self._labels(row, int(self.table[row].argmax()))
-        if outputs_only:
-            labels[self.problem.wiring.roles[self.variables] == HIDDEN] = -1
-        return labels
+        return self._labels(row, int(self.table[row].argmax()))
 
     def k_best(self, k: int) -> list[tuple[Floats, Ints]]:
         flat = self.table.ravel()

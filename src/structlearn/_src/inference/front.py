@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,15 @@ from structlearn._src.common.errors import (
     EvidenceError,
     GraphError,
     QueryError,
-    choose_one_of,
 )
-from structlearn._src.common.random import Seed, generator
-from structlearn._src.common.watch import Progress, Watch
+from structlearn._src.common.random import Seed
+from structlearn._src.common.watch import Progress
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.condition import condition
 from structlearn._src.graph.wiring import OBSERVED, Wiring, join
 from structlearn._src.inference.answer import Reply, collect
-from structlearn._src.inference.base import QUERIES, Answer, Options, Problem
+from structlearn._src.inference.base import Answer, Options, Problem
+from structlearn._src.inference.names import Query
 from structlearn._src.inference.pick import pick
 
 Evidence = Mapping[Hashable, int]
@@ -56,49 +56,47 @@ def infer(
 
     Parameters
     ----------
-    graph : FactorGraph
-    query : str
+    graph
+        Variables, factors, potentials.
+    query
         ``"partition"`` log Z; ``"marginals"`` the distribution of every variable; ``"map"`` the
         most probable assignment to all variables together; ``"marginal_map"`` the most probable
         assignment to the outputs with hidden variables summed out; ``"samples"`` draws. The best
         state of each marginal is none of these: take it from ``"marginals"`` if you mean it.
-    evidence : mapping from names to states
-        Variables with role "observed" must be in it; others may.
-    method : str
+    evidence
+        States of variables by name. Variables with role "observed" must be in it; others may.
+    method
         ``"auto"`` takes the first that applies of "chain", "tree", "junction_tree", then "bp"
         (partition, marginals), "portfolio" (map, marginal_map) or "gibbs" (samples). Also:
         "enumeration", "trw", "icm".
-    temperatures : (float, float), optional
+    temperatures
         Temperatures of outputs and hidden variables for the value
 
         .. math:: \epsilon_y \log \sum_y \exp \frac{1}{\epsilon_y}
                   \Bigl(\epsilon_h \log \sum_h \exp \frac{\theta(y, h)}{\epsilon_h}\Bigr),
 
         by default what the query implies: (1, 1), (0, 0) for map, (0, 1) for marginal_map.
-    factor_marginals : bool
+    factor_marginals
         With "marginals", also the distribution over every factor's scope.
-    k : int
+    k
         With "map" on a chain, the k best assignments.
-    n_samples, burn_in : int
+    n_samples, burn_in
         For "samples", and for marginals by "gibbs".
     max_iter, tol, damping, schedule, restarts, start
         For message passing: most sweeps, largest change at rest, share of the old message kept
         (by default chosen, and raised if messages do not rest), ``"sequential"``, ``"flooding"``
         or ``"residual"`` (``"steepest"`` for "icm"), further runs from random messages, and
         messages of an earlier answer about the same graph.
-    max_table : int
+    max_table
         Most entries of one table in "junction_tree".
-    time_limit : float, optional
+    time_limit
         Seconds after which iterative methods return the best they have.
-    progress : callable, optional
+    progress
         Called with the fraction done and a few words.
-    random_state : int, Generator or None
-    n_jobs : int, optional
+    random_state
+        Seed or generator.
+    n_jobs
         Threads; by default all cores.
-
-    Returns
-    -------
-    Answer
 
     See Also
     --------
@@ -116,26 +114,9 @@ def infer(
     >>> dict(infer(graph, "map").assignment)
     {0: 0, 1: 0, 2: 1}
     """
-    options = {
-        "factor_marginals": factor_marginals,
-        "k": k,
-        "n_samples": n_samples,
-        "burn_in": burn_in,
-        "max_iter": max_iter,
-        "tol": tol,
-        "damping": damping,
-        "schedule": schedule,
-        "restarts": restarts,
-        "start": start,
-        "max_table": max_table,
-        "time_limit": time_limit,
-        "progress": progress,
-        "random_state": random_state,
-        "n_jobs": n_jobs,
-    }
-    return infer_many(
-        [graph], query, evidence=[evidence], method=method, temperatures=temperatures, **options
-    )[0]
+    options = locals()  # all arguments by name: this must stay the first statement
+    first = [options.pop("graph")], options.pop("query")
+    return infer_many(*first, evidence=[options.pop("evidence")], **options)[0]
 
 
 def infer_many(
@@ -151,14 +132,12 @@ def infer_many(
 
     Parameters
     ----------
-    graphs : list of FactorGraph
-    evidence : list of mappings or None, one for each graph
+    graphs
+        All that are asked.
+    evidence
+        A mapping, or None, for each graph.
     query, method, temperatures, **options
         As in `infer`. One method answers for all graphs: the first that accepts every one.
-
-    Returns
-    -------
-    list of Answer
 
     Examples
     --------
@@ -176,57 +155,19 @@ def infer_many(
     for graph in graphs:
         if not isinstance(graph, FactorGraph):
             raise GraphError(f"a {type(graph).__name__} was given; need a FactorGraph")
-    checks.one_of("query", query, tuple(QUERIES))
-    settings = make_options(**options)
-    if settings.k > 1 and query != "map":
+    asked = Query(checks.one_of("query", query, tuple(Query)))
+    settings = Options.checked(**options)
+    if settings.k > 1 and asked != Query.MAP:
         raise QueryError(f"k={settings.k} asks for the k best assignments; that is query='map'")
-    eps = _temperatures(query, temperatures)
+    eps = _temperatures(asked, temperatures)
     given = _evidence_list(evidence, len(graphs))
-    return _ask(graphs, given, query, eps, method, settings) if graphs else []
-
-
-def make_options(
-    *,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    random_state: Seed = None,
-    **given: Any,
-) -> Options:
-    """Check every option and pack them up; those not given keep the defaults of `Options`."""
-    schedules = ("sequential", "flooding", "residual", "steepest")
-    check: dict[str, Callable[[str, Any], Any]] = {
-        "max_iter": lambda a, x: checks.integer(a, x, low=1),
-        "tol": lambda a, x: checks.number(a, x, low=0.0),
-        "damping": lambda a, x: (
-            None if x is None else checks.number(a, x, low=0.0, high=1.0, open_high=True)
-        ),
-        "schedule": lambda a, x: checks.one_of(a, x, schedules),
-        "restarts": checks.integer,
-        "start": _messages,
-        "max_table": lambda a, x: checks.integer(a, x, low=1),
-        "n_samples": lambda a, x: checks.integer(a, x, low=1),
-        "burn_in": checks.integer,
-        "k": lambda a, x: checks.integer(a, x, low=1),
-        "n_jobs": lambda a, x: None if x is None else checks.integer(a, x, low=1),
-        "factor_marginals": lambda a, x: bool(x),
-    }
-    for name in given:
-        if name not in check:
-            raise ArgumentError(choose_one_of("option", name, tuple(check)))
-    checked = {name: check[name](name, value) for name, value in given.items()}
-    if time_limit is not None:
-        checks.number("time_limit", time_limit, low=0.0, open_low=True)
-    return Options(**checked, rng=generator(random_state), watch=Watch(time_limit, progress))
-
-
-def _messages(argument: str, given: Any) -> Floats | None:
-    return None if given is None else checks.potentials(given, argument)
+    return _ask(graphs, given, asked, eps, method, settings) if graphs else []
 
 
 def _ask(
     graphs: list[FactorGraph],
     evidence: list[Any],
-    query: str,
+    query: Query,
     eps: tuple[float, float],
     method: str,
     options: Options,
@@ -277,10 +218,9 @@ def _fixed(graphs: list[FactorGraph], evidence: list[Any], wiring: Wiring) -> In
     return labels
 
 
-def _temperatures(query: str, given: tuple[float, float] | None) -> tuple[float, float]:
-    implied = QUERIES[query]
+def _temperatures(query: Query, given: tuple[float, float] | None) -> tuple[float, float]:
     if given is None:
-        return implied
+        return query.temperatures
     if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
         raise ArgumentError(
             f"temperatures={given!r} must be a pair: of the outputs and of the hidden variables"
@@ -290,8 +230,8 @@ def _temperatures(query: str, given: tuple[float, float] | None) -> tuple[float,
         checks.number("temperatures[0]", eps_output, low=0.0, high=1e6),
         checks.number("temperatures[1]", eps_hidden, low=0.0, high=1e6),
     )
-    if query == "map" and eps != (0.0, 0.0):
+    if query == Query.MAP and eps != (0.0, 0.0):
         raise QueryError(f"query='map' has temperatures (0, 0), not {eps}; see 'marginal_map'")
-    if query == "marginal_map" and eps[0] != 0.0:
+    if query == Query.MARGINAL_MAP and eps[0] != 0.0:
         raise QueryError(f"query='marginal_map' has output temperature 0, not {eps[0]}")
     return eps

@@ -16,6 +16,7 @@ from structlearn._src.inference.icm import (
     random_labels,
     unary_labels,
 )
+from structlearn._src.inference.names import Query
 from structlearn._src.kernels.graph import local
 
 _APART = 0.1  # difference of marginals above which two chains count as not mixed
@@ -52,11 +53,11 @@ class Gibbs:
 
     name = "gibbs"
 
-    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
         """Say why this problem cannot be answered; empty if it can."""
-        if query == "partition":
+        if query == Query.PARTITION:
             return "Gibbs sampling gives no estimate of the partition function"
-        if query not in ("marginals", "samples"):
+        if query not in (Query.MARGINALS, Query.SAMPLES):
             return f"Gibbs sampling gives marginals and samples; it cannot answer {query!r}"
         if not problem.uniform:
             return "Gibbs sampling needs one temperature for all variables"
@@ -66,7 +67,7 @@ class Gibbs:
             return f"n_samples={options.n_samples}: Gibbs sampling must keep at least one sweep"
         return ""
 
-    def run(self, problem: Problem, query: str, options: Options) -> Result:
+    def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Run both chains and pool them."""
         chains = _Chains(problem, query, options)
         ended = options.watch.repeat(chains.step, chains.steps, chains.words)
@@ -78,7 +79,7 @@ class Gibbs:
 class _Chains:
     """Two chains side by side; the first axis of every array is the chain."""
 
-    def __init__(self, problem: Problem, query: str, options: Options) -> None:
+    def __init__(self, problem: Problem, query: Query, options: Options) -> None:
         wiring = self.wiring = problem.wiring
         self.potentials, self.eps, self.options = problem.potentials, problem.temperature, options
         self.rng = options.rng
@@ -87,7 +88,7 @@ class _Chains:
         sweeps = options.burn_in + self.rows
         self.batch = max(1, min(_BATCH // max(wiring.n_variables, 1), -(-sweeps // _LOOKS)))
         entries = wiring.table_offsets[-1] if options.factor_marginals else 0
-        self.stored = query == "samples"
+        self.stored = query == Query.SAMPLES
         self.beliefs = np.zeros((2, wiring.belief_offsets[-1]))
         self.factor_beliefs = np.zeros((2, entries))
         self.draws = np.zeros((2, self.rows * self.stored, wiring.n_variables), np.int64)
@@ -201,11 +202,12 @@ class _Chains:
             beliefs=_shares(self.beliefs.sum(axis=0), w.belief_offsets),
             factor_beliefs=_shares(self.factor_beliefs.sum(axis=0), w.table_offsets)
             if self.options.factor_marginals
-            else None,
-            draws=draws if self.stored else None,
+            else np.empty(0),
+            draws=draws,
             converged=converged,
             iterations=np.full(w.n_graphs, self.burnt + self.kept),
             residual=residual,
+            ended=ended if ended.early else Ending.DONE,
             status="; ".join(self._report(float(residual.max(initial=0.0)), ended)),
         )
 

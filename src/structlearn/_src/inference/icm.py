@@ -10,7 +10,8 @@ import numpy as np
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import Ending
 from structlearn._src.graph.wiring import Wiring
-from structlearn._src.inference.base import Options, Problem, Result, in_graphs
+from structlearn._src.inference.base import STEEPEST, Options, Problem, Result, in_graphs
+from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.share import over_graphs
 from structlearn._src.kernels.graph import local
 
@@ -111,11 +112,11 @@ class ICM:
 
     name = "icm"
 
-    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
         """Say why this problem cannot be answered; empty if it can."""
-        if query not in ("map", "marginal_map"):
+        if query not in ASSIGNMENTS:
             return f"ICM maximises; it cannot answer {query!r}"
-        if query == "marginal_map" and problem.hidden.any():
+        if query == Query.MARGINAL_MAP and problem.hidden.any():
             return "ICM cannot sum over hidden variables"
         if problem.eps.any():
             return "ICM maximises over all variables; their temperature must be 0"
@@ -123,7 +124,7 @@ class ICM:
             return f"ICM finds one assignment, not the {options.k} best"
         return ""
 
-    def run(self, problem: Problem, query: str, options: Options) -> Result:
+    def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Search from all starts and return the best end."""
         search = _Search(problem, options)
         ended = options.watch.repeat(search.step, options.restarts + 1, search.words)
@@ -136,6 +137,7 @@ class ICM:
             labels=search.labels,
             converged=search.done,
             iterations=search.steps,
+            ended=ended if ended.early else Ending.DONE,
             status="; ".join(search.report(value, ended)),
         )
 
@@ -156,7 +158,7 @@ class _Search:
     def step(self) -> bool:
         """Search from one more start."""
         start = random_labels(self.wiring, self.options.rng) if self.starts else self.labels
-        steepest = self.options.schedule == "steepest"
+        steepest = self.options.schedule == STEEPEST
         end = climb(
             self.wiring,
             self.potentials,

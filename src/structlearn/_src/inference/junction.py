@@ -11,7 +11,15 @@ from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
 from structlearn._src.common.errors import TooWideError, too_wide
 from structlearn._src.common.threads import Scratch
 from structlearn._src.graph.wiring import HIDDEN, Wiring
-from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result, TooWide
+from structlearn._src.inference.base import (
+    NO_K_BEST,
+    Options,
+    Problem,
+    Result,
+    TooWide,
+    read_exactly,
+)
+from structlearn._src.inference.names import Query
 from structlearn._src.inference.order import Elimination, find_order
 from structlearn._src.inference.share import over_graphs
 from structlearn._src.kernels.graph import eliminate
@@ -20,6 +28,11 @@ from structlearn._src.kernels.graph.eliminate import Plan
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
 _SECONDS_PER_ENTRY = 3e-8  # of a table, there and back, on an ordinary core
 _WORTH = 200  # entries of exact inference per entry of the tables: what sweeps cost, roughly
+#: How many times the cost of message passing exact inference may have: of a question by hand any,
+#: of a prediction some, as it is made once, and in training none beyond it.
+ASKED = np.inf
+PREDICTED = 30.0
+TRAINED = 1.0
 _ORDER_IN_FULL = 1_000  # variables up to which a refusal costs little to be exact about
 
 
@@ -32,9 +45,9 @@ class JunctionTree:
 
     name = "junction_tree"
 
-    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
         """Refuse graphs whose tables would be too large, naming width and bytes."""
-        if query == "map" and options.k > 1:
+        if query == Query.MAP and options.k > 1:
             return NO_K_BEST
         order = order_for(problem, options.max_table, options.n_jobs)
         if _fits(order, options.max_table):
@@ -46,7 +59,7 @@ class JunctionTree:
             too_wide(order.width, order.largest, size, options.max_table, not order.complete)
         )
 
-    def run(self, problem: Problem, query: str, options: Options) -> Result:
+    def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Answer exactly."""
         reason = self.refuses(problem, query, options)
         if reason:
@@ -55,22 +68,20 @@ class JunctionTree:
         tree = EliminationTree(problem, order, options.n_jobs)
         store = tree.stores.take()
         value = tree.forward(problem.potentials, store)
-        result = Result(value, exact=True, lower=value, upper=value)
-        result.status = f"exact, largest table {tree.order.largest:.3g} entries"
-        if query == "marginals":
-            result.beliefs, result.factor_beliefs = tree.backward(store)
-        elif query == "map":
-            result.labels = tree.decode(store)
-        elif query == "marginal_map":
-            # At one temperature hidden variables may stand anywhere in the order, so that the
-            # outputs hang on them; else they come first and need no state.
-            outputs = problem.wiring.roles != HIDDEN
-            labels = tree.decode(store) if problem.uniform else tree.decode(store, wanted=outputs)
-            result.labels = np.where(outputs, labels, -1)
-        elif query == "samples":
-            draws = options.rng.random((options.n_samples, problem.wiring.n_variables))
-            result.draws = np.stack([tree.decode(store, row) for row in draws])
-        return result
+        # At two temperatures hidden variables come first in the order, so that the outputs do not
+        # hang on them, and they need no state; at one they may stand anywhere.
+        skipped = query == Query.MARGINAL_MAP and not problem.uniform
+        wanted = ~problem.hidden if skipped else None
+        found = read_exactly(
+            problem,
+            query,
+            options,
+            lambda: tree.backward(store),
+            lambda uniforms: tree.decode(store, uniforms, wanted),
+        )
+        return Result.exactly(
+            value, f"exact, largest table {tree.order.largest:.3g} entries", **found
+        )
 
 
 @dataclass(eq=False)
@@ -190,7 +201,7 @@ def order_for(problem: Problem, limit: int | None, n_jobs: int | None = 1) -> El
     return _cached_order(_Key(problem, limit, n_jobs))
 
 
-def affordable(problem: Problem, options: Options, times: float = np.inf) -> bool:
+def affordable(problem: Problem, options: Options, times: float = ASKED) -> bool:
     """Whether there is memory and time for exact inference.
 
     It may cost at most `times` what message passing would.

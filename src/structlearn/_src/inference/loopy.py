@@ -8,9 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from structlearn._src.common.arrays import Bools, Floats
-from structlearn._src.common.errors import ArgumentError, choose_one_of
 from structlearn._src.common.watch import Ending
-from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import (
     NO_K_BEST,
     Options,
@@ -18,8 +16,10 @@ from structlearn._src.inference.base import (
     Result,
     exceeds,
     in_graphs,
+    read_exactly,
 )
-from structlearn._src.inference.messenger import SCHEDULES, Messenger
+from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.names import Query
 from structlearn._src.inference.tables import point_mass
 
 _APART = 1e-3  # difference of beliefs above which two runs count as different answers
@@ -34,7 +34,7 @@ class Tree:
 
     name = "tree"
 
-    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
         """Refuse graphs with cycles, and different temperatures."""
         if not problem.uniform:
             return "two passes over a tree need one temperature for all variables"
@@ -44,26 +44,19 @@ class Tree:
             return "the graph has a cycle"
         return ""
 
-    def run(self, problem: Problem, query: str, options: Options) -> Result:
+    def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Answer exactly."""
-        wiring = problem.wiring
         messenger = Messenger(problem, n_jobs=options.n_jobs)
         messenger.run(1, np.inf)
         value, beliefs, factors = messenger.value(options.factor_marginals)
-        result = Result(value, exact=True, lower=value, upper=value, status="exact on a forest")
-        if query in ("map", "marginal_map") or (query == "marginals" and problem.temperature == 0):
-            result.labels = messenger.decode()
-        if query == "marginals":
-            result.beliefs, result.factor_beliefs = beliefs, factors
-            if result.labels is not None:
-                # At temperature 0 the marginals are those of the one assignment found.
-                result.beliefs, result.factor_beliefs = point_mass(wiring, result.labels)
-        elif query == "marginal_map":
-            result.labels[wiring.roles == HIDDEN] = -1  # type: ignore[index]
-        elif query == "samples":
-            draws = options.rng.random((options.n_samples, wiring.n_variables))
-            result.draws = np.stack([messenger.decode(row) for row in draws])
-        return result
+
+        def marginals() -> tuple[Floats, Floats]:
+            # At temperature 0 they are those of the one assignment found.
+            cold = problem.temperature == 0
+            return point_mass(problem.wiring, messenger.decode()) if cold else (beliefs, factors)
+
+        found = read_exactly(problem, query, options, marginals, messenger.decode)
+        return Result.exactly(value, "exact on a forest", **found)
 
 
 class BeliefPropagation:
@@ -87,11 +80,11 @@ class BeliefPropagation:
 
     name = "bp"
 
-    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
         """Refuse samples, k best, and marginals that the messages do not determine."""
-        if query == "samples":
+        if query == Query.SAMPLES:
             return "belief propagation draws no samples; use method='gibbs'"
-        if query == "marginals" and not problem.uniform and problem.eps_hidden == 0.0:
+        if query == Query.MARGINALS and not problem.uniform and problem.eps_hidden == 0.0:
             # A maximiser for every output state: its spread is lost in the limit.
             return (
                 "messages at temperature 0 of the hidden variables do not tell their marginals "
@@ -101,19 +94,16 @@ class BeliefPropagation:
             return NO_K_BEST
         return ""
 
-    def run(self, problem: Problem, query: str, options: Options) -> Result:
+    def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Pass messages until they rest."""
-        if options.schedule not in SCHEDULES:
-            raise ArgumentError(choose_one_of("schedule", options.schedule, SCHEDULES))
         exact = bool(problem.uniform and problem.wiring.forests().all())
         run = Runs(problem, options, appearance=None, restarts=0 if exact else options.restarts)
         result = run.result(query)
         result.exact = exact and bool(run.messenger.residual.max(initial=0.0) <= _AT_REST)
         if result.exact:
             result.lower = result.upper = result.value
-            if query == "marginals" and problem.temperature == 0:
-                result.labels = run.messenger.decode()
-                masses = point_mass(problem.wiring, result.labels)
+            if query == Query.MARGINALS and problem.temperature == 0:
+                masses = point_mass(problem.wiring, run.messenger.decode())
                 result.beliefs, result.factor_beliefs = masses
         return result
 
@@ -246,7 +236,7 @@ class Runs:
         if self.ended.early:
             yield self.ended.sentence
 
-    def result(self, query: str) -> Result:
+    def result(self, query: Query) -> Result:
         """Read the answer off the messages, with the assignment that a query asks for."""
         messenger, problem = self.messenger, self.problem
         value, beliefs, factors = messenger.value(self.options.factor_marginals)
@@ -259,13 +249,13 @@ class Runs:
             iterations=messenger.iterations,
             residual=messenger.residual,
             messages=messenger.messages,
+            ended=self.ended,
             status="; ".join(self.report()),
         )
-        if query == "map":
+        if query == Query.MAP:
             result.labels = messenger.decode()
             result.value = problem.wiring.score(problem.potentials, result.labels)
             result.lower = result.value
-        elif query == "marginal_map":
-            result.labels = best_states(problem, beliefs)
-            result.labels[problem.wiring.roles == HIDDEN] = -1
+        elif query == Query.MARGINAL_MAP:
+            result.labels = np.where(problem.hidden, -1, best_states(problem, beliefs))
         return result

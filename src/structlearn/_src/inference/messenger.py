@@ -8,13 +8,12 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.watch import Ending, Watch
-from structlearn._src.inference.base import Problem
+from structlearn._src.inference.base import SCHEDULES, Problem
 from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.inference.share import over_blocks, over_graphs, scratch
 from structlearn._src.kernels.graph import loopy, readout, tournament
 from structlearn._src.kernels.graph.message import Desk, Traffic
 
-SCHEDULES = ("sequential", "flooding", "residual")
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
 _NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
 _BATCH = 2_000_000  # messages per call of the kernel, so that time limits and interrupts are seen

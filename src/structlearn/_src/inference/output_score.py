@@ -10,6 +10,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.inference.base import Options, Problem, exceeds
 from structlearn._src.inference.clamped import Memory
 from structlearn._src.inference.engine import clamp
+from structlearn._src.inference.junction import ASKED
 
 _SWEEPS = 200  # from the messages of another assignment, far more than they need to rest
 _TOL = 1e-6
@@ -33,7 +34,7 @@ class OutputScore:
         fixed = np.where(problem.hidden, -1, 0)
         settings = replace(options, damping=_DAMPING)
         self.clamped = clamp(
-            problem.wiring, fixed, problem.eps_hidden, "auto", settings, times=np.inf
+            problem.wiring, fixed, problem.eps_hidden, "auto", settings, times=ASKED
         )
         self.exact = self.clamped.exact
 

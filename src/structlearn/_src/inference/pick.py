@@ -9,8 +9,9 @@ from structlearn._src.inference.chain import Chain
 from structlearn._src.inference.enumeration import Enumeration
 from structlearn._src.inference.gibbs import Gibbs
 from structlearn._src.inference.icm import ICM
-from structlearn._src.inference.junction import JunctionTree, affordable
+from structlearn._src.inference.junction import ASKED, JunctionTree, affordable
 from structlearn._src.inference.loopy import BeliefPropagation, Tree
+from structlearn._src.inference.names import Query
 from structlearn._src.inference.portfolio import Portfolio
 from structlearn._src.inference.trw import TreeReweighted
 
@@ -31,20 +32,33 @@ METHODS: dict[str, Inferer] = {
 
 _EXACT = ("chain", "tree", "junction_tree")
 #: What `method="auto"` tries, in order; the last accepts every graph.
-AUTO = {
-    "partition": (*_EXACT, "bp"),
-    "marginals": (*_EXACT, "bp"),
-    "map": (*_EXACT, "portfolio"),
-    "marginal_map": (*_EXACT, "portfolio"),
-    "samples": (*_EXACT, "gibbs"),
+AUTO: dict[Query, tuple[str, ...]] = {
+    Query.PARTITION: (*_EXACT, "bp"),
+    Query.MARGINALS: (*_EXACT, "bp"),
+    Query.MAP: (*_EXACT, "portfolio"),
+    Query.MARGINAL_MAP: (*_EXACT, "portfolio"),
+    Query.SAMPLES: (*_EXACT, "gibbs"),
 }
+#: The same for prediction, many times over. Training passes messages where it cannot be exact, and
+#: ascents to better labels pay only where these are cheap to value.
+_PREDICTING = AUTO | {Query.MARGINAL_MAP: (*_EXACT, "bp")}
 _TOO_MANY_TO_ORDER = 50_000  # variables; looking for an elimination order would take seconds
 
 
-def pick(problem: Problem, query: str, method: str, options: Options) -> Inferer:
-    """Return the inferer to use, or say why there is none."""
+def pick(
+    problem: Problem, query: Query, method: str, options: Options, times: float = ASKED
+) -> Inferer:
+    """Return the inferer to use, or say why there is none.
+
+    Parameters
+    ----------
+    method
+        A name, or "auto" for the first that does not refuse.
+    times
+        How many times the cost of message passing "auto" may spend on being exact.
+    """
     if isinstance(method, str) and method == "auto":
-        return _first(problem, query, options)
+        return _first(problem, query, options, times)
     checks.one_of("method", method, ("auto", *METHODS))
     chosen = METHODS[method]
     reason = chosen.refuses(problem, query, options)
@@ -54,19 +68,20 @@ def pick(problem: Problem, query: str, method: str, options: Options) -> Inferer
     return chosen
 
 
-def _first(problem: Problem, query: str, options: Options) -> Inferer:
+def _first(problem: Problem, query: Query, options: Options, times: float) -> Inferer:
     reasons = []
-    for name in AUTO[query]:
-        if name == "junction_tree" and problem.wiring.n_variables > _TOO_MANY_TO_ORDER:
-            reasons.append(f"{name}: too many variables to look for an elimination order")
-            continue
-        reason = METHODS[name].refuses(problem, query, options)
+    for name in (AUTO if times == ASKED else _PREDICTING)[query]:
+        reason = _too_dear(problem, options, times) if name == "junction_tree" else ""
+        reason = reason or METHODS[name].refuses(problem, query, options)
         if not reason:
             return METHODS[name]
         reasons.append(f"{name}: {reason}")
     raise QueryError("no method can answer this. " + "; ".join(reasons))
 
 
-def worth_exact(problem: Problem, n_jobs: int | None, times: float = 1.0) -> bool:
-    """Whether exact inference costs no more than `times` what message passing would."""
-    return affordable(problem, Options(n_jobs=n_jobs), times)
+def _too_dear(problem: Problem, options: Options, times: float) -> str:
+    if problem.wiring.n_variables > _TOO_MANY_TO_ORDER:
+        return "too many variables to look for an elimination order"
+    if times < ASKED and not affordable(problem, options, times):
+        return "message passing is far quicker"
+    return ""

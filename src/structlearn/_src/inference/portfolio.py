@@ -9,7 +9,6 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.watch import Ending
-from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import (
     NO_K_BEST,
     Options,
@@ -22,6 +21,7 @@ from structlearn._src.inference.blocks import BlockAscent
 from structlearn._src.inference.icm import improve, unary_labels
 from structlearn._src.inference.loopy import best_states, cooled
 from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.output_score import OutputScore, ascend
 from structlearn._src.inference.trw import covering_forests, upper_bound
 
@@ -47,19 +47,19 @@ class Portfolio:
 
     name = "portfolio"
 
-    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
         """Refuse what is not about an assignment."""
-        if query not in ("map", "marginal_map"):
+        if query not in ASSIGNMENTS:
             return f"the portfolio looks for assignments; it cannot answer {query!r}"
         if options.k > 1:
             return NO_K_BEST
         return ""
 
-    def run(self, problem: Problem, query: str, options: Options) -> Result:
+    def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Try everything in turn, as far as time allows."""
         search = (
             _MarginalMap(problem, options)
-            if query == "marginal_map" and problem.hidden.any()
+            if query == Query.MARGINAL_MAP and problem.hidden.any()
             else _Map(problem, options)
         )
         steps = search.candidates()
@@ -135,6 +135,7 @@ class _Search:
             labels=self.labels,
             iterations=np.full(len(self.value), self.tried),
             converged=np.ones(len(self.value), np.bool_),
+            ended=ended,
             status=status,
         )
 
@@ -214,17 +215,14 @@ class _MarginalMap(_Search):
 
     def _joint_map(self) -> Ints:
         joint = replace(self.problem, eps_output=0.0, eps_hidden=0.0)
-        labels = Portfolio().run(joint, "map", self.options).labels
-        assert labels is not None
-        return labels
+        return Portfolio().run(joint, Query.MAP, self.options).labels
 
     def _best(self, messenger: Messenger) -> Ints:
         return best_states(self.problem, messenger.beliefs()[0])
 
     def result(self, ended: Ending) -> Result:
         out = super().result(ended)
-        assert out.labels is not None
-        out.labels = np.where(self.problem.wiring.roles == HIDDEN, -1, out.labels)
+        out.labels = np.where(self.problem.hidden, -1, out.labels)
         if not self.summed_out.exact:
             out.lower = np.full_like(out.value, -np.inf)
             out.status += "; hidden variables summed by the Bethe approximation"

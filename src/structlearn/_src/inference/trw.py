@@ -9,6 +9,7 @@ from structlearn._src.graph.wiring import Wiring, compile_wiring
 from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result
 from structlearn._src.inference.loopy import Runs
 from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.names import Query
 from structlearn._src.kernels.graph import wiring as wire
 
 _FORESTS = 8  # forests at least: the more, the more even the weights of alike factors
@@ -33,9 +34,9 @@ class TreeReweighted:
 
     name = "trw"
 
-    def refuses(self, problem: Problem, query: str, options: Options) -> str:
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
         """Refuse samples, k best, and different temperatures."""
-        if query == "samples":
+        if query == Query.SAMPLES:
             return "tree-reweighted messages draw no samples; use method='gibbs'"
         if not problem.uniform:
             return "the tree-reweighted bound needs one temperature for all variables"
@@ -43,7 +44,7 @@ class TreeReweighted:
             return NO_K_BEST
         return ""
 
-    def run(self, problem: Problem, query: str, options: Options) -> Result:
+    def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Pass messages until they rest, then bound."""
         forests = covering_forests(problem.wiring, options.rng)
         run = Runs(problem, options, appearance=forests.mean(axis=0), restarts=0)

@@ -13,10 +13,16 @@ from structlearn._src.graph.batch import Graphs
 from structlearn._src.graph.condition import condition, places
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT, Wiring
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.junction import EliminationTree, JunctionTree, order_for
+from structlearn._src.inference.junction import (
+    TRAINED,
+    EliminationTree,
+    JunctionTree,
+    affordable,
+    order_for,
+)
 from structlearn._src.inference.loopy import best_states
 from structlearn._src.inference.messenger import Messenger
-from structlearn._src.inference.pick import worth_exact
+from structlearn._src.inference.names import Query
 from structlearn._src.inference.tables import (
     point_mass,
     potentials_to_tables,
@@ -25,8 +31,6 @@ from structlearn._src.inference.tables import (
 from structlearn._src.inference.trw import covering_forests
 from structlearn._src.learn.world import Subtracting
 from structlearn._src.model.model import Tables
-
-METHODS = ("auto", "exact", "bp")
 
 
 @dataclass(frozen=True)
@@ -133,11 +137,11 @@ def make_engine(problem: Problem, effort: Effort, shares: Floats | None) -> Engi
     if effort.method in ("bp", "trw"):
         return _messages(problem, effort, shares)
     if effort.method == "exact":
-        reason = JunctionTree().refuses(problem, "marginals", Options(n_jobs=effort.n_jobs))
+        reason = JunctionTree().refuses(problem, Query.MARGINALS, Options(n_jobs=effort.n_jobs))
         if reason:
             raise TooWideError(reason)
         return _Exact(problem, effort)
-    easy = worth_exact(problem, effort.n_jobs)
+    easy = affordable(problem, Options(n_jobs=effort.n_jobs), TRAINED)
     return _Exact(problem, effort) if easy else _messages(problem, effort, shares)
 
 

@@ -18,6 +18,7 @@ from structlearn._src.estimators.structured.insight import Ranked, top_features
 from structlearn._src.estimators.structured.plan import Batch, Coder, ModelPlan, Reader
 from structlearn._src.inference import decode
 from structlearn._src.inference.base import Options
+from structlearn._src.inference.names import OFFERED
 from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
@@ -156,7 +157,7 @@ class StructuredEstimator(_Fitted):
     def _read(self, X: Any) -> tuple[Batch, Tables]:
         """Return examples without labels, and their tables."""
         check_is_fitted(self, "weights_")
-        checks.one_of("inference", self.inference, tuple(decode.METHODS))
+        checks.one_of("inference", self.inference, OFFERED)
         n_jobs, batch = threads(self.n_jobs), self.plan_.read(X)
         return batch, self.plan_.model.push(self.weights_, batch.examples.inputs, n_jobs)
 

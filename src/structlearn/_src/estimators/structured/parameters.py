@@ -13,8 +13,8 @@ from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.run import callbacks, threads
 from structlearn._src.estimators.structured.example_weights import check_class_weight
+from structlearn._src.inference.names import OFFERED
 from structlearn._src.learn.cost import check_cost
-from structlearn._src.learn.graph_world import METHODS
 from structlearn._src.model.pairwise import HIDDEN, SPACES
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.pick import DRIVERS, check_solver
@@ -82,7 +82,7 @@ _RULES: dict[str, Rule] = {
     "driver": _one_of(*DRIVERS),
     "max_iter": _COUNT,
     "tol": _or_none(partial(checks.number, low=0.0, open_high=True)),
-    "inference": _one_of(*METHODS),
+    "inference": _one_of(*OFFERED),
     "sweeps": _or_none(_COUNT),
     "warm_start": checks.boolean,
     "n_jobs": _alone(threads),

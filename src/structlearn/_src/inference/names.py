@@ -1,0 +1,37 @@
+"""The words of inference; nothing heavy is imported, so that a command prints its help at once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Query(StrEnum):
+    """What can be asked of a graph; a string as well, so that it compares with users' words."""
+
+    PARTITION = "partition"
+    MARGINALS = "marginals"
+    MAP = "map"
+    MARGINAL_MAP = "marginal_map"
+    SAMPLES = "samples"
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    @property
+    def temperatures(self) -> tuple[float, float]:
+        """Temperatures of outputs and hidden variables that the question implies."""
+        eps_output = 0.0 if self in ASSIGNMENTS else 1.0
+        eps_hidden = 0.0 if self is Query.MAP else 1.0
+        return eps_output, eps_hidden
+
+
+#: Queries about the best assignment.
+ASSIGNMENTS = (Query.MAP, Query.MARGINAL_MAP)
+#: Methods that are exact or refuse.
+EXACT = ("chain", "tree", "junction_tree", "enumeration")
+#: All methods of `infer`, beside "auto".
+METHODS = (*EXACT, "bp", "trw", "icm", "gibbs", "portfolio")
+#: What inference inside of learning and prediction is called, and the method that it is.
+ENGINES = {"auto": "auto", "exact": "junction_tree", "bp": "bp", "trw": "trw"}
+#: Those that estimators offer.
+OFFERED = ("auto", "exact", "bp")
