@@ -19,6 +19,7 @@ from structlearn._src.common.errors import (
     QueryError,
     StructlearnError,
 )
+from structlearn._src.common.watch import Ending
 from structlearn._src.inference import front, messenger
 from structlearn._src.inference.base import Options
 from structlearn._src.inference.names import Query
@@ -388,6 +389,7 @@ def test_a_time_limit_ends_the_work_with_a_result(query, method):
         graph, query, method=method, time_limit=1e-9, n_samples=10**6, burn_in=10**6, tol=0.0
     )
     assert "time limit reached" in answer.status
+    assert answer.ended is Ending.TIME
     assert np.isfinite(answer.value)
     found = answer.marginals.flat if query == "marginals" else answer.assignment.array
     assert np.isfinite(found).all()
@@ -418,6 +420,7 @@ def test_progress_is_told_and_an_interrupt_keeps_what_there_is(monkeypatch, quer
         graph, query, method=method, progress=interrupt, random_state=0, tol=0.0, max_iter=30
     )
     assert "interrupted" in answer.status
+    assert answer.ended is Ending.INTERRUPTED
     assert np.isfinite(answer.value)
     if query in ("map", "marginal_map"):
         assert answer.assignment

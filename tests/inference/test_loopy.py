@@ -10,6 +10,7 @@ import pytest
 import naive
 from structlearn import FactorGraph, grid, infer, infer_many, pairwise
 from structlearn._src.common.errors import QueryError
+from structlearn._src.common.watch import Ending
 from structlearn._src.graph.wiring import join
 from structlearn._src.inference import messenger as messenger_module
 from structlearn._src.inference.base import Problem
@@ -377,6 +378,7 @@ def test_a_run_that_does_not_rest_says_so():
         assert answer.iterations == 60
         assert answer.residual > 0.5
         assert "did not converge: after 60 sweeps" in answer.status
+        assert answer.ended is Ending.LIMIT
 
 
 def test_runs_that_end_apart_say_so():
