@@ -114,7 +114,8 @@ def _elimination(problem: Problem) -> Callable[[int], Any]:
 
 
 def _forward_backward(rng: np.random.Generator) -> Callable[[int], Any]:
-    nodes, edges = rng.normal(size=(25 * COUNT, 9)), rng.normal(size=(24 * COUNT, 9, 9))
+    nodes = rng.normal(size=(25 * COUNT, 9))
+    edges = rng.normal(size=(24 * COUNT, 9, 9))
     offsets = np.arange(0, 25 * COUNT + 1, 25)
     return lambda n_jobs: Chains(nodes, edges, offsets, n_jobs).marginals("sum")
 

@@ -95,7 +95,8 @@ def _two_cores(report: Report, name: str) -> None:
     one, two = found["one"], found["two"]
     possible = one["cpu"] / (two["serial"] + (two["cpu"] - two["serial"]) / 2)
     # Where a core is slower beside another busy one, no program can be twice as fast on two.
-    quiet, steady = found["others"] < 0.05, two["cpu"] < 1.1 * one["cpu"]
+    quiet = found["others"] < 0.05
+    steady = two["cpu"] < 1.1 * one["cpu"]
     alone = "" if quiet else "not judged, others were busy; "
     alone += "" if steady else "not judged, cores are slower together; "
     note = (

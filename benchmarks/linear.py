@@ -27,7 +27,8 @@ PARTS = {"one sweep": "o", "setting up messages": "s", "building and wiring the 
 
 def run(out: pathlib.Path) -> Report:
     report = Report("linear", f"sum-product on N x N grids, {STATES} states; CPU time, one thread")
-    edges, seconds = [], {part: [] for part in PARTS}
+    edges = []
+    seconds = {part: [] for part in PARTS}
     for side in SIDES:
         edges.append(2 * side * (side - 1))
         timings = _measure(side, repeats=4 if side <= 400 else 2)

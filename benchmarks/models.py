@@ -26,8 +26,10 @@ def random_grid(tag: str = "s10") -> dict[str, np.ndarray]:
     if path is not None:
         return {k: v.astype(v.dtype if k == "edges" else float) for k, v in np.load(path).items()}
     spread, seed = SPREADS[tag]
-    rng, edges = np.random.default_rng(seed), grid_edges(100, 100)
-    unary, pair = rng.normal(0, 1, (10_000, 5)), rng.normal(0, spread, (len(edges), 5, 5))
+    rng = np.random.default_rng(seed)
+    edges = grid_edges(100, 100)
+    unary = rng.normal(0, 1, (10_000, 5))
+    pair = rng.normal(0, spread, (len(edges), 5, 5))
     # The stored models are rounded to single precision.
     single = [a.astype(np.float32).astype(float) for a in (unary, pair)]
     return {"unary": single[0], "pair": single[1], "edges": edges}

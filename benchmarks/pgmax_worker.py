@@ -34,7 +34,8 @@ def main(path, sweeps, repeats):
     arrays = bp.init(evidence_updates={variables: model["unary"].astype(np.float32)})
     timings, changes = [], []
     for _ in range(repeats):  # the first also compiles and is not counted
-        wall, cpu = time.perf_counter(), time.process_time()
+        wall = time.perf_counter()
+        cpu = time.process_time()
         arrays, change = bp.run_with_diffs(
             arrays, num_iters=sweeps, damping=DAMPING, temperature=1.0
         )

@@ -123,7 +123,8 @@ def _judge(path: pathlib.Path, values: pathlib.Path) -> dict:
 
     model = RuleModel.from_file(path)
     atoms = json.loads(values.read_text(encoding="utf-8"))
-    hinges, y = model.grounding_.hinges, np.full(model.grounding_.hinges.n_variables, 0.5)
+    hinges = model.grounding_.hinges
+    y = np.full(model.grounding_.hinges.n_variables, 0.5)
     for name, numbers in _by_predicate(atoms).items():
         places, arguments = model.tables.arguments(name)
         keys = zip(*(map(str, column) for column in arguments), strict=True)
@@ -155,7 +156,8 @@ def _clarabel(path: pathlib.Path) -> float:
     h = model.grounding_.hinges
     rows = sparse.csr_matrix((h.coefficients, h.variables, h.offsets), (h.n_forms, h.n_variables))
     soft = np.flatnonzero(h.kinds == HINGE)
-    n, k = h.n_variables, len(soft)
+    n = h.n_variables
+    k = len(soft)
     weights = model.weights_[h.groups[soft]]
     square = h.powers[soft] == 2
     quadratic = sparse.diags(np.append(np.zeros(n), np.where(square, 2 * weights, 0.0))).tocsc()

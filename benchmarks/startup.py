@@ -41,7 +41,8 @@ def _process(task: str, cache: pathlib.Path | None) -> tuple[Timing, dict[str, f
     environment = dict(os.environ)
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = str(cache)
-    cpu, wall = _children(), time.perf_counter()
+    cpu = _children()
+    wall = time.perf_counter()
     command = [sys.executable, str(WORKER), task]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return Timing(_children() - cpu, time.perf_counter() - wall), json.loads(done.stdout)

@@ -71,7 +71,8 @@ def _tagging(report: Report, rates: dict) -> None:
         ("strings", "given lists of attributes", 3.0),
         ("file", "from the raw file", 5.0),
     ):
-        mine, theirs = rates[what], rates[f"{what} crfsuite"]
+        mine = rates[what]
+        theirs = rates[f"{what} crfsuite"]
         note = (
             f"{mine['wall']:,.0f} and {theirs['wall']:,.0f} tokens/s; by CPU time "
             f"{mine['cpu']:,.0f} and {theirs['cpu']:,.0f}, {mine['cpu'] / theirs['cpu']:.1f}x"

@@ -60,7 +60,8 @@ def train(space: str, train_path: str, test_path: str) -> dict:
     if space == "sparse":
         labeler.set_params(callbacks=(lambda event: passes.append(np.array(event.weights)),))
     labeler.fit(X, Y)
-    test, history = columns(test_path), labeler.history_
+    test = columns(test_path)
+    history = labeler.history_
     out = {"f1": f1(labeler, *test), "value": labeler.value_, "status": labeler.status_}
     out |= {"seconds": float(history.seconds[-1]), "rss": peak(), "curve": []}
     objective = labeler.objective(X, Y) if passes else None

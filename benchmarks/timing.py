@@ -29,7 +29,9 @@ class Timing(NamedTuple):
 def once(work: Callable[..., Any], *given: Any) -> Timing:
     """Time one run."""
     busy = _busy()
-    wall, cpu, serial = time.perf_counter(), time.process_time(), time.thread_time()
+    wall = time.perf_counter()
+    cpu = time.process_time()
+    serial = time.thread_time()
     result = work(*given)
     serial, cpu = time.thread_time() - serial, time.process_time() - cpu
     wall = time.perf_counter() - wall
@@ -61,7 +63,8 @@ def undisturbed(
 
     If within `limit` seconds there was no such run of a case, all its runs count.
     """
-    end, timings = time.monotonic() + limit, [[] for _ in cases]
+    end = time.monotonic() + limit
+    timings = [[] for _ in cases]
     while min(sum(t.quiet for t in row) for row in timings) < repeats and time.monotonic() < end:
         for case, row in zip(cases, timings, strict=True):
             _wait(end)

@@ -58,7 +58,8 @@ ways = {
     "marginal SVM": {"edges": "potts", "loss": "marginal", "max_iter": 20},
 }
 shares = [0.0, 0.5, 0.9]
-right, fits = {name: [] for name in ways}, {}
+right = {name: [] for name in ways}
+fits = {}
 for share in shares:
     labels = hide(Y, share)
     for name, options in ways.items():
@@ -82,7 +83,8 @@ plt.show()
 # %%
 # One test image. With so little to see in a single pixel, its neighbours decide, and the
 # probabilities tell where they disagree.
-crf, image = fits["hidden CRF", 0.9], X_test[0]
+crf = fits["hidden CRF", 0.9]
+image = X_test[0]
 figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
 shares = np.exp(image) / np.exp(image).sum(axis=-1, keepdims=True)
 axes[0, 0].imshow(shares @ [to_rgb(colour) for colour in PALETTE[:states]])

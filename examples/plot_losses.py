@@ -19,7 +19,8 @@ from structlearn._src.learn.dominance import alpha_threshold
 # A single input and three labels, with the probabilities as weights of the examples and next to no
 # penalty. By how much does the most likely label win? The hinge has kinks; a temperature of 0.001
 # for the labels rounds them off, so that the optimum is found exactly.
-X, y = np.ones((3, 1)), [0, 1, 2]
+X = np.ones((3, 1))
+y = [0, 1, 2]
 
 
 def margin(probabilities, alpha):
@@ -40,7 +41,8 @@ alphas = np.linspace(0.0, 1.0, 41)
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True, layout="constrained")
 for ax, probabilities in zip(axes, ([0.4, 0.36, 0.24], [0.45, 0.275, 0.275]), strict=True):
     ax.plot(alphas, [margin(probabilities, alpha) for alpha in alphas])
-    bound, threshold = float(alpha_bound(probabilities)), float(alpha_threshold(probabilities))
+    bound = float(alpha_bound(probabilities))
+    threshold = float(alpha_threshold(probabilities))
     ax.axvline(bound, color="C1", linestyle="--", label=f"bound of theorem 1: {bound:.2f}")
     ax.axvline(threshold, color="C2", linestyle=":", label=f"exact threshold: {threshold:.2f}")
     ax.set(xlabel="share of the log loss", title=f"probabilities {probabilities}")

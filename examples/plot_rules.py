@@ -21,7 +21,8 @@ from structlearn import RuleModel
 # the other one is trusting; one in twenty is turned round.
 rng = np.random.default_rng(0)
 people = 60
-worthy, trusting = rng.beta(0.5, 0.5, people), rng.random(people)
+worthy = rng.beta(0.5, 0.5, people)
+trusting = rng.random(people)
 knows = np.argwhere((rng.random((people, people)) < 0.3) & ~np.eye(people, dtype=bool))
 likely = 0.8 * worthy[knows[:, 1]] + 0.2 * trusting[knows[:, 0]] > 0.5
 trusts = np.where(rng.random(len(knows)) < 0.95, likely, ~likely).astype(float)

@@ -42,8 +42,10 @@ def features(line):
 
 
 train, test = ([ingredient() for _ in range(n)] for n in (60, 500))
-X, Y = [features(line) for line, _ in train], [labels for _, labels in train]
-X_test, Y_test = [features(line) for line, _ in test], [labels for _, labels in test]
+X = [features(line) for line, _ in train]
+Y = [labels for _, labels in train]
+X_test = [features(line) for line, _ in test]
+Y_test = [labels for _, labels in test]
 print(" ".join(train[0][0]), "->", " ".join(train[0][1]))
 
 # %%

@@ -43,7 +43,8 @@ print(model.means_.round(1))
 # %%
 # The numbers of states are arbitrary, so give each the colour of the phase that it goes with most
 # often. The gap is filled from both of its sides.
-found, truth = np.concatenate(model.states_), np.concatenate([phases, later])
+found = np.concatenate(model.states_)
+truth = np.concatenate([phases, later])
 counts = np.zeros((found.max() + 1, 4))
 np.add.at(counts, (found, truth), 1)
 states, matched = linear_sum_assignment(-counts)

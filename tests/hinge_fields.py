@@ -47,13 +47,16 @@ def least_energy(hinges, weights, fixed, extra=None):
 
     `extra(y)` returns the value and gradient of a convex term that is added.
     """
-    matrix, n = dense(hinges), hinges.n_variables
+    matrix = dense(hinges)
+    n = hinges.n_variables
     soft = hinges.kinds == HINGE
-    each, squared = np.asarray(weights)[hinges.groups[soft]], hinges.powers[soft] == 2
+    each = np.asarray(weights)[hinges.groups[soft]]
+    squared = hinges.powers[soft] == 2
     m = int(soft.sum())
 
     def energy(point):
-        y, s = point[:n], point[n:]
+        y = point[:n]
+        s = point[n:]
         value = each @ np.where(squared, s**2, s)
         slope = np.concatenate([np.zeros(n), each * np.where(squared, 2 * s, 1.0)])
         if extra is not None:

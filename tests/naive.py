@@ -165,7 +165,8 @@ def flips(graph, labels):
 
 def steepest_flip(graph, labels):
     """The best single change, the first of them if several are; None if none helps."""
-    best, best_energy = None, energy(graph, labels)
+    best = None
+    best_energy = energy(graph, labels)
     for other in flips(graph, list(labels)):
         new = energy(graph, other)
         if lower(new, best_energy):
@@ -268,7 +269,8 @@ def chunks(tags):
     def cut(tag):
         return tuple(tag.partition("-")[::2])
 
-    found, start = set(), None
+    found = set()
+    start = None
     for i, (before, now) in enumerate(itertools.pairwise(["O", *tags, "O"])):
         (p, p_type), (t, t_type) = cut(before), cut(now)
         other = p_type != t_type
@@ -392,7 +394,8 @@ def hinge_admm(field, weights, step, relaxation, stiffness, n_steps, fixed):
     for _ in range(n_steps):
         hinges = np.zeros(field["n_groups"])
         for i, form in enumerate(forms):
-            group, eta = field["groups"][i], steps[i]
+            group = field["groups"][i]
+            eta = steps[i]
             base = {j: y[j] - alphas[i][j] / eta for j in form}
             value = given[i] + sum(a * base[j] for j, a in form.items())
             length = sum(a * a for a in form.values()) / eta

@@ -146,9 +146,11 @@ def load_bee_dance() -> Motions:
        using parametric segmental switching linear dynamic systems", IJCV 2008.
     """
     with np.load(data_path("bee_dance", "bee_dance.npz")) as file:
-        X, y, borders = file["X"], file["y"].astype(np.int64), np.cumsum(file["lengths"])[:-1]
-    tracks = np.split(np.ascontiguousarray(X, np.float64), borders)
-    return Motions(tracks, np.split(y, borders), np.arange(1, len(tracks) + 1))
+        features = np.ascontiguousarray(file["X"], np.float64)
+        labels = file["y"].astype(np.int64)
+        borders = np.cumsum(file["lengths"])[:-1]
+    tracks = np.split(features, borders)
+    return Motions(tracks, np.split(labels, borders), np.arange(1, len(tracks) + 1))
 
 
 def load_msr_action3d() -> Motions:
@@ -163,7 +165,8 @@ def load_msr_action3d() -> Motions:
        Workshops 2010.
     """
     with np.load(data_path("msr_action3d", "msr_action3d_skeletons.npz")) as file:
-        frames, (actions, subjects, _, lengths) = file["frames"], file["meta"].T.astype(np.int64)
+        frames = file["frames"]
+        actions, subjects, _, lengths = file["meta"].T.astype(np.int64)
     flat = frames[:, :, :3].reshape(len(frames), -1).astype(np.float64)
     labels = [np.full(n, action) for action, n in zip(actions, lengths, strict=True)]
     return Motions(np.split(flat, np.cumsum(lengths)[:-1]), labels, subjects)

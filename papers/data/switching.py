@@ -11,7 +11,8 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 
 _STATES = 3
-_ALL, _SAME = np.ones((_STATES, _STATES)), np.eye(_STATES)
+_ALL = np.ones((_STATES, _STATES))
+_SAME = np.eye(_STATES)
 
 #: How states follow each other: mostly the same, mostly another, or almost any.
 SETTINGS = {
@@ -66,14 +67,16 @@ class Switching:
         transitions = SETTINGS[checks.one_of("setting", setting, tuple(SETTINGS))]
         checks.one_of("sides", sides, ("random", "same"))
         rng = np.random.default_rng(random_state)
-        means, signs = rng.uniform(-3.0, 3.0, _STATES), rng.choice([-1.0, 1.0], _STATES)
+        means = rng.uniform(-3.0, 3.0, _STATES)
+        signs = rng.choice([-1.0, 1.0], _STATES)
         return cls(means, signs if sides == "random" else np.ones(_STATES), transitions)
 
     def sample(self, n_steps: int, random_state: Any = None) -> Steps:
         """Draw one sequence."""
         checks.integer("n_steps", n_steps, low=1)
         rng = np.random.default_rng(random_state)
-        uniforms, borders = rng.random(n_steps), self.transitions.cumsum(axis=1)
+        uniforms = rng.random(n_steps)
+        borders = self.transitions.cumsum(axis=1)
         states = np.empty(n_steps, np.int64)
         states[0] = rng.integers(len(self.means))
         for t in range(1, n_steps):
@@ -97,7 +100,8 @@ class Switching:
 
     def _smoothed(self, likely: Floats) -> Floats:
         """(steps, states) Probabilities of the states given the whole sequence."""
-        ahead, behind = likely.copy(), np.ones_like(likely)
+        ahead = likely.copy()
+        behind = np.ones_like(likely)
         for t in range(len(likely)):
             ahead[t] *= ahead[t - 1] @ self.transitions if t else 1.0
             ahead[t] /= ahead[t].sum()

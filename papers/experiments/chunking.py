@@ -16,7 +16,7 @@ import numpy as np
 
 from papers.base import Estimate, Record, Settings, Table
 from papers.experiments.hybrid import Choice, choices
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
 from structlearn._src.display.curves import DominanceDisplay
 from structlearn._src.files.datasets import load_basenp, load_conll2000
 from structlearn._src.graph.batch import Sequences
@@ -60,9 +60,8 @@ LEARNERS = (
 
 def take(columns: Columns, which: Ints) -> Columns:
     """Return some of the sentences, in the order of `which`."""
-    starts, lengths = columns.offsets[which], np.diff(columns.offsets)[which]
-    offsets = offsets_of(lengths)
-    tokens = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    tokens = block_indices(columns.offsets, which)
+    offsets = offsets_of(np.diff(columns.offsets)[which])
     return columns._replace(ids=columns.ids[tokens], offsets=offsets, ends=columns.ends[tokens])
 
 
@@ -130,13 +129,15 @@ class Chunker:
     def fit(self, choice: Choice, cost: str, solver: Solver, passes: int) -> Floats:
         """Return the weights after so many passes, or as soon as they have converged."""
         objective = choice.objective(self.model, self.train, cost)
-        start, rng = np.zeros(self.model.n_weights), np.random.default_rng(0)
+        start = np.zeros(self.model.n_weights)
+        rng = np.random.default_rng(0)
         tol = _TOL if isinstance(solver, Sdca) else None
         return minimise(solver, objective, start, max_iter=passes, tol=tol, rng=rng).weights
 
     def score(self, weights: Floats, examples: Examples) -> ChunkScores:
         """Compare the most likely labels with the true ones."""
-        structure, tables = examples.structure, self.model.push(weights, examples.inputs, 1)
+        structure = examples.structure
+        tables = self.model.push(weights, examples.inputs, 1)
         found = decode.best(structure, tables, 1.0, Options(n_jobs=1))
         return chunk_scores(examples.labels, found, structure.variables, self.names)
 

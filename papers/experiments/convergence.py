@@ -25,7 +25,8 @@ _STEP = 0.02
 
 def run(settings: Settings) -> Record:
     """Figure 2 of the marginal SVM paper: how the objectives waver under steps of one length."""
-    n, steps = settings.count(full=20, quick=2), 60 if settings.quick else 200
+    n = settings.count(full=20, quick=2)
+    steps = 60 if settings.quick else 200
     curves = {learner.letter: np.empty((n, steps + 1)) for learner in TRIO}
     for i, seed in settings.repeat(n):
         trial = Trial.draw(CHAIN, seed)

@@ -99,7 +99,8 @@ def fit(
     exact
         Minimise the hinge itself, on its dual, instead of smoothing its kinks.
     """
-    (n, width), classes = sample.inputs.shape, int(sample.labels.max()) + 1
+    n, width = sample.inputs.shape
+    classes = int(sample.labels.max()) + 1
     structure = Sequences(np.arange(n + 1), classes)
     counts = np.ones(n) if counts is None else counts
     examples = Examples(structure, ((sample.inputs,),), sample.labels, counts)

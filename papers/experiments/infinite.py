@@ -120,10 +120,11 @@ def compare(splits: Sequence[Split], settings: Settings, paper: int | None) -> T
             found[name].append(splits[i].scores(model))
     rows = []
     for name, scores in found.items():
-        means, spread = np.mean(scores, axis=0), np.std(scores, axis=0)
+        means = np.mean(scores, axis=0)
+        deviations = np.std(scores, axis=0)
         row: dict[str, Any] = {"model": name} | {
             measure: Estimate(float(mean), float(deviation))
-            for measure, mean, deviation in zip(("accuracy", "F1"), means, spread, strict=True)
+            for measure, mean, deviation in zip(("accuracy", "F1"), means, deviations, strict=True)
         }
         if paper is not None:
             row |= dict(zip(("paper's accuracy", "paper's F1"), PAPER[name][paper], strict=True))

@@ -101,7 +101,8 @@ def local(track: Floats) -> Floats:
 
 def bees(settings: Settings) -> Record:
     """Label the moves of one bee after learning from the two others."""
-    dances, sweeps = load_bee_dance(), 5 if settings.quick else 150
+    dances = load_bee_dance()
+    sweeps = 5 if settings.quick else 150
     tables = []
     for what, change in (("local", local), ("as published", lambda track: track)):
         X = [np.asarray(change(track)) for track in dances.features]
@@ -151,11 +152,14 @@ def actions(settings: Settings) -> Record:
             motions.subjects[keep],
         )
     odd = motions.subjects % 2 == 1
-    X, Y = _reduced(motions, odd), motions.labels
-    train, test = np.flatnonzero(odd), np.flatnonzero(~odd)
+    X = _reduced(motions, odd)
+    Y = motions.labels
+    train = np.flatnonzero(odd)
+    test = np.flatnonzero(~odd)
     late = motions.subjects[train] >= 7  # whom choices are made on
     inner = [(np.flatnonzero(~late), np.flatnonzero(late))]
-    rows, compared = [], models(settings.seed, 5 if settings.quick else 40)
+    rows = []
+    compared = models(settings.seed, 5 if settings.quick else 40)
     for name, plain in settings.each(compared.items(), "model"):
         model = plain if settings.quick else GridSearchCV(plain, _GRIDS[name], cv=inner)
         model.fit([X[i] for i in train], [Y[i] for i in train])

@@ -19,6 +19,7 @@ import numpy as np
 from papers.base import Record, Settings, Table
 from papers.experiments.duals import NOTE, Race, draw, mean_text, table
 from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.estimators.fields.rule_model import RuleModel
 from structlearn._src.field.admm import Consensus
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.files.fetch import data_path
@@ -28,7 +29,6 @@ from structlearn._src.learn.penalty import NonNegative
 from structlearn._src.metrics.ranking import average_precision
 from structlearn._src.rules.ground import Grounding, ground
 from structlearn._src.rules.parse import parse
-from structlearn._src.rules.program import ProgramFile, read_program
 from structlearn._src.rules.syntax import Program
 from structlearn._src.rules.tables import Tables
 
@@ -96,7 +96,8 @@ class Network:
         tables = Tables(
             {"Knows": 2, "Trusts": 2, "Prior": 1, "Trusting": 1, "Trustworthy": 1}, n_jobs=1
         )
-        seen, asked = present & ~open_, present & open_
+        seen = present & ~open_
+        asked = present & open_
         tables.observe("Knows", self.links[present].tolist())
         tables.observe("Trusts", self._valued(seen))
         tables.observe("Prior", [("0", float(self.trust[seen].mean()))])
@@ -118,7 +119,8 @@ class Network:
     def means(self, fold: int) -> float:
         """Score of a baseline: the source's mean trust plus the target's, each with the prior."""
         held = self.folds == fold
-        prior, total = self.trust[~held].mean(), np.zeros(int(held.sum()))
+        prior = self.trust[~held].mean()
+        total = np.zeros(int(held.sum()))
         for column in self.links.T:
             n = column.max() + 1
             counts = np.bincount(column[~held], minlength=n)
@@ -166,8 +168,10 @@ def _baseline(scores: list[float]) -> Table:
 
 def bitcoin(settings: Settings) -> Record:
     """Bitcoin OTC with hidden traits, from the files of a program."""
-    program = read_program(data_path("psl", "bitcoin-otc-trust", "model-latent.json"))
-    learn, test = (ground(program.rules, fill(program, split)) for split in ("learn", "infer"))
+    path = data_path("psl", "bitcoin-otc-trust", "model-latent.json")
+    learn, test = (
+        RuleModel.from_file(path, split=split, n_jobs=1).grounding_ for split in ("learn", "infer")
+    )
     race = Race(updates=20, points=4) if settings.quick else Race()
     objective = objective_of(learn, learnt=learn.weights >= 1.0)
     judge = Judge(objective, test)
@@ -180,21 +184,6 @@ def bitcoin(settings: Settings) -> Record:
         (NOTE, "The weak priors on traits, of weight 0.1, are not learnt."),
         {"curves": partial(draw, curves, _MEASURE)},
     )
-
-
-def fill(program: ProgramFile, split: str) -> Tables:
-    """Return the atoms of one split of a program."""
-    tables = Tables({p.name: p.arity for p in program.predicates}, n_jobs=1)
-    for declaration in program.declarations:
-        name = declaration.predicate.name
-        for partition, add in (
-            ("observations", tables.observe),
-            ("targets", tables.target),
-            ("truth", tables.truth),
-        ):
-            for source in declaration.sources(partition, split):
-                add(name, source)
-    return tables
 
 
 # ---- both --------------------------------------------------------------------------------
@@ -214,7 +203,8 @@ class Judge:
     """AuPR of distrust on another field of the same rules, without surrogate."""
 
     def __init__(self, objective: HingeObjective, test: Grounding) -> None:
-        self.examples, self.labels = objective.examples, test.tables.labels()
+        self.examples = objective.examples
+        self.labels = test.tables.labels()
         self.known = ~np.isnan(self.labels)
         self.world = Consensus(test.hinges)
         self.state = self.world.begin(test.weights)

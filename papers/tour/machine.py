@@ -66,7 +66,8 @@ def run(rng: np.random.Generator) -> Stop:
 def _solve(rng: np.random.Generator) -> _Days:
     drawn = infer(_day(), "samples", n_samples=_DAYS, random_state=rng).samples
     assert drawn is not None
-    outputs, hidden = drawn[:, :_HOURS], drawn[:, _HOURS:]
+    outputs = drawn[:, :_HOURS]
+    hidden = drawn[:, _HOURS:]
     readings = rng.normal(_MEANS[hidden], _NOISE)
     graphs = [_day(row) for row in readings]
     soft = infer_many(graphs, "marginals")
@@ -82,8 +83,10 @@ def _day(readings: Floats | None = None) -> FactorGraph:
     """Outputs over a hidden chain; without readings the prior that days are drawn from."""
     states = 1 + _FAULTS
     moves = np.empty((states, states))
-    moves[0, 0], moves[0, 1:] = 1 - _CHANGE, _CHANGE / _FAULTS
-    moves[1:, 0], moves[1:, 1:] = _CHANGE, (1 - _CHANGE) / _FAULTS
+    moves[0, 0] = 1 - _CHANGE
+    moves[0, 1:] = _CHANGE / _FAULTS
+    moves[1:, 0] = _CHANGE
+    moves[1:, 1:] = (1 - _CHANGE) / _FAULTS
     hidden = np.zeros((_HOURS, states))
     hidden[0] = np.log([0.5, *[0.5 / _FAULTS] * _FAULTS])
     if readings is not None:

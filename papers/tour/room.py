@@ -31,11 +31,13 @@ def run(rng: np.random.Generator) -> Stop:
     states = truth[0]
     readings = rng.normal(_LEVEL[states], _NOISE)
     graph = _day(readings)
-    soft, path = infer(graph, "marginals"), infer(graph, "map")
+    soft = infer(graph, "marginals")
+    path = infer(graph, "map")
     shown = ChainDisplay.from_answer(soft, paths={"map": path})
     alone = np.abs(readings[:, None] - _LEVEL).argmin(axis=1)
     assert shown.marginals is not None
-    each, joint = shown.marginals.argmax(axis=1), shown.paths["map"]
+    each = shown.marginals.argmax(axis=1)
+    joint = shown.paths["map"]
     hours = np.array([shown.marginals[:, 2].sum(), (joint == 2).sum(), (states == 2).sum()])
     hours = hours * _MINUTES / 60
     low, middle, high = _LEVEL

@@ -74,7 +74,8 @@ def run(rng: np.random.Generator) -> Stop:
 
 def _meet(rng: np.random.Generator) -> _Network:
     """Ratings are high where the rated one is trustworthy, and some are not honest."""
-    worthy, trusting = rng.beta(0.5, 0.5, _PEOPLE), rng.random(_PEOPLE)
+    worthy = rng.beta(0.5, 0.5, _PEOPLE)
+    trusting = rng.random(_PEOPLE)
     meets = (rng.random((_PEOPLE, _PEOPLE)) < _ACQUAINTED) & ~np.eye(_PEOPLE, dtype=bool)
     pairs = np.argwhere(meets)
     high = 0.8 * worthy[pairs[:, 1]] + 0.2 * trusting[pairs[:, 0]] > 0.5

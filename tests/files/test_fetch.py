@@ -31,7 +31,8 @@ def folders(tmp_path, monkeypatch):
 @pytest.fixture
 def server():
     """A web server on this machine: what it serves, what was asked of it, and its address."""
-    pages, asked = {}, []
+    pages = {}
+    asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):

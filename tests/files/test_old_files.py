@@ -78,7 +78,8 @@ def test_there_is_a_file_of_every_kind():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models_load_and_answer_as_they_did(name):
-    known, model = KNOWN["files"][name], load(OLD / f"{name}.model")
+    known = KNOWN["files"][name]
+    model = load(OLD / f"{name}.model")
     assert type(model).__name__ == known["estimator"]
     for fact, value in known["facts"].items():
         assert_agrees(plain(getattr(model, fact)), value)
@@ -106,7 +107,8 @@ def test_runs_go_on_as_if_never_stopped(name, tmp_path):
 
 
 def test_rules_load_and_answer_as_they_did(tmp_path):
-    known, model = KNOWN["files"]["rules"], RuleModel.load(OLD / "rules.json")
+    known = KNOWN["files"]["rules"]
+    model = RuleModel.load(OLD / "rules.json")
     assert model.rules_ == known["rules"]
     for fact, value in known["facts"].items():
         assert_agrees(getattr(model, fact), value)

@@ -145,7 +145,8 @@ def test_constants_are_kept(folder, content, cards, total):
 )
 def test_numbers_are_those_of_python(words, room):
     data = " ".join(words).encode()
-    values, slow = np.empty(len(words) + 1), np.empty((room, 3), np.int64)
+    values = np.empty(len(words) + 1)
+    slow = np.empty((room, 3), np.int64)
     at = count = 0
     while at < len(data):
         view = np.frombuffer(data, np.uint8)
@@ -161,7 +162,8 @@ def test_numbers_half_way_between_two_floats():
     words = [str((int(m) << 4) + 8) for m in rng.integers(2**52, 2**53, 500)]
     words += [f"{word}{tail}" for word in words for tail in (".0000001", "e-3", "e20")]
     data = " ".join(words).encode()
-    values, slow = np.empty(len(words) + 1), np.empty((len(words) + 1, 3), np.int64)
+    values = np.empty(len(words) + 1)
+    slow = np.empty((len(words) + 1, 3), np.int64)
     _, count, used, fine = text.numbers(np.frombuffer(data, np.uint8), 0, values, 0, slow)
     sure = np.setdiff1d(np.arange(count), slow[:used, 0])
     assert fine

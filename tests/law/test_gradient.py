@@ -84,7 +84,8 @@ def test_convex_in_the_potentials(seed, kind, eps):
 @given(SEEDS, KINDS, st.lists(st.one_of(st.just(0.0), WARM), min_size=4, max_size=4))
 def test_grows_with_temperature(seed, kind, eps):
     _, graph = drawn(seed, kind)
-    low, high = sorted(eps[:2]), sorted(eps[2:])
+    low = sorted(eps[:2])
+    high = sorted(eps[2:])
     cold, warm = (low[0], high[0]), (low[1], high[1])
     assert value(graph, cold) <= value(graph, warm) + 1e-9
 

@@ -124,7 +124,9 @@ def test_blocks_and_back():
 def test_field_of_faces():
     """Energy by loops over states, inputs and outputs."""
     rng = np.random.default_rng(0)
-    inputs, n_outputs, n_states = rng.random((3, 4)), 5, 6
+    inputs = rng.random((3, 4))
+    n_outputs = 5
+    n_states = 6
     made = faces.Field(inputs, n_outputs)
     hinges = made.hinges
     weights, y = rng.random(hinges.n_groups), rng.random(hinges.n_variables)
@@ -132,9 +134,11 @@ def test_field_of_faces():
     def square(value):
         return max(value, 0.0) ** 2
 
-    total, w = 0.0, iter(weights)
+    total = 0.0
+    w = iter(weights)
     values = y.reshape(3, -1)
-    outputs, states = values[:, :n_outputs], values[:, n_outputs:]
+    outputs = values[:, :n_outputs]
+    states = values[:, n_outputs:]
     for side in range(4):
         for k, j in itertools.product(range(n_states), range(4)):
             weight = next(w)

@@ -20,8 +20,10 @@ def test_states_take_the_number_of_the_truth():
 
 def test_local_features_do_not_depend_on_place_and_direction():
     """Turning a track by an angle changes nothing."""
-    rng, angle = np.random.default_rng(0), 0.7
-    heading, places = rng.uniform(-3, 3, 6), rng.normal(size=(6, 2))
+    rng = np.random.default_rng(0)
+    angle = 0.7
+    heading = rng.uniform(-3, 3, 6)
+    places = rng.normal(size=(6, 2))
     turned = places @ np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     tracks = [
         np.column_stack([where, np.sin(to), np.cos(to)])

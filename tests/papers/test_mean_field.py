@@ -36,7 +36,8 @@ def test_it_learns_what_no_line_tells():
 
 def test_without_a_loss_it_is_a_gaussian_mixture():
     """Gaussians and sizes are those of scikit-learn's variational mixture."""
-    rng, sizes = np.random.default_rng(0), (20, 40, 60)
+    rng = np.random.default_rng(0)
+    sizes = (20, 40, 60)
     places = np.repeat([[0.0, 0.0], [9.0, 9.0], [0.0, 9.0]], sizes, axis=0)
     X = places + rng.normal(size=(120, 2))
     model = TruncatedSVM(C=1e-9, n_components=3, max_iter=30, tol=0.0, spread=0.5, random_state=1)
@@ -58,10 +59,14 @@ def test_without_a_loss_it_is_a_gaussian_mixture():
 def test_the_pull_of_labels_is_the_gradient_of_the_loss():
     """Raising the share of a component lowers the smoothed hinge by its pull."""
     rng = np.random.default_rng(1)
-    V, labels, shares = rng.normal(size=(30, 2)), np.arange(30) % 3, rng.dirichlet(np.ones(4), 30)
+    V = rng.normal(size=(30, 2))
+    labels = np.arange(30) % 3
+    shares = rng.dirichlet(np.ones(4), 30)
     machine = Machine(0.7, 1.0)
     pull = machine.fit(shares, V, labels)
-    each, eps, step = machine.scores(V), 0.05, 1e-6
+    each = machine.scores(V)
+    eps = 0.05
+    step = 1e-6
 
     def loss(given):
         total = np.einsum("tk,tkl->tl", given, each)
@@ -105,7 +110,8 @@ def test_chains_without_likelihood_know_one_rule():
 )
 @pytest.mark.parametrize("model", [TruncatedSVM, SwitchingSVM])
 def test_bad_parameters(model, name, value):
-    X, y = np.arange(4.0)[:, None], np.array([0, 1, 0, 1])
+    X = np.arange(4.0)[:, None]
+    y = np.array([0, 1, 0, 1])
     with pytest.raises(ArgumentError, match=name):
         model(**{name: value}).fit([X] if model is SwitchingSVM else X, [y])
 

@@ -74,7 +74,8 @@ def test_motions(folder, tmp_path):
         with pytest.raises(DataNotFoundError, match="STRUCTLEARN_DATA"):
             load()
     (tmp_path / "bee_dance").mkdir()
-    X, y = np.arange(20.0).reshape(5, 4), np.array([0, 1, 2, 0, 1], np.int8)
+    X = np.arange(20.0).reshape(5, 4)
+    y = np.array([0, 1, 2, 0, 1], np.int8)
     np.savez(tmp_path / "bee_dance" / "bee_dance.npz", X=X, y=y, lengths=np.array([2, 3]))
     bees = load_bee_dance()
     assert [x.shape for x in bees.features] == [(2, 4), (3, 4)]

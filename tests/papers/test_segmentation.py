@@ -14,7 +14,8 @@ from structlearn._src.graph.shapes import chain
 
 
 def _accuracy(name, variance, share):
-    truth, rng = quadrants(6, 8), np.random.default_rng(4)
+    truth = quadrants(6, 8)
+    rng = np.random.default_rng(4)
     images, labels = noisy_images(truth, 6, variance, share, rng)
     new, _ = noisy_images(truth, 5, variance, 0.0, rng)
     centred = images - images.mean(), labels, new - images.mean()

@@ -23,7 +23,8 @@ def _probabilities(field):
     n, states = field.cells.shape
     scores = np.empty((states,) * (2 * n))
     for values in itertools.product(range(states), repeat=2 * n):
-        x, z = values[:n], values[n:]
+        x = values[:n]
+        z = values[n:]
         score = sum(field.inputs[i, x[i]] + field.cells[i, z[i]] for i in range(n))
         score += sum(field.sight[i, x[i], z[i]] for i in range(n))
         score += sum(

@@ -18,7 +18,9 @@ def tour(tmp_path_factory):
     """Text of one whole tour, the folder with its pictures, and the figures themselves."""
     from matplotlib.figure import Figure
 
-    folder, figures, lines = tmp_path_factory.mktemp("tour") / "a" / "b", {}, []
+    folder = tmp_path_factory.mktemp("tour") / "a" / "b"
+    figures = {}
+    lines = []
     save = Figure.savefig
 
     def record(figure, path, *args, **kwargs):

@@ -17,13 +17,15 @@ from structlearn._src.sample.normal_wishart import NormalWishart
 
 def test_shares_of_zero_and_one_are_assignments():
     rng = np.random.default_rng(0)
-    X, assigned = rng.normal(size=(12, 3)), rng.integers(0, 4, 12)
+    X = rng.normal(size=(12, 3))
+    assigned = rng.integers(0, 4, 12)
     for a, b in zip(soft_moments(X, np.eye(4)[assigned]), moments(X, assigned, 4), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
 
 
 def test_pairs_of_shares_end_with_their_sequence():
-    assigned, offsets = np.array([0, 1, 1, 2, 0, 1]), np.array([0, 3, 4, 6])
+    assigned = np.array([0, 1, 1, 2, 0, 1])
+    offsets = np.array([0, 3, 4, 6])
     expected = np.zeros((3, 3))
     for a, b in [(0, 1), (1, 1), (0, 1)]:  # of the first sequence, and of the last
         expected[a, b] += 1
@@ -31,8 +33,10 @@ def test_pairs_of_shares_end_with_their_sequence():
 
 
 def test_expected_log_density_is_the_mean_over_draws():
-    rng, n = np.random.default_rng(1), 50_000
-    mean, scale = np.array([0.3, -0.2]), np.array([[2.0, 0.5], [0.5, 1.0]])
+    rng = np.random.default_rng(1)
+    n = 50_000
+    mean = np.array([0.3, -0.2])
+    scale = np.array([[2.0, 0.5], [0.5, 1.0]])
     many = NormalWishart(
         np.tile(mean, (n, 1)), np.full(n, 1.5), np.full(n, 9.0), np.tile(scale, (n, 1, 1))
     )
@@ -49,7 +53,8 @@ def test_expected_log_density_is_the_mean_over_draws():
 
 @pytest.mark.parametrize("alpha", [0.5, 3.0])
 def test_expected_log_sticks_are_the_mean_over_draws(alpha):
-    rng, counts = np.random.default_rng(2), np.array([[1.0, 8.0, 0.0, 3.5], [2.0, 2.0, 9.0, 1.0]])
+    rng = np.random.default_rng(2)
+    counts = np.array([[1.0, 8.0, 0.0, 3.5], [2.0, 2.0, 9.0, 1.0]])
     found = expected_log_sticks(counts, alpha)
     for row, logs in zip(counts, found, strict=True):
         order = np.argsort(-row, kind="stable")

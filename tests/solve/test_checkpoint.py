@@ -83,9 +83,10 @@ def test_a_killed_run_goes_on(tmp_path, case):
     )
     path = tmp_path / "run"
     here = str(pathlib.Path(__file__).parent)
+    paths = os.pathsep.join([here, *filter(None, sys.path)])  # of this library, not of another
     done = subprocess.run(
         [sys.executable, "-c", script, case, str(path)],
-        env={**os.environ, "PYTHONPATH": here}, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": paths}, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL
     assert store.read(path, module.SCHEMA)[1]["iteration"] == 6
