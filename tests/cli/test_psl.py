@@ -166,7 +166,7 @@ def test_an_interrupt_keeps_the_best(run, monkeypatch):
     def step(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(admm._Search, "step", step)
+    monkeypatch.setattr(admm._MapSearch, "step", step)
     code, out, err = run("model.json")
     assert (code, len(values(out))) == (130, 2)
     assert "interrupted" in err

@@ -5,18 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
-from structlearn._src.rules.syntax import (
-    Atom,
-    Both,
-    Clause,
-    Comparison,
-    Constant,
-    Count,
-    Either,
-    Not,
-    Number,
-    SumVariable,
-)
+from structlearn._src.rules import syntax
 
 SLACK = 1e-9
 
@@ -37,7 +26,9 @@ class World:
         return self.atoms[atom.predicate.lower()]
 
     def key(self, atom, binding):
-        return tuple(t.value if isinstance(t, Constant) else binding[t.name] for t in atom.terms)
+        return tuple(
+            t.value if isinstance(t, syntax.Constant) else binding[t.name] for t in atom.terms
+        )
 
     def listed(self, atom, binding):
         return self.key(atom, binding) in self.rows(atom)
@@ -79,7 +70,7 @@ def names_of(atoms, kind):
 
 def holds(comparison, binding):
     def text(term):
-        return term.value if isinstance(term, Constant) else binding[term.name]
+        return term.value if isinstance(term, syntax.Constant) else binding[term.name]
 
     left, right = text(comparison.left), text(comparison.right)
     if comparison.operator == "%":
@@ -90,9 +81,11 @@ def holds(comparison, binding):
 
 def ground_clause(clause, world):
     literals = list(dict.fromkeys(clause.literals))
-    tests = [each for each in literals if isinstance(each.atom, Comparison)]
-    body = [each.atom for each in literals if each.negated and isinstance(each.atom, Atom)]
-    head = [each.atom for each in literals if not each.negated and isinstance(each.atom, Atom)]
+    tests = [each for each in literals if isinstance(each.atom, syntax.Comparison)]
+    body = [each.atom for each in literals if each.negated and isinstance(each.atom, syntax.Atom)]
+    head = [
+        each.atom for each in literals if not each.negated and isinstance(each.atom, syntax.Atom)
+    ]
     terms = [each.atom for each in literals]
     names = list(dict.fromkeys(t.name for a in terms for t in _terms(a) if hasattr(t, "name")))
     forms = []
@@ -120,23 +113,23 @@ def ground_clause(clause, world):
 
 
 def _terms(atom):
-    return (atom.left, atom.right) if isinstance(atom, Comparison) else atom.terms
+    return (atom.left, atom.right) if isinstance(atom, syntax.Comparison) else atom.terms
 
 
 def passes(condition, world, binding):
-    if isinstance(condition, Not):
+    if isinstance(condition, syntax.Not):
         return not passes(condition.inner, world, binding)
-    if isinstance(condition, Both):
+    if isinstance(condition, syntax.Both):
         return all(passes(part, world, binding) for part in condition.inner)
-    if isinstance(condition, Either):
+    if isinstance(condition, syntax.Either):
         return any(passes(part, world, binding) for part in condition.inner)
     return world.rows(condition).get(world.key(condition, binding), 0.0) > 0
 
 
 def number(coefficient, counts):
-    if isinstance(coefficient, Number):
+    if isinstance(coefficient, syntax.Number):
         return coefficient.value
-    if isinstance(coefficient, Count):
+    if isinstance(coefficient, syntax.Count):
         return float(counts[coefficient.variable])
     left, right = number(coefficient.left, counts), number(coefficient.right, counts)
     return {
@@ -151,13 +144,16 @@ def number(coefficient, counts):
 
 def ground_linear(body, world, sign, equal):
     atoms = [each.atom for each in body.summands if each.atom is not None]
-    summed = names_of(atoms, SumVariable)
+    summed = names_of(atoms, syntax.SumVariable)
     names = [
-        t.name for atom in atoms for t in atom.terms if not isinstance(t, (Constant, SumVariable))
+        t.name
+        for atom in atoms
+        for t in atom.terms
+        if not isinstance(t, (syntax.Constant, syntax.SumVariable))
     ]
     forms = []
     for binding in bindings(list(dict.fromkeys(names)), world.constants):
-        own = {id(atom): names_of([atom], SumVariable) for atom in atoms}
+        own = {id(atom): names_of([atom], syntax.SumVariable) for atom in atoms}
         if not all(
             any(
                 world.listed(atom, {**binding, **more})
@@ -200,9 +196,9 @@ def _picked(body, world, atom, binding, names):
 
 def _domain(body, world, atom, binding):
     """Values of the summed columns, among the rows that agree with the atom's constants."""
-    fixed = {i: t.value for i, t in enumerate(atom.terms) if isinstance(t, Constant)}
+    fixed = {i: t.value for i, t in enumerate(atom.terms) if isinstance(t, syntax.Constant)}
     rows = [row for row in world.rows(atom) if all(row[i] == c for i, c in fixed.items())]
-    names = {t.name: i for i, t in enumerate(atom.terms) if isinstance(t, SumVariable)}
+    names = {t.name: i for i, t in enumerate(atom.terms) if isinstance(t, syntax.SumVariable)}
     columns = [sorted({row[i] for row in rows}) for i in names.values()]
     return sum(
         _passing(body, world, names, {**binding, **dict(zip(names, values, strict=True))})
@@ -214,7 +210,7 @@ def ground(rules, world):
     """Count every form: (rule, equal, constant, terms)."""
     found = Counter()
     for i, rule in enumerate(rules):
-        if isinstance(rule.body, Clause):
+        if isinstance(rule.body, syntax.Clause):
             groups = [(ground_clause(rule.body, world), False)]
         else:
             equal = rule.weight is None and rule.body.operator == "="

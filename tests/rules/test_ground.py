@@ -14,29 +14,11 @@ import pytest
 
 from structlearn._src.common.errors import AtomError, GreedyCoefficientWarning, RuleError
 from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE
+from structlearn._src.rules import syntax
 from structlearn._src.rules.check import check
 from structlearn._src.rules.ground import broken, estimate, ground
 from structlearn._src.rules.parse import parse
 from structlearn._src.rules.program import read_program
-from structlearn._src.rules.syntax import (
-    Atom,
-    Both,
-    Clause,
-    Comparison,
-    Constant,
-    Count,
-    Filter,
-    Linear,
-    Literal,
-    Not,
-    Number,
-    Operation,
-    Predicate,
-    Rule,
-    Summand,
-    SumVariable,
-    Variable,
-)
 from structlearn._src.rules.tables import Tables
 
 ARITIES = {"P": 1, "R": 2, "Q": 1, "S": 2, "T": 2}
@@ -91,67 +73,73 @@ def _world(rng):
 
 def _term(rng):
     name = rng.choice("AAABBC")
-    return Variable(name) if rng.random() < 0.9 else Constant(rng.choice(NAMES))
+    return syntax.Variable(name) if rng.random() < 0.9 else syntax.Constant(rng.choice(NAMES))
 
 
 def _atom(rng, names, term):
     name = rng.choice(names)
-    return Atom(name, tuple(term(rng) for _ in range(ARITIES[name])))
+    return syntax.Atom(name, tuple(term(rng) for _ in range(ARITIES[name])))
 
 
 def _clause(rng):
     body = [_atom(rng, "PRQSSST", _term) for _ in range(rng.choice((1, 1, 2, 2, 3)))]
-    bound = [t for atom in body for t in atom.terms if isinstance(t, Variable)]
+    bound = [t for atom in body for t in atom.terms if isinstance(t, syntax.Variable)]
 
     def inner(rng):
-        return rng.choice([*bound, *bound, Constant(rng.choice(NAMES))])
+        return rng.choice([*bound, *bound, syntax.Constant(rng.choice(NAMES))])
 
     head = [_atom(rng, "PRQSSST", inner) for _ in range(rng.choice((0, 1, 1, 2)))]
-    literals = [Literal(atom, True) for atom in body] + [Literal(atom) for atom in head]
+    literals = [syntax.Literal(atom, True) for atom in body] + [
+        syntax.Literal(atom) for atom in head
+    ]
     if rng.random() < 0.4:
         operator = rng.choice(("==", "!=", "!=", "%"))
-        comparison = Comparison(operator, inner(rng), inner(rng))
-        literals.append(Literal(comparison, rng.random() < 0.7))
-    return Rule(Clause(tuple(literals)), 1.0, text="a clause")
+        comparison = syntax.Comparison(operator, inner(rng), inner(rng))
+        literals.append(syntax.Literal(comparison, rng.random() < 0.7))
+    return syntax.Rule(syntax.Clause(tuple(literals)), 1.0, text="a clause")
 
 
 def _linear(rng):
     atoms = [_atom(rng, "PRQSSST", _term) for _ in range(rng.choice((1, 2, 2, 3)))]
     atoms = [_summing(atom, i) if rng.random() < 0.4 else atom for i, atom in enumerate(atoms)]
-    names = [t.name for atom in atoms for t in atom.terms if isinstance(t, SumVariable)]
-    summands = [Summand(_coefficient(rng, names), atom) for atom in (*atoms, None)]
-    plain = [t for atom in atoms for t in atom.terms if isinstance(t, Variable)]
+    names = [t.name for atom in atoms for t in atom.terms if isinstance(t, syntax.SumVariable)]
+    summands = [syntax.Summand(_coefficient(rng, names), atom) for atom in (*atoms, None)]
+    plain = [t for atom in atoms for t in atom.terms if isinstance(t, syntax.Variable)]
     filters = [
-        Filter(name, _condition(rng, [Variable(name), Variable(name), *plain]))
+        syntax.Filter(name, _condition(rng, [syntax.Variable(name), syntax.Variable(name), *plain]))
         for name in names
         if rng.random() < 0.5
     ]
     operator, weight = rng.choice(("<=", ">=", "=")), rng.choice((1.0, None))
-    return Rule(Linear(tuple(summands), operator, tuple(filters)), weight, text="a sum")
+    return syntax.Rule(
+        syntax.Linear(tuple(summands), operator, tuple(filters)), weight, text="a sum"
+    )
 
 
 def _summing(atom, i):
     """Sum over the last argument, or over all."""
     first = 0 if i == 2 else len(atom.terms) - 1
-    summed = [SumVariable(f"X{i}{k}") for k in range(first, len(atom.terms))]
-    return Atom(atom.predicate, (*atom.terms[:first], *summed))
+    summed = [syntax.SumVariable(f"X{i}{k}") for k in range(first, len(atom.terms))]
+    return syntax.Atom(atom.predicate, (*atom.terms[:first], *summed))
 
 
 def _coefficient(rng, names):
-    number = Number(rng.choice(NUMBERS))
+    number = syntax.Number(rng.choice(NUMBERS))
     if not names or rng.random() < 0.6:
         return number
-    count = Count(rng.choice(names))
-    at_least_one = Operation("max", Number(1.0), count)
-    return rng.choice((count, Operation("/", number, at_least_one), Operation("-", count, number)))
+    count = syntax.Count(rng.choice(names))
+    at_least_one = syntax.Operation("max", syntax.Number(1.0), count)
+    return rng.choice(
+        (count, syntax.Operation("/", number, at_least_one), syntax.Operation("-", count, number))
+    )
 
 
 def _condition(rng, terms):
     parts = []
     for _ in range(rng.choice((1, 1, 2))):
         atom = _atom(rng, CLOSED, lambda rng: rng.choice(terms))
-        parts.append(atom if rng.random() < 0.7 else Not(atom))
-    return parts[0] if len(parts) == 1 else Both(tuple(parts))
+        parts.append(atom if rng.random() < 0.7 else syntax.Not(atom))
+    return parts[0] if len(parts) == 1 else syntax.Both(tuple(parts))
 
 
 @pytest.mark.parametrize("make", [_clause, _linear])
@@ -177,7 +165,7 @@ def _agrees(rule, tables, world):
     assert forms_of(ground((rule,), tables)) == expected, rule
     (count,) = estimate((rule,), tables)
     total = sum(expected.values())
-    assert count == total if isinstance(rule.body, Clause) else count >= total
+    assert count == total if isinstance(rule.body, syntax.Clause) else count >= total
     return total > 0
 
 
@@ -336,7 +324,7 @@ DROPPED_BY_PSL = ("1: @Min(2, 3) * Q(A) <= 1", "1: (1 + 2) * Q(A) <= 1")
 @pytest.mark.data
 def test_probes_of_psl(data_folder, small):
     table = json.loads((data_folder / "psl/grammar-probes.json").read_text())
-    predicates = [Predicate(name, arity) for name, arity in SMALL_ARITIES.items()]
+    predicates = [syntax.Predicate(name, arity) for name, arity in SMALL_ARITIES.items()]
     seen = 0
     for probe in table["probes"]:
         if not probe["accepted"] or probe["rule"] in DROPPED_BY_PSL:
@@ -369,7 +357,7 @@ def _psl_forms(rows):
             form.constant = 1.0 - sum(a < 0 for _, a in row["terms"])
         for text, a in row["terms"]:
             name, arguments = text[:-1].split("(")
-            form.add(world, Atom(name, ()), tuple(arguments.split(",")), sign * a)
+            form.add(world, syntax.Atom(name, ()), tuple(arguments.split(",")), sign * a)
         if form.is_kept(row["op"] == "="):
             found[row["op"] == "=", *form.signature()] += 1
     return found

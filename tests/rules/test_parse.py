@@ -12,61 +12,42 @@ import pytest
 from hypothesis import given, settings
 
 from structlearn._src.common.errors import GreedyCoefficientWarning, RuleError
+from structlearn._src.rules import syntax
 from structlearn._src.rules.check import check
 from structlearn._src.rules.linear import evaluate
 from structlearn._src.rules.parse import parse, parse_rule
-from structlearn._src.rules.syntax import (
-    Atom,
-    Both,
-    Clause,
-    Comparison,
-    Constant,
-    Count,
-    Filter,
-    Linear,
-    Literal,
-    Not,
-    Number,
-    Operation,
-    Place,
-    Predicate,
-    Rule,
-    Summand,
-    SumVariable,
-    Variable,
-)
 
-A, B = Variable("A"), Variable("B")
-P, Q = Atom("P", (A,)), Atom("Q", (A,))
-IMPLIES = Clause((Literal(P, negated=True), Literal(Q)))
+A, B = syntax.Variable("A"), syntax.Variable("B")
+P, Q = syntax.Atom("P", (A,)), syntax.Atom("Q", (A,))
+IMPLIES = syntax.Clause((syntax.Literal(P, negated=True), syntax.Literal(Q)))
 
 
 def form(*pairs, operator="<=", filters=()):
-    summands = tuple(Summand(Number(float(c)), atom) for c, atom in pairs)
-    return Linear(summands, operator, filters)
+    summands = tuple(syntax.Summand(syntax.Number(float(c)), atom) for c, atom in pairs)
+    return syntax.Linear(summands, operator, filters)
 
 
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("1: P(A) -> Q(A)", Rule(IMPLIES, 1.0)),
-        ("1.5: P(A) >> Q(A) ^2", Rule(IMPLIES, 1.5, squared=True)),
-        ("0025: Q(A) <- P(A) ^1", Rule(IMPLIES, 25.0)),
-        ("1e-3 : Q ( A )<<P ( A )^2", Rule(IMPLIES, 0.001, squared=True)),
-        ("2E3: !P(A) | Q(A)", Rule(IMPLIES, 2000.0)),
-        ("-1: ~P(A) || Q(A)", Rule(IMPLIES, -1.0)),
-        ("P(A) -> Q(A) .", Rule(IMPLIES, None)),
-        ("P(A)->Q(A).", Rule(IMPLIES, None)),
-        ("(P(A)) -> ((Q(A)))  .", Rule(IMPLIES, None)),
-        ("/* a\n b */ P(A) // c\n -> # d\n Q(A) . // e", Rule(IMPLIES, None)),
-        ("1: !(Q(A))", Rule(Clause((Literal(Q, negated=True),)), 1.0)),
-        ("Q(A) <= 0.5 .", Rule(form((1, Q), (-0.5, None)), None)),
-        ("1: Q(A) = P(A) ^2", Rule(form((1, Q), (-1, P), operator="="), 1.0, True)),
-        ("0.5 >= Q(A).", Rule(form((-1, Q), (0.5, None), operator=">="), None)),
-        ("1: 2 Q(A) / 4 - 3 * P(A) <= 1 - 1", Rule(form((0.5, Q), (-3, P)), 1.0)),
-        ("1: (1 + 2) Q(A) <= -1e1", Rule(form((3, Q), (10, None)), 1.0)),
-        ("1: Q(A) - (P(A) - 1) <= 0", Rule(form((1, Q), (-1, P), (1, None)), 1.0)),
-        ("1: @Min(2, 3) * Q(A) <= @Max[4, 5]", Rule(form((2, Q), (-5, None)), 1.0)),
+        ("1: P(A) -> Q(A)", syntax.Rule(IMPLIES, 1.0)),
+        ("1.5: P(A) >> Q(A) ^2", syntax.Rule(IMPLIES, 1.5, squared=True)),
+        ("0025: Q(A) <- P(A) ^1", syntax.Rule(IMPLIES, 25.0)),
+        ("1e-3 : Q ( A )<<P ( A )^2", syntax.Rule(IMPLIES, 0.001, squared=True)),
+        ("2E3: !P(A) | Q(A)", syntax.Rule(IMPLIES, 2000.0)),
+        ("-1: ~P(A) || Q(A)", syntax.Rule(IMPLIES, -1.0)),
+        ("P(A) -> Q(A) .", syntax.Rule(IMPLIES, None)),
+        ("P(A)->Q(A).", syntax.Rule(IMPLIES, None)),
+        ("(P(A)) -> ((Q(A)))  .", syntax.Rule(IMPLIES, None)),
+        ("/* a\n b */ P(A) // c\n -> # d\n Q(A) . // e", syntax.Rule(IMPLIES, None)),
+        ("1: !(Q(A))", syntax.Rule(syntax.Clause((syntax.Literal(Q, negated=True),)), 1.0)),
+        ("Q(A) <= 0.5 .", syntax.Rule(form((1, Q), (-0.5, None)), None)),
+        ("1: Q(A) = P(A) ^2", syntax.Rule(form((1, Q), (-1, P), operator="="), 1.0, True)),
+        ("0.5 >= Q(A).", syntax.Rule(form((-1, Q), (0.5, None), operator=">="), None)),
+        ("1: 2 Q(A) / 4 - 3 * P(A) <= 1 - 1", syntax.Rule(form((0.5, Q), (-3, P)), 1.0)),
+        ("1: (1 + 2) Q(A) <= -1e1", syntax.Rule(form((3, Q), (10, None)), 1.0)),
+        ("1: Q(A) - (P(A) - 1) <= 0", syntax.Rule(form((1, Q), (-1, P), (1, None)), 1.0)),
+        ("1: @Min(2, 3) * Q(A) <= @Max[4, 5]", syntax.Rule(form((2, Q), (-5, None)), 1.0)),
     ],
 )
 def test_one_rule(text, rule):
@@ -79,28 +60,32 @@ def test_terms_and_comparisons():
         " -> Q(A)"
     )
     atom, *tests, _ = rule.body.literals
-    assert atom.atom.terms == (A, Constant("x y"), Constant("it's"))
+    assert atom.atom.terms == (A, syntax.Constant("x y"), syntax.Constant("it's"))
     assert [(t.atom.operator, t.negated) for t in tests] == [
         ("!=", True),
         ("==", True),
         ("%", True),
         ("%", False),
     ]
-    assert tests[1].atom == Comparison("==", A, Constant("n\n'"))
+    assert tests[1].atom == syntax.Comparison("==", A, syntax.Constant("n\n'"))
     assert rule.body.body == 5
 
 
 def test_sums_counts_and_filters():
     text = "1: 1 / |B| * S(A, +B) <= |B| - 1 ^2 {B: P(B) & !(R(A, B))}"
-    atom = Atom("S", (A, SumVariable("B")))
-    count = Count("B")
+    atom = syntax.Atom("S", (A, syntax.SumVariable("B")))
+    count = syntax.Count("B")
     summands = (
-        Summand(Operation("/", Number(1.0), count), atom),
-        Summand(Operation("+", Operation("*", Number(-1.0), count), Number(1.0))),
+        syntax.Summand(syntax.Operation("/", syntax.Number(1.0), count), atom),
+        syntax.Summand(
+            syntax.Operation(
+                "+", syntax.Operation("*", syntax.Number(-1.0), count), syntax.Number(1.0)
+            )
+        ),
     )
-    condition = Both((Atom("P", (B,)), Not(Atom("R", (A, B)))))
-    linear = Linear(summands, "<=", (Filter("B", condition),))
-    assert parse_rule(text) == Rule(linear, 1.0, squared=True)
+    condition = syntax.Both((syntax.Atom("P", (B,)), syntax.Not(syntax.Atom("R", (A, B)))))
+    linear = syntax.Linear(summands, "<=", (syntax.Filter("B", condition),))
+    assert parse_rule(text) == syntax.Rule(linear, 1.0, squared=True)
 
 
 def test_a_disjunction_in_a_filter_splits_the_rule():
@@ -108,9 +93,9 @@ def test_a_disjunction_in_a_filter_splits_the_rule():
     with pytest.raises(RuleError, match="3 rules were given where one is needed"):
         parse_rule(text)
     conditions = [rule.body.filters[0].condition for rule in parse(text)]
-    p, t = Atom("P", (B,)), Atom("T", (B,))
-    there, back = Atom("R", (A, B)), Atom("R", (B, A))
-    assert conditions == [Both((p, there)), Both((p, Not(back))), t]
+    p, t = syntax.Atom("P", (B,)), syntax.Atom("T", (B,))
+    there, back = syntax.Atom("R", (A, B)), syntax.Atom("R", (B, A))
+    assert conditions == [syntax.Both((p, there)), syntax.Both((p, syntax.Not(back))), t]
 
 
 def test_a_literal_counts_once_in_a_clause():
@@ -143,11 +128,11 @@ def test_free_layout():
     rules = parse(text)
     assert [rule.weight for rule in rules] == [1, None, None, 2, None, 3, None, 4, None, 5]
     assert [rule.place.line for rule in rules] == [2, 7, 7, 8, 9, 12, 14, 15, 17, 17]
-    assert rules[2].place == Place(7, 24)
+    assert rules[2].place == syntax.Place(7, 24)
     assert rules[2].text == "P(A) <= 1 ."
     assert rules[5].text.startswith("3:")
     assert rules[5].text.endswith("{B: P(B)}")
-    assert rules[0].body.literals[2].atom.place == Place(6, 12)
+    assert rules[0].body.literals[2].atom.place == syntax.Place(6, 12)
 
 
 REFUSED = [
@@ -426,7 +411,7 @@ def test_lark_is_loaded_with_the_first_rule():
 def test_probes_of_psl(data_folder):
     table = json.loads((data_folder / "psl/grammar-probes.json").read_text())
     predicates = [
-        Predicate(key.split("/")[0], int(key.split("/")[1]), "targets" in entry)
+        syntax.Predicate(key.split("/")[0], int(key.split("/")[1]), "targets" in entry)
         for key, entry in table["predicates"].items()
     ]
     assert len(table["probes"]) == 118
@@ -446,7 +431,7 @@ def test_greedy_forms_are_those_of_psl(data_folder):
     compared = 0
     for probe in json.loads((data_folder / "psl/grammar-probes.json").read_text())["probes"]:
         body = read_quietly(probe["rule"], True).body if probe["accepted"] else IMPLIES
-        if not isinstance(body, Linear) or "+B" in probe["rule"] or "(+" in probe["rule"]:
+        if not isinstance(body, syntax.Linear) or "+B" in probe["rule"] or "(+" in probe["rule"]:
             continue
         pairs = [(each.atom, evaluate(each.coefficient, {})) for each in body.summands]
         expected = sorted((atom.predicate, value) for atom, value in pairs if atom)

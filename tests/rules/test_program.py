@@ -10,7 +10,7 @@ from structlearn._src.common.errors import DataNotFoundError, FormatError, RuleE
 from structlearn._src.rules.parse import parse
 from structlearn._src.rules.program import Evaluation, read_program
 from structlearn._src.rules.syntax import Predicate
-from structlearn._src.rules.write import write_program
+from structlearn._src.rules.write import write
 
 RULES = ["1: Knows(A, B) & likes(A, X) -> Likes(B, X) ^2", "Likes(A, +X) <= 1 ."]
 MODEL = """{
@@ -65,8 +65,8 @@ def test_json_layout(tmp_path):
     program = read_program(tmp_path / "model.json")
     assert program.predicates == (Predicate("Knows", 2), Predicate("Likes", 2, open=True))
     assert program.options == {"runtime.db.intids": True}
-    assert write_program(program.rules) == (
-        "1: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2\nLikes(A, +X) <= 1 .\n"
+    assert "\n".join(map(write, program.rules)) == (
+        "1: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2\nLikes(A, +X) <= 1 ."
     )
     knows, likes = program.declarations
     assert knows.sources("observations", "learn") == (tmp_path / "knows#1.txt",)
@@ -234,7 +234,7 @@ def test_published_programs(data_folder):
         program = read_program(path)
         assert program.rules
         assert any(predicate.open for predicate in program.predicates)
-        assert parse(write_program(program.rules)) == program.rules
+        assert parse("\n".join(map(write, program.rules))) == program.rules
 
 
 @pytest.mark.data

@@ -45,7 +45,7 @@ def test_the_direction_solves_for_the_free_variables(seed):
     _, gradient = _evaluate(forms, weights, softness, bases, point)
     rng, prox = np.random.default_rng(seed), 0.3
     free = rng.random(n) < 0.7
-    rows = newton.Rows(
+    rows = newton.ActiveRows(
         np.zeros(len(bases) + 1, np.uint64), np.empty(len(forms.variables), np.uint32),
         np.empty(len(forms.variables)), np.empty(n, np.int64),
     )  # fmt: skip

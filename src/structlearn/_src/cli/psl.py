@@ -64,9 +64,14 @@ def add(subparsers: Any) -> None:
     )
     option = parser.add_argument
     option("model", metavar="MODEL", type=Path, help="a .json model, or rules in a .psl file")
-    option("data", metavar="DATA", nargs="?", type=Path,
-           help="the .data file of a .psl file, for all splits; by default those beside it: "
-           "NAME.data, NAME-learn.data, NAME-infer.data or NAME-eval.data")  # fmt: skip
+    option(
+        "data",
+        metavar="DATA",
+        nargs="?",
+        type=Path,
+        help="the .data file of a .psl file, for all splits; by default those beside it: "
+        "NAME.data, NAME-learn.data, NAME-infer.data or NAME-eval.data",
+    )
     _add_tasks(parser.add_argument_group("what to do"))
     _add_learning(parser.add_argument_group("learning"))
     _add_running(parser.add_argument_group("running"))
@@ -77,56 +82,53 @@ def _add_tasks(group: Any) -> None:
     option = group.add_argument
     option("--infer", action="store_true", help="find the best values of the targets")
     option("--learn", action="store_true", help="learn the weights")
-    option("--estimate", action="store_true",
-           help="count the groundings of every rule, without inference")  # fmt: skip
-    option("--explain", metavar="ATOM", action="append", default=[],
-           help="infer, and list what pulls a target up and down; may be given again")  # fmt: skip
-    option("--evaluate", metavar=("METRIC", "PREDICATE"), nargs=2, action="append", default=[],
-           help="infer, and compare with the truth; METRIC is one of "
-           f"{', '.join(METRICS)}; may be given again")  # fmt: skip
+    option("--estimate", action="store_true", help="only count the groundings of every rule")
+    again = {"action": "append", "default": []}
+    pulls = "infer, and list what pulls a target up and down; may be given again"
+    option("--explain", metavar="ATOM", help=pulls, **again)
+    scores = f"infer, and compare with the truth by one of {', '.join(METRICS)}; may be given again"
+    option("--evaluate", metavar=("METRIC", "PREDICATE"), nargs=2, help=scores, **again)
     option("--output", metavar="DIR", type=Path, help="folder for what is found; made if needed")
-    option("--split", metavar="S", choices=SPLITS,
-           help="which data: infer (the default; for --learn it is learn), learn, validation or "
-           "all")  # fmt: skip
-    option("--greedy", action="store_true",
-           help="let coefficients bind as in PSL's own parser")  # fmt: skip
+    split = f"which data: {', '.join(SPLITS)} (default infer; for --learn it is learn)"
+    option("--split", metavar="S", choices=SPLITS, help=split)
+    option("--greedy", action="store_true", help="let coefficients bind as in PSL's own parser")
 
 
 def _add_learning(group: Any) -> None:
-    option = group.add_argument
-    option("--learner", metavar="L", choices=LEARNERS, default="paired",
-           help=f"one of {', '.join(LEARNERS)} (default %(default)s)")  # fmt: skip
-    option("--iterations", metavar="N", type=whole,
-           help="most weight steps (default: the library's)")  # fmt: skip
-    option("--steps", metavar="N", type=whole, default=1,
-           help="steps of ADMM for each weight step of paired (default %(default)s)")  # fmt: skip
-    option("--warm-up", metavar="N", type=natural, default=10,
-           help="evaluations before its first weight step (default %(default)s)")  # fmt: skip
-    option("--rule", metavar="R", choices=RULES, default="root",
-           help=f"how weight steps get shorter: {', '.join(RULES)} (default "
-           "%(default)s)")  # fmt: skip
-    option("--step-size", metavar="S", type=positive, default=1.0,
-           help="length of the first weight step (default %(default)s)")  # fmt: skip
-    option("--surrogate", metavar="H", choices=SURROGATES, default="entropy",
-           help=f"one of {', '.join(SURROGATES)} (default %(default)s)")  # fmt: skip
-    option("--C", metavar="C", type=positive, default=1.0,
-           help="weight of the losses against the penalty (default %(default)s)")  # fmt: skip
+    _add_choice(group, "--learner", "L", LEARNERS, "how inference and weight steps take turns")
+    _add_number(group, "--iterations", whole, None, "most weight steps (default: the library's)")
+    _add_number(group, "--steps", whole, 1, "steps of ADMM for each weight step of paired")
+    _add_number(group, "--warm-up", natural, 10, "evaluations before its first weight step")
+    _add_choice(group, "--rule", "R", RULES, "how weight steps get shorter")
+    _add_number(group, "--step-size", positive, 1.0, "length of the first weight step")
+    _add_choice(group, "--surrogate", "H", SURROGATES, "what stands for the entropy")
+    _add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
 
 
 def _add_running(group: Any) -> None:
     option = group.add_argument
-    option("--tol", metavar="T", type=real, default=1e-6,
-           help="relative gap at which inference stops (default %(default)s)")  # fmt: skip
-    option("--max-iter", metavar="N", type=whole, default=5000,
-           help="most steps of ADMM (default %(default)s)")  # fmt: skip
-    option("--time-limit", metavar="S", type=positive,
-           help="seconds after which inference or learning gives the best it has")  # fmt: skip
-    option("--threads", metavar="N", type=whole, help="threads (default: all cores)")
-    option("--memory", metavar="M",
-           help="limit for the tables of atoms, such as 2GB; they spill to disk above")  # fmt: skip
-    option("--progress", action="store_true",
-           help="report progress even if standard error is not a terminal")  # fmt: skip
+    _add_number(group, "--tol", real, 1e-6, "relative gap at which inference stops")
+    _add_number(group, "--max-iter", whole, 5000, "most steps of ADMM")
+    _add_number(group, "--time-limit", positive, None, "seconds until the best so far is given")
+    _add_number(group, "--threads", whole, None, "threads (default: all cores)")
+    memory = "limit for the tables of atoms, such as 2GB; they spill to disk above"
+    option("--memory", metavar="M", help=memory)
+    shown = "report progress even if standard error is not a terminal"
+    option("--progress", action="store_true", help=shown)
     option("--quiet", action="store_true", help="say nothing but errors and what was asked for")
+
+
+def _add_choice(group: Any, name: str, letter: str, words: tuple[str, ...], text: str) -> None:
+    """Add an option that takes one of a few words, by default the first."""
+    told = f"{text}: {', '.join(words)} (default %(default)s)"
+    group.add_argument(name, metavar=letter, choices=words, default=words[0], help=told)
+
+
+def _add_number(group: Any, name: str, kind: Any, default: Any, text: str) -> None:
+    """Add an option that takes a number."""
+    letter = "N" if kind in (whole, natural) else name.strip("-")[0].upper()
+    told = text if default is None else f"{text} (default %(default)s)"
+    group.add_argument(name, metavar=letter, type=kind, default=default, help=told)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -166,7 +168,8 @@ class _Task:
         from structlearn._src.estimators.fields.rule_model import RuleModel
         from structlearn._src.rules.program import read_program
 
-        self.args, self.interrupted = args, False
+        self.args = args
+        self.interrupted = False
         self.progress = ProgressLine(args.progress)
         self.program: ProgramFile = read_program(args.model, args.data, greedy=args.greedy)
         self.model: RuleModel = RuleModel(
@@ -178,11 +181,8 @@ class _Task:
             time_limit=args.time_limit,
             progress=self.progress if self.progress.shown else None,
         )
-        self._folder(args.output)
-
-    def _folder(self, output: Path | None) -> None:
-        if output is not None:
-            output.mkdir(parents=True, exist_ok=True)
+        if args.output is not None:
+            args.output.mkdir(parents=True, exist_ok=True)
 
     def _read(self, split: str) -> None:
         self.progress(None, "reading atoms")
@@ -209,14 +209,15 @@ class _Task:
 
     def learn(self) -> None:
         """Learn weights, and write the program with them."""
-        started, args = time.perf_counter(), self.args
+        started = time.perf_counter()
+        args = self.args
         self._read(args.split or "learn")
         options = {} if args.iterations is None else {"max_iter": args.iterations}
         self.model.fit(
-            learner=args.learner,
+            driver=args.learner,
             surrogate=args.surrogate,
             C=args.C,
-            steps=args.steps,
+            sweeps=args.steps,
             warm_up=args.warm_up,
             rule=args.rule,
             step_size=args.step_size,
@@ -234,7 +235,8 @@ class _Task:
         """Find the best values; write, compare or explain them."""
         from structlearn._src.rules.explain import read_atom
 
-        started, args = time.perf_counter(), self.args
+        started = time.perf_counter()
+        args = self.args
         self._read(args.split or "infer")
         for _, predicate in args.evaluate:
             self.model.tables.relation(predicate)
@@ -257,7 +259,8 @@ class _Task:
         from structlearn._src.rules.rule_file import learned_json
 
         text = "".join(f"{rule}\n" for rule in self.model.rules_)
-        folder, stem = self.args.output, self.args.model.stem
+        folder = self.args.output
+        stem = self.args.model.stem
         if folder is None:
             sys.stdout.write(text)
             return
@@ -298,7 +301,8 @@ def _lines(columns: Any) -> list[str]:
 
 
 def _verdict(model: RuleModel) -> list[str]:
-    result, hinges = model.result_, model.grounding_.hinges
+    result = model.result_
+    hinges = model.grounding_.hinges
     largest = max((w for w in model.weights_.tolist() if w < float("inf")), default=0.0) or 1.0
     return [
         f"{hinges.n_forms} groundings over {hinges.n_variables} targets",
@@ -310,7 +314,6 @@ def _verdict(model: RuleModel) -> list[str]:
 
 
 def _print_pulls(model: RuleModel, atom: str, number: int) -> None:
-    name, value = model.tables.names([number])[0], model.result_.y[number]
-    print(f"{name} = {value:.6g}")
+    print(f"{model.tables.names([number])[0]} = {model.result_.y[number]:.6g}")
     for pull in model.explain(atom):
         print(f"  {pull}")

@@ -21,10 +21,10 @@ __all__ = ["AdmmState", "Consensus", "HingeResult", "Residuals", "solve_map"]
 _RELAXATION = 1.6  # Boyd et al., section 3.4.3: 1.5 to 1.8 takes fewer steps
 _STIFFNESS = 5.0  # hard constraints settle late where their step is that of hinges
 _CHUNK = 10  # steps between changes of the step size
-_SELDOMER = 1.5  # steps until the next change over steps so far: ever seldomer, or it may cycle
+_SELDOMER = 1.5  # factor from one change of the step size to the next: rarer, or it may cycle
 _BEFORE = 5  # chunks before Newton steps; twice as many each time they did not suffice
 _LOOK = 20  # chunks between looks at the gap
-_PATIENCE = 2  # rounds of Newton steps that may fail before ADMM goes on; grows alike
+_PATIENCE = 2  # rounds of Newton steps that may fail before ADMM goes on; doubles as well
 _PROOF = 1e-7  # least sum of violations that counts as proof of a contradiction
 
 
@@ -42,25 +42,24 @@ class HingeResult:
 
     Attributes
     ----------
-    y : array (variables,)
-        The assignment, within the box; hard constraints hold to 1e-6 if `converged`.
-    energy, lower : float
+    y
+        (variables) The assignment, within the box; hard constraints hold to 1e-6 if `converged`.
+    energy, lower
         Energy of `y`, and a proven lower bound on that of any assignment.
-    violation : float
+    violation
         Largest violation of a hard form.
-    hinges : array (groups,)
-        Sum of the hinges of every group: the derivative of the energy by the weights.
-    multipliers : array (forms,)
-        They prove the bound, and warm-start a later call with `y`.
-    residuals : Residuals
+    hinges
+        (groups) Sum of the hinges of every group: the derivative of the energy by the weights.
+    multipliers
+        (forms) They prove the bound, and warm-start a later call with `y`.
+    residuals
         Of the last step of ADMM.
-    iterations, newton_steps : int
-    converged : bool
+    iterations, newton_steps
+        How many steps were taken.
+    converged
         Whether the gap is certified to be within the tolerance.
-    status : str
-        How it went, in one sentence.
-    ended : Ending
-        How it went, as a fact.
+    status, ended
+        How it went: in one sentence, and as a fact.
     """
 
     y: Floats
@@ -101,22 +100,23 @@ def solve_map(
 
     Parameters
     ----------
-    hinges : Hinges
-    weights : array (groups,)
-        At least 0.
-    fixed : mapping from variable to value, or pair of arrays (variables, values), optional
-        Variables that are given.
-    start : HingeResult, or array (variables,), optional
-        Where to begin: the result for other weights, or a guess.
-    tol : float
+    hinges
+        The field.
+    weights
+        (groups) At least 0.
+    fixed
+        Variables that are given: a mapping from variable to value, or a pair of arrays.
+    start
+        Warm start: the result for other weights, or a guess of shape (variables).
+    tol
         Gap at which to stop, relative to the energy plus the mean weight.
-    max_iter : int
+    max_iter
         Steps of ADMM.
-    time_limit : float, optional
+    time_limit
         Seconds after which the best found is returned.
-    progress : callable, optional
+    progress
         Called with the fraction done and a few words.
-    n_jobs : int, optional
+    n_jobs
         Threads. The result does not depend on it.
 
     Raises
@@ -150,7 +150,7 @@ def solve_map(
     checks.integer("max_iter", max_iter, low=1)
     if time_limit is not None:
         checks.number("time_limit", time_limit, low=0.0, open_low=True)
-    search = _Search(hinges, weights, fixed, start, tol, max_iter, n_jobs)
+    search = _MapSearch(hinges, weights, fixed, start, tol, max_iter, n_jobs)
     watch = Watch(time_limit, progress)
     ended = watch.repeat(search.step, search.limit, search.words)
     if search.best.violation > ALLOWED and not ended.early:
@@ -158,7 +158,7 @@ def solve_map(
     return search.result(ended)
 
 
-class _Search:
+class _MapSearch:
     """ADMM and Newton steps in turns, until the gap is certified."""
 
     def __init__(
@@ -308,7 +308,7 @@ def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None) -> Non
     """
     owners = np.flatnonzero(hinges.hard)
     relaxed, signs = _violations(hinges, owners)
-    found = _Search(relaxed, [1.0], fixed, None, 1e-3, 2000, n_jobs)
+    found = _MapSearch(relaxed, [1.0], fixed, None, 1e-3, 2000, n_jobs)
     Watch().repeat(found.step, found.limit, found.words)
     if found.lower <= _PROOF:
         return

@@ -118,12 +118,14 @@ def _with_surrogate(hinges: Hinges, labels: Floats, given: Bools, kind: str) -> 
     """Add the forms of a surrogate, each about one variable, in one more group."""
     if kind == "entropy":
         open_ = np.flatnonzero(~given)
-        which, power = np.concatenate([open_, open_]), 2
+        which = np.concatenate([open_, open_])
+        power = 2
         up = np.repeat([True, False], len(open_))
         slopes = np.ones(len(which))
     else:
         pushed = (labels != 0.5) & ~np.isnan(labels) & ~given & (kind == "loss")
-        which, power = np.flatnonzero(pushed), 1
+        which = np.flatnonzero(pushed)
+        power = 1
         up = labels[which] > 0.5
         slopes = np.abs(2.0 * labels[which] - 1.0)
     return _append(hinges, which, np.where(up, slopes, -slopes), np.where(up, 0.0, slopes), power)

@@ -13,7 +13,9 @@ from structlearn._src.common.errors import ArgumentError, GraphError
 from structlearn._src.kernels.field.admm import find_twice
 
 #: What a linear form :math:`l` stands for: a hinge :math:`\max(l, 0)^p`, or a hard constraint.
-HINGE, AT_MOST, EQUAL = 0, 1, 2
+HINGE = 0
+AT_MOST = 1
+EQUAL = 2
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,8 @@ class Hinges:
         return array
 
     def _check_lengths(self) -> None:
-        m, entries = self.n_forms, len(self.variables)
+        m = self.n_forms
+        entries = len(self.variables)
         wanted = {"kinds": m, "powers": m, "groups": m, "offsets": m + 1, "coefficients": entries}
         for name, size in wanted.items():
             given = getattr(self, name).shape

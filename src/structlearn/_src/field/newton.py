@@ -11,13 +11,17 @@ from structlearn._src.field.consensus import AdmmState, Consensus
 from structlearn._src.kernels.field import newton
 
 _SOFT = 1e-2  # softness of kinks in the first round, over the mean weight
-_HARDER, _SOFTER = 5.0, 10.0  # by how much it shrinks from round to round; grows where that fails
+_HARDER = 5.0  # by how much softness shrinks from round to round
+_SOFTER = 10.0  # by how much it grows after a round that failed
 _PROX = 1e-2  # weight of the distance to the last round's point, times the mean weight
-_ROUNDS, _STEPS, _CONJUGATE = 16, 25, 500
-_COARSEST, _FINEST = 1e-4, 1e-9  # tolerances of the slope, over the mean weight
-_SUFFICIENT = 1e-4  # share of the promised decrease that a step must bring
-_ROUNDING = 1e-13
-_SHORTEST = 1e-6
+_ROUNDS = 16  # softness of the last is 1e-2 / 5 ** 16: nothing is left to harden
+_STEPS = 25  # Newton steps of a round; one that needs more is too hard yet
+_CONJUGATE = 500  # steps of conjugate gradients for one direction, which need not be exact
+_COARSEST = 1e-4  # tolerance of the gradient in the first round, over the mean weight
+_FINEST = 1e-9  # the same in the last: below, rounding decides
+_SUFFICIENT = 1e-4  # share of the promised decrease that a step must bring (Armijo)
+_ROUNDING = 1e-13  # relative error of an energy, which may hide a decrease
+_SHORTEST = 1e-6  # share of a step below which no decrease is to be found
 
 
 class Polish:
@@ -46,14 +50,15 @@ class Polish:
         self.scale = consensus.scale(weights)
         self.steps = 0
         hinges = consensus.hinges
-        m, n, entries = hinges.n_forms, hinges.n_variables, len(hinges.variables)
-        self._rows = newton.Rows(
-            np.zeros(m + 1, np.uint64),
+        n = hinges.n_variables
+        entries = len(hinges.variables)
+        self._rows = newton.ActiveRows(
+            np.zeros(hinges.n_forms + 1, np.uint64),
             np.empty(entries, np.uint32),
             np.empty(entries),
             np.empty(n, np.int64),
         )
-        self._slopes = np.empty(m)
+        self._slopes = np.empty(hinges.n_forms)
         self._gradient = np.empty(n)
         self._direction = np.empty(n)
         self._scratch = np.empty((4, n))

@@ -16,7 +16,7 @@ from lark import Lark, Token, Transformer, v_args
 from lark.lark import PostLex
 from lark.tree import Meta
 
-from structlearn._src.rules.linear import Chain, Unfit, coefficient, number, operate
+from structlearn._src.rules.linear import OperandChain, Unfit, coefficient, number, operate
 from structlearn._src.rules.syntax import (
     Atom,
     Both,
@@ -65,7 +65,7 @@ _STARTS = frozenset({"NAME", "LPAR", "NOT", "NUMBER", "COUNT", "STRING", "FUNCTI
 class Draft:
     """A rule as read: its arithmetic still in chains, its filters with their disjunctions."""
 
-    body: Clause | tuple[Chain, Any, Chain]
+    body: Clause | tuple[OperandChain, Any, OperandChain]
     filters: tuple[Filter, ...]
     weight: float | None
     squared: bool
@@ -152,12 +152,14 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
     def literal(self, *parts: Any) -> Literal:
         return Literal(parts[-1], negated=len(parts) > 1)
 
-    def linear(self, left: Chain, relation: Token, right: Chain) -> tuple[Chain, str, Chain]:
+    def linear(
+        self, left: OperandChain, relation: Token, right: OperandChain
+    ) -> tuple[OperandChain, str, OperandChain]:
         return left, str(relation), right
 
-    def chain(self, *parts: Any) -> Chain:
+    def chain(self, *parts: Any) -> OperandChain:
         flat = [piece for part in parts for piece in (part if isinstance(part, tuple) else (part,))]
-        return Chain(tuple(flat[::2]), tuple(_SIGNS[sign] for sign in flat[1::2]))
+        return OperandChain(tuple(flat[::2]), tuple(_SIGNS[sign] for sign in flat[1::2]))
 
     def scaled(self, factor: Any, atom: Atom) -> tuple[Any, str, Atom]:
         return factor, "*", atom
@@ -170,7 +172,7 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
     def count(self, bars: Token) -> Count:
         return Count(bars.strip("| \t\r\n"))
 
-    def function(self, name: Token, left: Chain, right: Chain) -> Coefficient:
+    def function(self, name: Token, left: OperandChain, right: OperandChain) -> Coefficient:
         return operate(_SIGNS[name], coefficient(left), coefficient(right))
 
     def filter(self, name: Token, condition: Condition) -> Filter:
@@ -206,8 +208,8 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
 def _draft(
     meta: Meta, body: Any, filters: tuple[Filter, ...], weight: float | None, squared: bool
 ) -> Draft:
-    span, place = slice(meta.start_pos, meta.end_pos), Place(meta.line, meta.column)
-    return Draft(body, filters, weight, squared, span, place)
+    span = slice(meta.start_pos, meta.end_pos)
+    return Draft(body, filters, weight, squared, span, Place(meta.line, meta.column))
 
 
 def _clause(body: list[Literal], head: list[Literal]) -> Clause:

@@ -38,14 +38,10 @@ def check(program: Program, predicates: Iterable[Predicate]) -> Program:
 
     Parameters
     ----------
-    program : tuple of Rule
-    predicates : iterable of Predicate
+    program
+        The rules.
+    predicates
         All that the rules may use. Their names do not depend on case.
-
-    Returns
-    -------
-    tuple of Rule
-        The same rules; every predicate is written as in its declaration.
 
     Raises
     ------

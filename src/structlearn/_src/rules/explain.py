@@ -23,7 +23,7 @@ _ARGUMENT = re.compile(
     re.DOTALL,
 )
 
-#: A hard constraint holds with nothing to spare up to this.
+#: A hard constraint holds with nothing to spare up to this; inference keeps it to 1e-6.
 _ACTIVE = 1e-5
 
 
@@ -81,16 +81,17 @@ def explain(
 
     Parameters
     ----------
-    grounding : Grounding
-    atom : str or int
+    grounding
+        The ground program.
+    atom
         A target such as ``"Likes('bob', 'tea')"``, or its number.
-    values : ndarray of shape (free atoms,)
-        Where to look, such as the best values.
-    weights : ndarray of shape (rules,), optional
-        Those of the rules if not given.
-    forces : ndarray of shape (forms,), optional
-        Derivative of the energy by each form :math:`l`; from `weights` if not given, and 0 for
-        hard forms.
+    values
+        (free atoms) Where to look, such as the best values.
+    weights
+        (rules) Those of the rules if not given.
+    forces
+        (forms) Derivative of the energy by each form :math:`l`; from `weights` if not given, and
+        0 for hard forms.
 
     Returns
     -------

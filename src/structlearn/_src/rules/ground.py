@@ -15,7 +15,7 @@ from structlearn._src.common.errors import AtomError, RuleError
 from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
 from structlearn._src.rules.plan import (
     SLACK,
-    Plan,
+    QueryPlan,
     first_unlisted,
     flat_clause,
     flat_linear,
@@ -26,7 +26,7 @@ from structlearn._src.rules.sums import SumPlan, broken_sums, has_sums, plan_sum
 from structlearn._src.rules.syntax import Clause, Program, Rule
 from structlearn._src.rules.tables import Tables
 
-#: Hard rules hold among observed atoms if they miss by no more than this.
+#: Hard rules hold among observed atoms if they miss by no more than this, as in inference.
 MISSED = 1e-6
 
 
@@ -90,14 +90,10 @@ def ground(rules: Program, tables: Tables) -> Grounding:
 
     Parameters
     ----------
-    rules : tuple of Rule
+    rules
         Checked against the predicates of `tables`.
-    tables : Tables
+    tables
         The atoms. Those of a predicate without targets are 0 where they are not listed.
-
-    Returns
-    -------
-    Grounding
 
     Raises
     ------
@@ -152,7 +148,8 @@ def _broken(rule: Rule, tables: Tables) -> Iterator[str]:
     if isinstance(rule.body, Clause):
         yield f"({flat_clause(rule.body, tables).broken(MISSED)})"
         return
-    sign, equal = (-1 if rule.body.operator == ">=" else 1), rule.body.operator == "="
+    sign = -1 if rule.body.operator == ">=" else 1
+    equal = rule.body.operator == "="
     if has_sums(rule.body):
         for query in broken_sums(rule.body, tables, sign, equal, MISSED).prepare:
             tables.connection.execute(query)
@@ -161,9 +158,10 @@ def _broken(rule: Rule, tables: Tables) -> Iterator[str]:
         yield f"({flat_linear(rule.body, tables, sign, equal).broken(MISSED)})"
 
 
-def _plans(rule: Rule, tables: Tables) -> Iterator[tuple[Plan | SumPlan, int]]:
+def _plans(rule: Rule, tables: Tables) -> Iterator[tuple[QueryPlan | SumPlan, int]]:
     """The queries of a rule, each with the kind of its forms."""
-    hard, body = rule.weight is None, rule.body
+    hard = rule.weight is None
+    body = rule.body
     if isinstance(body, Clause):
         plan = plan_clause(body, tables)
         if plan is not None:
@@ -178,7 +176,7 @@ def _plans(rule: Rule, tables: Tables) -> Iterator[tuple[Plan | SumPlan, int]]:
             yield found, kind
 
 
-def _count(plan: Plan | SumPlan, tables: Tables) -> int:
+def _count(plan: QueryPlan | SumPlan, tables: Tables) -> int:
     if isinstance(plan, SumPlan):
         for query in plan.prepare:
             tables.connection.execute(query)
@@ -201,7 +199,7 @@ def _pieces(rule: Rule, tables: Tables) -> Iterator[Piece]:
             yield _flat(plan, kind, tables)
 
 
-def _flat(plan: Plan, kind: int, tables: Tables) -> Piece:
+def _flat(plan: QueryPlan, kind: int, tables: Tables) -> Piece:
     query = f"SELECT * FROM ({plan.query}) ORDER BY ALL"
     found = tables.connection.execute(query).fetchnumpy()
     constants = found.pop("b")

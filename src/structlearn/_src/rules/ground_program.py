@@ -42,7 +42,7 @@ class RuleSize(NamedTuple):
 
 
 class GroundProgram:
-    """Tables of atoms for some rules, and what the rules come to over them.
+    """Tables of atoms for some rules, and the groundings of the rules over them.
 
     Parameters
     ----------

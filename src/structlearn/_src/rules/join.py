@@ -83,7 +83,8 @@ def _before(left: str, right: str) -> str:
 
 def in_order(atoms: Sequence[Atom], sizes: Sequence[int], start: int) -> list[int]:
     """Order atoms so that each shares variables with those before it; ties go to small tables."""
-    order, seen = [start], set(names_of(atoms[start]))
+    order = [start]
+    seen = set(names_of(atoms[start]))
     rest = [i for i in range(len(atoms)) if i != start]
     while rest:
         best = min(rest, key=lambda i: (_fresh(atoms[i], seen), sizes[i], i))

@@ -15,16 +15,17 @@ from structlearn._src.rules.syntax import (
     Atom,
     Coefficient,
     Count,
+    Inequality,
     Linear,
     Number,
     Operation,
     Place,
-    Relation,
     Sign,
     Summand,
 )
 
-ZERO, ONE = Number(0.0), Number(1.0)
+ZERO = Number(0.0)
+ONE = Number(1.0)
 _COMPUTE: dict[str, Callable[[float, float], float]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -36,14 +37,14 @@ _COMPUTE: dict[str, Callable[[float, float], float]] = {
 
 
 @dataclass(frozen=True)
-class Chain:
+class OperandChain:
     """Operands with the operators between them, as read: no precedence yet."""
 
     operands: tuple[Operand, ...]
     operators: tuple[Sign, ...]
 
 
-Operand = Coefficient | Atom | Chain
+Operand = Coefficient | Atom | OperandChain
 Form = tuple[Summand, ...]
 
 
@@ -98,7 +99,7 @@ def counted(coefficient: Coefficient) -> frozenset[str]:
     return frozenset()
 
 
-def linear(left: Chain, operator: Relation, right: Chain) -> Linear:
+def linear(left: OperandChain, operator: Inequality, right: OperandChain) -> Linear:
     """Bring both sides to the left: atoms in the order of the text, then one constant."""
     form = fold(left) + _negative(fold(right))
     constant: Coefficient = ZERO
@@ -112,7 +113,7 @@ def linear(left: Chain, operator: Relation, right: Chain) -> Linear:
     return Linear(atoms + end, operator)
 
 
-def fold(chain: Chain) -> Form:
+def fold(chain: OperandChain) -> Form:
     """Fold a chain to a sum of coefficients times atoms; products bind first."""
     form: Form = ()
     for sign, piece in _pieces(chain):
@@ -120,7 +121,7 @@ def fold(chain: Chain) -> Form:
     return form
 
 
-def coefficient(chain: Chain) -> Coefficient:
+def coefficient(chain: OperandChain) -> Coefficient:
     """Fold a chain that has no atoms to one coefficient."""
     total: Coefficient = ZERO
     for sign, piece in _pieces(chain):
@@ -149,7 +150,7 @@ def counted_by(form: Linear) -> frozenset[str]:
     return frozenset().union(*(counted(summand.coefficient) for summand in form.summands))
 
 
-def regroup(chain: Chain) -> Chain:
+def regroup(chain: OperandChain) -> OperandChain:
     """Set the parentheses that PSL sees: around every longest run of coefficients.
 
     Only a divisor gives back what the next atom needs: ``Q(A) / 2 + 3 P(A)`` stays as it is.
@@ -162,17 +163,17 @@ def regroup(chain: Chain) -> Chain:
         operands.append(_part(chain, begin, end))
         operators.extend(chain.operators[end - 1 : end])
         begin = end
-    return Chain(tuple(operands), tuple(operators))
+    return OperandChain(tuple(operands), tuple(operators))
 
 
 def has_atom(operand: Operand) -> bool:
     """Say whether an operand is more than a coefficient."""
-    if isinstance(operand, Chain):
+    if isinstance(operand, OperandChain):
         return any(map(has_atom, operand.operands))
     return isinstance(operand, Atom)
 
 
-def _run(chain: Chain, begin: int) -> int:
+def _run(chain: OperandChain, begin: int) -> int:
     """Find the end of the run of coefficients from `begin`; anything else is a run of its own."""
     end = begin + 1
     if has_atom(chain.operands[begin]):
@@ -186,16 +187,16 @@ def _run(chain: Chain, begin: int) -> int:
     return end
 
 
-def _part(chain: Chain, begin: int, end: int) -> Operand:
+def _part(chain: OperandChain, begin: int, end: int) -> Operand:
     if end > begin + 1:
-        return Chain(chain.operands[begin:end], chain.operators[begin : end - 1])
+        return OperandChain(chain.operands[begin:end], chain.operators[begin : end - 1])
     operand = chain.operands[begin]
-    return regroup(operand) if isinstance(operand, Chain) else operand
+    return regroup(operand) if isinstance(operand, OperandChain) else operand
 
 
 def _product(operands: tuple[Operand, ...], operators: tuple[Sign, ...]) -> Form:
     """Fold one product or quotient from left to right."""
-    if not operators and isinstance(operands[0], Chain) and has_atom(operands[0]):
+    if not operators and isinstance(operands[0], OperandChain) and has_atom(operands[0]):
         return fold(operands[0])
     factor: Coefficient = ONE
     atom: Atom | None = None
@@ -214,13 +215,13 @@ def _product(operands: tuple[Operand, ...], operators: tuple[Sign, ...]) -> Form
 
 
 def _value(operand: Operand) -> Coefficient:
-    if isinstance(operand, Chain):
+    if isinstance(operand, OperandChain):
         return coefficient(operand)
     assert not isinstance(operand, Atom)
     return operand
 
 
-def _pieces(chain: Chain) -> Iterator[tuple[Sign, Form]]:
+def _pieces(chain: OperandChain) -> Iterator[tuple[Sign, Form]]:
     """Cut a chain at its plus and minus signs, and fold the products between them."""
     begin = 0
     sign: Sign = "+"
@@ -228,7 +229,8 @@ def _pieces(chain: Chain) -> Iterator[tuple[Sign, Form]]:
         operator = chain.operators[end - 1] if end < len(chain.operands) else "+"
         if operator in ("+", "-"):
             yield sign, _product(chain.operands[begin:end], chain.operators[begin : end - 1])
-            begin, sign = end, operator
+            begin = end
+            sign = operator
 
 
 def _at(form: Linear, counts: dict[str, float]) -> dict[Atom | None, float]:

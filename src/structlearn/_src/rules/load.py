@@ -22,7 +22,8 @@ from structlearn._src.rules.write import write_atom
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-#: Whole numbers below stand for themselves; from here on, codes stand for other texts.
+#: Whole numbers below stand for themselves; from here on, codes stand for other texts. Half of
+#: what fits into 32 bits for each.
 TEXTS = 2**30
 
 _WHOLE_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")

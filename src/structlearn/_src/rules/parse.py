@@ -6,16 +6,16 @@ import itertools
 from typing import TYPE_CHECKING
 
 from structlearn._src.common.errors import GreedyCoefficientWarning, RuleError, warn
-from structlearn._src.rules.linear import Chain, Unfit, linear, regroup, same_form
+from structlearn._src.rules.linear import OperandChain, Unfit, linear, regroup, same_form
 from structlearn._src.rules.syntax import (
     Both,
     Clause,
     Condition,
     Either,
     Filter,
+    Inequality,
     Linear,
     Program,
-    Relation,
     Rule,
 )
 from structlearn._src.rules.syntax_error import explain
@@ -30,9 +30,9 @@ def parse(text: str, *, greedy: bool = False) -> Program:
 
     Parameters
     ----------
-    text : str
+    text
         Rules, weighted (``2: P(A) -> Q(A) ^2``) or hard (``P(A) -> Q(A) .``), with comments.
-    greedy : bool, default=False
+    greedy
         Read coefficients as PSL does: ``1 - 0.5 * P(A)`` as ``(1 - 0.5) * P(A)``. Where this makes
         a difference there is a warning, whatever the choice.
 
@@ -117,7 +117,9 @@ def _bodies(draft: Draft, source: str, greedy: bool) -> list[Clause] | list[Line
     return [Linear(form.summands, form.operator, filters) for filters in itertools.product(*parts)]
 
 
-def _reading(left: Chain, operator: Relation, right: Chain, greedy: bool) -> Linear | Unfit:
+def _reading(
+    left: OperandChain, operator: Inequality, right: OperandChain, greedy: bool
+) -> Linear | Unfit:
     try:
         if greedy:
             return linear(regroup(left), operator, regroup(right))

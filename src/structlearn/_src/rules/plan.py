@@ -26,7 +26,7 @@ from structlearn._src.rules.linear import evaluate
 from structlearn._src.rules.syntax import Atom, Clause, Comparison, Linear, Term
 from structlearn._src.rules.tables import Relation, Tables
 
-#: Forms whose largest value is not above this are satisfied.
+#: Forms whose largest value is not above this are satisfied: sums of decimal fractions round.
 SLACK = 1e-9
 
 #: What a slot may hold in a query: free atoms, observed ones, or both.
@@ -62,7 +62,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Plan:
+class QueryPlan:
     """A query with the columns ``v0, v1, ...`` (free atoms or -1) and ``b`` (constants).
 
     Parameters
@@ -80,7 +80,7 @@ class Plan:
     twins: tuple[tuple[int, int], ...] = ()
 
 
-def plan_clause(clause: Clause, tables: Tables) -> Plan | None:
+def plan_clause(clause: Clause, tables: Tables) -> QueryPlan | None:
     """Plan a logical rule; None if it can have no groundings with free atoms."""
     return flat_clause(clause, tables).plan()
 
@@ -144,14 +144,15 @@ def _literal_slot(atom: Atom, negated: bool, tables: Tables) -> Slot:
     return Slot(atom, relation, -1.0, outer=relation.n_free == 0, keep="< 1")
 
 
-def plan_linear(body: Linear, tables: Tables, sign: int, equal: bool) -> Plan | None:
+def plan_linear(body: Linear, tables: Tables, sign: int, equal: bool) -> QueryPlan | None:
     """Plan an arithmetic rule without sums, as `sign` times its form, at most or equal to 0."""
     return flat_linear(body, tables, sign, equal).plan()
 
 
 def flat_linear(body: Linear, tables: Tables, sign: int, equal: bool) -> Flat:
     """The linear form of an arithmetic rule without sums."""
-    constant, slots = 0.0, []
+    constant = 0.0
+    slots = []
     for summand in body.summands:
         coefficient = sign * evaluate(summand.coefficient, {})
         if summand.atom is None:
@@ -201,7 +202,7 @@ class Flat:
     tests: Sequence[Test]
     equal: bool = False
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> QueryPlan | None:
         """Write the query."""
         branches = list(self._branches())
         if not branches:
@@ -209,7 +210,7 @@ class Flat:
         opened = [i for i, slot in enumerate(self.slots) if slot.is_open]
         column = {slot: i for i, slot in enumerate(opened)}
         twins = [(column[i], column[j]) for i, j in self._pairs(opened) if not self._opposed(i, j)]
-        return Plan(
+        return QueryPlan(
             " UNION ALL ".join(self._query(modes) for modes in branches),
             tuple(self.slots[i].coefficient for i in opened),
             tuple(twins),
@@ -274,8 +275,9 @@ class Flat:
         sizes = [self._size(i, modes[i]) for i in inner]
         start = min(range(len(inner)), key=lambda k: (modes[inner[k]] != "free", sizes[k]))
         for k in in_order([self.slots[i].atom for i in inner], sizes, start):
-            slot, mode = self.slots[inner[k]], modes[inner[k]]
-            join.add(slot.atom, f"t{inner[k]}", slot.relation.free if mode == "free" else "")
+            slot = self.slots[inner[k]]
+            table = slot.relation.free if modes[inner[k]] == "free" else ""
+            join.add(slot.atom, f"t{inner[k]}", table)
         for i, slot in enumerate(self.slots):
             if slot.outer:
                 join.add_outer(slot.atom, f"t{i}")

@@ -52,12 +52,14 @@ class Declaration:
 
     Attributes
     ----------
-    predicate : Predicate
-    types : tuple of str
+    predicate
+        Its name and arity, and whether it is open.
+    types
         PSL's types of the arguments; empty where the file has none. They have no effect.
-    data : mapping of (partition, split) to tuple of Source
-        Files, or rows that stand in the program itself.
-    evaluations : tuple of Evaluation
+    data
+        By partition and split: files, or rows that stand in the program itself.
+    evaluations
+        How it is scored.
     """
 
     predicate: Predicate
@@ -101,12 +103,13 @@ def read_program(
 
     Parameters
     ----------
-    model : path
+    model
         A JSON file of PSL 2.4, or a file of rules that ends in ``.psl``.
-    data : path or mapping of split to path, optional
-        The ``.data`` files of a ``.psl`` file. Without, ``NAME.data``, ``NAME-learn.data`` and
-        ``NAME-infer.data`` or ``NAME-eval.data`` beside it are used if they are there.
-    greedy : bool, default=False
+    data
+        The ``.data`` files of a ``.psl`` file: one path, or a mapping from split to path. Without,
+        ``NAME.data``, ``NAME-learn.data`` and ``NAME-infer.data`` or ``NAME-eval.data`` beside it
+        are used if they are there.
+    greedy
         See `parse`.
 
     Returns

@@ -32,8 +32,8 @@ from structlearn._src.rules.tables import Relation, Tables
 
 
 @dataclass(frozen=True)
-class Part:
-    """One atom of the rule, summed or not."""
+class SumTerm:
+    """One atom of the rule, summed or not, with its coefficient."""
 
     atom: Atom
     relation: Relation
@@ -90,11 +90,13 @@ class Sums:
     """The pieces of the queries; ``base`` has a row for each binding, ``forms`` for each form."""
 
     def __init__(self, body: Linear, tables: Tables, sign: int, equal: bool) -> None:
-        self.tables, self.sign, self.equal = tables, sign, equal
+        self.tables = tables
+        self.sign = sign
+        self.equal = equal
         self.filters = body.filters
         self.constants = [each.coefficient for each in body.summands if each.atom is None]
         self.parts = [
-            Part(each.atom, tables.relation(each.atom.predicate), each.coefficient)
+            SumTerm(each.atom, tables.relation(each.atom.predicate), each.coefficient)
             for each in body.summands
             if each.atom is not None
         ]
@@ -126,7 +128,7 @@ class Sums:
             f"SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS form FROM ({query})"
         )
 
-    def _rows(self, part: Part) -> str:
+    def _rows(self, part: SumTerm) -> str:
         """The table of a sum without its summed columns: one row is enough."""
         kept = []
         for i, term in enumerate(part.atom.terms):
@@ -141,7 +143,8 @@ class Sums:
 
     def _listed(self, k: int) -> str:
         """The atoms of one part in every form, with values."""
-        join, part = self._bound(), self.parts[k]
+        join = self._bound()
+        part = self.parts[k]
         join.add(plain(part.atom), "t")
         conditions = [*join.conditions, *self._passing(part, join)]
         where = " AND ".join(conditions) or "true"
@@ -150,7 +153,7 @@ class Sums:
             f"FROM base CROSS JOIN {part.relation.table} AS t WHERE {where}"
         )
 
-    def _passing(self, part: Part, join: Join) -> Iterator[str]:
+    def _passing(self, part: SumTerm, join: Join) -> Iterator[str]:
         for each in self.filters:
             if each.variable in part.summed:
                 yield _condition(each.condition, join)
@@ -166,7 +169,8 @@ class Sums:
 
     def _domain(self, k: int) -> str:
         """How many atoms of a closed predicate one part has in a form, listed or not."""
-        join, part = self._bound(), self.parts[k]
+        join = self._bound()
+        part = self.parts[k]
         fixed = [
             f"a{i} = {join.term(term)}"
             for i, term in enumerate(part.atom.terms)
@@ -206,7 +210,8 @@ class Sums:
 
     def _sources(self) -> tuple[str, dict[str, str]]:
         """All parts side by side, and how many atoms each summed variable counts."""
-        sources, counts = ["base"], {}
+        sources = ["base"]
+        counts: dict[str, str] = {}
         for k, part in enumerate(self.parts):
             sources.append(f"LEFT JOIN ({self._total(k)}) AS s{k} USING (form)")
             counter = f"s{k}"
@@ -216,7 +221,7 @@ class Sums:
             counts.update(dict.fromkeys(part.summed, f"coalesce({counter}.n, 0)"))
         return " ".join(sources), counts
 
-    def _counted(self, part: Part) -> bool:
+    def _counted(self, part: SumTerm) -> bool:
         found = [each.coefficient for each in self.parts] + self.constants
         return any(name in counted(each) for each in found for name in part.summed)
 

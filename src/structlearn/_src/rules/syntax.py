@@ -165,7 +165,7 @@ class Filter:
     place: Place = field(default=START, compare=False)
 
 
-Relation = OneOf["<=", ">=", "="]
+Inequality = OneOf["<=", ">=", "="]
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Linear:
     """
 
     summands: tuple[Summand, ...]
-    operator: Relation
+    operator: Inequality
     filters: tuple[Filter, ...] = ()
 
 

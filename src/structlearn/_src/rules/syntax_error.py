@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput
 
 
-class Scene(NamedTuple):
+class ParseContext(NamedTuple):
     """Where reading stopped: what came, what could have come, and the text on both sides."""
 
     kind: str
@@ -69,7 +69,7 @@ _ARROW = r"(->|>>|<-|<<)"
 _WORDS = r"(?i)\b(and|or|not)"
 
 # The first that fits words the error.
-_HINTS: tuple[tuple[Callable[[Scene], bool], str], ...] = (
+_HINTS: tuple[tuple[Callable[[ParseContext], bool], str], ...] = (
     (
         lambda s: bool(re.search(r"\d[eE]$", s.before)) and s.kind == "PLUS",
         "a number has a '+' in its exponent: leave it out, as in 1E3",
@@ -196,26 +196,27 @@ _HINTS: tuple[tuple[Callable[[Scene], bool], str], ...] = (
 
 def explain(error: UnexpectedInput, text: str) -> RuleError:
     """Word an error of the parser, with a suggestion where the mistake is a known one."""
-    scene = _scene(error, text)
-    reason = next(words for fits, words in _HINTS if fits(scene))
+    context = _context(error, text)
+    reason = next(words for fits, words in _HINTS if fits(context))
     # What is missing is missing at the end of the line before.
-    missing = scene.kind in _NEXT and not scene.before.endswith(":")
-    start = len(scene.before) if missing else len(text) - len(scene.after)
+    missing = context.kind in _NEXT and not context.before.endswith(":")
+    start = len(context.before) if missing else len(text) - len(context.after)
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-    words = {"value": scene.value, "wanted": _wanted(scene.expected)}
-    return RuleError(reason.format(**words, sign=_SIGNS.get(scene.value)), text, line, column)
+    words = {"value": context.value, "wanted": _wanted(context.expected)}
+    return RuleError(reason.format(**words, sign=_SIGNS.get(context.value)), text, line, column)
 
 
-def _scene(error: UnexpectedInput, text: str) -> Scene:
+def _context(error: UnexpectedInput, text: str) -> ParseContext:
     from lark.exceptions import UnexpectedToken
 
     place = error.pos_in_stream or 0
     if not isinstance(error, UnexpectedToken):
-        return Scene("", text[place], frozenset(), text[:place].rstrip(), text[place:])
-    kind, value = error.token.type, str(error.token)
+        return ParseContext("", text[place], frozenset(), text[:place].rstrip(), text[place:])
+    kind = error.token.type
+    value = str(error.token)
     place = len(text) if kind == "$END" else place
     expected = frozenset(error.accepts or error.expected)
-    return Scene(kind, value, expected, text[:place].rstrip(), text[place:])
+    return ParseContext(kind, value, expected, text[:place].rstrip(), text[place:])
 
 
 def _wanted(expected: frozenset[str]) -> str:

@@ -70,13 +70,13 @@ class Tables:
 
     Parameters
     ----------
-    arities : mapping of str to int
+    arities
         Number of arguments of every predicate. Names do not depend on case.
-    source : path, optional
+    source
         A file of DuckDB; the tables in it can be given by name. It is only read.
-    n_jobs : int, optional
+    n_jobs
         Threads of DuckDB; all cores if not given. Results do not depend on it.
-    memory : str, optional
+    memory
         Limit for DuckDB, such as ``"2GB"``; it spills to disk above.
 
     Examples
@@ -161,15 +161,7 @@ class Tables:
     def observe(self, predicate: str, data: Any, *, header: bool = False) -> None:
         """Add atoms with known values: a last column beside the arguments, or else 1.
 
-        Parameters
-        ----------
-        predicate : str
-            Its name.
-        data : frame, rows, path or paths, or name of a table
-            A frame of pandas, polars or Arrow; a list of rows; files with commas (``.csv``), tabs
-            (any other) or Parquet; the name of a table in `source`.
-        header : bool, default=False
-            Skip the first line of text files.
+        Data are as for `RuleModel.observe`; `header` skips the first line of text files.
         """
         relation = self.relation(predicate)
         relation.n_observed += self._add(relation, relation.table, data, header)
@@ -232,7 +224,7 @@ class Tables:
         return found["atom"].astype(np.int64), columns
 
     def names(self, atoms: Sequence[int] | Ints) -> list[str]:
-        """Write free atoms as rules do."""
+        """Return the texts of free atoms, such as ``Likes('cyd', 'tea')``, given by number."""
         wanted = np.asarray(atoms, np.int64)
         firsts = np.array([first for first, _ in self._blocks])
         blocks = np.searchsorted(firsts, wanted, "right") - 1

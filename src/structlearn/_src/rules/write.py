@@ -18,7 +18,6 @@ from structlearn._src.rules.syntax import (
     Literal,
     Not,
     Number,
-    Program,
     Rule,
     Summand,
     SumVariable,
@@ -52,15 +51,11 @@ def write(rule: Rule) -> str:
         body = write_linear(rule.body, rule.weight is None)
         filters = "".join(f" {write_filter(each)}" for each in rule.body.filters)
     else:
-        body, filters = write_clause(rule.body), ""
+        body = write_clause(rule.body)
+        filters = ""
     if rule.weight is None:
         return f"{body} .{filters}"
     return f"{write_number(rule.weight)}: {body}{' ^2' if rule.squared else ''}{filters}"
-
-
-def write_program(program: Program) -> str:
-    """Write all rules, one a line."""
-    return "".join(f"{write(rule)}\n" for rule in program)
 
 
 def write_clause(clause: Clause) -> str:

@@ -26,7 +26,10 @@ import numpy as np
 
 from structlearn._src.kernels.jit import inner, lean
 
-LINEAR, SQUARED, AT_MOST, EQUAL = 0, 1, 2, 3
+LINEAR = 0  # hinges first, so that `sort <= SQUARED` tells them from hard forms
+SQUARED = 1
+AT_MOST = 2
+EQUAL = 3
 _TINY = 1e-200  # relaxed multipliers fade for ever, and numbers near the least are slow
 
 
@@ -238,4 +241,6 @@ def appraise(forms, bounds, weights, point, multipliers, pull, hinges, found):
     energy = 0.0
     for g in range(len(hinges)):
         energy += weights[g] * hinges[g]
-    found[0], found[1], found[2] = energy, violation, bound
+    found[0] = energy
+    found[1] = violation
+    found[2] = bound

@@ -21,7 +21,7 @@ from structlearn._src.kernels.field.admm import EQUAL, LINEAR, SQUARED, slope
 from structlearn._src.kernels.jit import inner, lean
 
 
-class Rows(NamedTuple):
+class ActiveRows(NamedTuple):
     """Active forms over free variables, scaled by the root of their curvature."""
 
     offsets: np.ndarray  #: (active + 1) uint64
@@ -49,7 +49,8 @@ def evaluate(forms, weights, softness, bases, point, slopes, gradient):
         value = forms.constants[i]
         for e in range(start, stop):
             value += forms.coefficients[e] * point[forms.variables[e]]
-        sort, weight = forms.sorts[i], weights[forms.groups[i]]
+        sort = forms.sorts[i]
+        weight = weights[forms.groups[i]]
         if sort == SQUARED:
             new = 2.0 * weight * max(value, 0.0)
             total += 0.5 * new * max(value, 0.0)
@@ -69,9 +70,11 @@ def gather(forms, weights, softness, bases, point, free, rows, diagonal):
 
     `diagonal` receives the squares of the rows, but for variables owned by a stiff row.
     """
-    count, stiff, entry = 0, 0, 0
+    count = 0
+    stiff = 0
+    entry = 0
     rows.owners[:] = -1
-    for squared in range(2):
+    for squared in range(2):  # stiff rows first: they precondition, each its own variables
         for i in range(len(forms.constants)):
             sort = forms.sorts[i]
             if (sort == SQUARED) != squared:
@@ -83,7 +86,8 @@ def gather(forms, weights, softness, bases, point, free, rows, diagonal):
             curved = curvature(sort, weights[forms.groups[i]], value, softness)
             if curved <= 0.0:
                 continue
-            root, before = np.sqrt(curved), entry
+            root = np.sqrt(curved)
+            before = entry
             for e in range(start, stop):
                 j = forms.variables[e]
                 if free[j]:
@@ -109,16 +113,17 @@ def precondition(rows, stiff, diagonal, given, out):
         out[j] = given[j] / diagonal[j]
     for i in range(stiff):
         start, stop = rows.offsets[i], rows.offsets[i + 1]
-        inner, size = 0.0, 1.0
+        product = 0.0
+        size = 1.0
         for e in range(start, stop):
             j = rows.variables[e]
             if rows.owners[j] == i:
-                inner += rows.coefficients[e] * out[j]
+                product += rows.coefficients[e] * out[j]
                 size += rows.coefficients[e] ** 2 / diagonal[j]
         for e in range(start, stop):
             j = rows.variables[e]
             if rows.owners[j] == i:
-                out[j] -= rows.coefficients[e] / diagonal[j] * inner / size
+                out[j] -= rows.coefficients[e] / diagonal[j] * product / size
 
 
 @inner
@@ -131,17 +136,21 @@ def dot(left, right):
 
 
 @lean
-def direct(rows, counts, diagonal, prox, gradient, free, tol, limit, room, out):
+def direct(rows, counts, diagonal, prox, gradient, free, tol, limit, scratch, out):
     """Solve for the Newton direction by preconditioned conjugate gradients; return the steps.
 
-    `room` (4, variables) is scratch space.
+    `scratch` is of shape (4, variables).
     """
-    left, scaled, along, image = room[0], room[1], room[2], room[3]
+    left = scratch[0]  # residual of the linear system
+    scaled = scratch[1]
+    along = scratch[2]
+    image = scratch[3]
     out[:] = 0.0
     for j in range(len(out)):
         left[j] = -gradient[j] if free[j] else 0.0
     along[:] = 0.0
-    old, enough = np.inf, 0.0
+    old = np.inf
+    enough = 0.0
     for n in range(limit):
         precondition(rows, counts[0], diagonal, left, scaled)
         size = dot(left, scaled)
@@ -154,11 +163,11 @@ def direct(rows, counts, diagonal, prox, gradient, free, tol, limit, room, out):
             image[j] = prox * along[j]
         old = size
         for i in range(counts[1]):
-            inner = 0.0
+            product = 0.0
             for e in range(rows.offsets[i], rows.offsets[i + 1]):
-                inner += rows.coefficients[e] * along[rows.variables[e]]
+                product += rows.coefficients[e] * along[rows.variables[e]]
             for e in range(rows.offsets[i], rows.offsets[i + 1]):
-                image[rows.variables[e]] += rows.coefficients[e] * inner
+                image[rows.variables[e]] += rows.coefficients[e] * product
         length = size / dot(along, image)
         for j in range(len(out)):
             out[j] += length * along[j]
