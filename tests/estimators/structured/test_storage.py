@@ -134,6 +134,7 @@ def test_everything_learnt_is_kept(tmp_path):
     found = again(estimator, tmp_path)
     assert learnt == {name for name in vars(found) if name.endswith("_")}
     assert found.value_ == estimator.value_
+    assert found.ended_ is estimator.ended_
 
 
 def test_weights_for_every_position(tmp_path):

@@ -18,8 +18,8 @@ from structlearn._src.text.template import parse_template
 
 _HERE = "structlearn._src.estimators.structured"
 _LEARNT = (
-    "plan_", "weights_", "history_", "status_", "n_iter_", "converged_", "n_seen_", "value_",
-    "state_", "n_features_in_", "feature_names_in_",
+    "plan_", "weights_", "history_", "status_", "ended_", "n_iter_", "converged_", "n_seen_",
+    "value_", "state_", "n_features_in_", "feature_names_in_",
 )  # fmt: skip
 
 
@@ -78,6 +78,11 @@ _RECORDS = {
         "structlearn._src.text.template:Template",
         parts=lambda template: {"text": template.text},
         build=lambda _, given: parse_template(**given),
+    ),
+    "ending": Codec(
+        "structlearn._src.common.watch:Ending",
+        parts=lambda ending: {"value": ending.value},
+        build=lambda of, given: of(**given),
     ),
     "history": Codec(
         "structlearn._src.common.history:History",
