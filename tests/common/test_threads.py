@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 
 import numpy as np
@@ -108,3 +109,68 @@ def test_no_ranges_is_no_work():
 def test_bad_n_jobs_is_seen_even_without_threads():
     with pytest.raises(ArgumentError):
         threads.run(lambda first, last: None, [(0, 1)], 0)
+
+
+def test_arrays_of_two_workers_are_apart():
+    (one, two), (other,) = threads.worker_arrays((2, 3), (5,)), threads.worker_arrays((4,))
+    assert one.shape == (2, 3)
+    assert two.shape == (5,)
+    assert one.flags.c_contiguous
+    one[:], two[:], other[:] = 1.0, 2.0, 3.0
+    assert one.sum() == 6.0
+    assert two.sum() == 10.0
+    for mine, theirs in ((one, other), (two, other)):
+        ends = [np.lib.array_utils.byte_bounds(a) for a in (mine, theirs)]
+        (_, end), (start, _) = sorted(ends)
+        assert start - end >= 64
+
+
+def ranges_of(over, *args):
+    """Ranges that a function cuts, in the order of their starts."""
+    seen = []
+    over(lambda first, last: seen.append((first, last)), *args)
+    return sorted(seen)
+
+
+def test_items_are_cut_by_the_grain_of_their_kind(monkeypatch):
+    offsets = np.arange(0, 41, 4)
+    assert ranges_of(threads.over_items, offsets, "arrays", 1) == [(0, 10)]
+    monkeypatch.setitem(threads.GRAIN, "arrays", 10)
+    cut = ranges_of(threads.over_items, offsets, "arrays", 1)
+    assert cut == ranges_of(threads.over_items, offsets, "arrays", 3)
+    assert cut == threads.split(offsets, 5)
+    # What items weigh beside their offsets counts as well.
+    assert len(ranges_of(threads.over_items, offsets, "arrays", 1, 9)) == 1
+    assert len(ranges_of(threads.over_items, offsets, "arrays", 1, 99)) == 10
+
+
+def test_graphs_are_cut_for_the_workers_there_are(monkeypatch):
+    offsets = np.arange(0, 101)
+    assert ranges_of(threads.over_graphs, offsets, 2) == [(0, 100)]  # too little work
+    monkeypatch.setitem(threads.GRAIN, "graphs", 50)
+    assert ranges_of(threads.over_graphs, offsets, 1) == [(0, 100)]
+    cut = ranges_of(threads.over_graphs, offsets, 2)
+    assert len(cut) == 16
+    assert [first for first, _ in cut] == [0, *(last for _, last in cut[:-1])]
+    assert ranges_of(threads.over_graphs, np.array([0, 1000]), 2) == [(0, 1)]
+    assert ranges_of(threads.over_graphs, np.zeros(1, np.int64), 2) == []
+
+
+def test_scratch_is_lent_to_one_at_a_time():
+    scratch = threads.Scratch(3)
+    with scratch.lend() as one, scratch.lend() as two:
+        assert one is not two
+        assert one.shape == two.shape == (3,)
+    with scratch.lend() as again:
+        assert again is one or again is two
+    with pytest.raises(KeyError), scratch.lend() as lost:
+        raise KeyError
+    assert scratch.take() is lost
+
+
+def test_scratch_is_not_saved():
+    scratch = threads.Scratch(1000)
+    scratch.give(scratch.take())
+    text = pickle.dumps(scratch)
+    assert len(text) < 200
+    assert pickle.loads(text).size == 1000

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from structlearn import chain, grid, hidden_chain, infer, infer_many
+from structlearn._src.common import threads
 from structlearn._src.graph.wiring import join
-from structlearn._src.inference import order, share
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.messenger import Messenger
 
@@ -35,9 +35,9 @@ def mixed(rng, count):
 @pytest.fixture
 def batch(monkeypatch):
     """Graphs that make several ranges of each kind."""
-    monkeypatch.setattr(order, "_GRAIN", 300)
-    monkeypatch.setattr(share, "_GRAIN", 2000)
-    monkeypatch.setattr(share, "_WORTH", 1000)
+    monkeypatch.setitem(threads.GRAIN, "orders", 300)
+    monkeypatch.setitem(threads.GRAIN, "arrays", 2000)
+    monkeypatch.setitem(threads.GRAIN, "graphs", 1000)
     return mixed(np.random.default_rng(8), 250)
 
 
@@ -113,17 +113,3 @@ def test_messages_do_not_depend_on_how_tables_are_kept(batch, stretch):
 def cut(graphs, flat):
     borders = np.cumsum([0, *(len(g.potentials) for g in graphs)])
     return [(g, flat[borders[i] : borders[i + 1]]) for i, g in enumerate(graphs)]
-
-
-def test_scratch_arrays_are_apart():
-    (one, two), (other,) = share.scratch((2, 3), (5,)), share.scratch((4,))
-    assert one.shape == (2, 3)
-    assert two.shape == (5,)
-    assert one.flags.c_contiguous
-    one[:], two[:], other[:] = 1.0, 2.0, 3.0
-    assert one.sum() == 6.0
-    assert two.sum() == 10.0
-    for mine, theirs in ((one, other), (two, other)):
-        ends = [np.lib.array_utils.byte_bounds(a) for a in (mine, theirs)]
-        (_, end), (start, _) = sorted(ends)
-        assert start - end >= 64

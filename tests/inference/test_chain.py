@@ -9,6 +9,7 @@ import pytest
 
 import naive
 from structlearn import FactorGraph
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import offsets_of
 from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import join
@@ -386,7 +387,7 @@ def test_threads_and_ranges_change_nothing(monkeypatch, shared):
                 draws, batch.marginals("sum")[2]]  # fmt: skip
 
     in_one = everything(1)
-    monkeypatch.setattr(chain_batch, "_GRAIN", 50)
+    monkeypatch.setitem(threads.GRAIN, "chains", 50)
     for a, b, c in zip(in_one, everything(1), everything(2), strict=True):
         np.testing.assert_array_equal(b, c)
         np.testing.assert_allclose(a, b, rtol=1e-14)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from structlearn._src.common import threads
 from structlearn._src.inference.chain_batch import Chains
 
 
@@ -25,7 +26,7 @@ def drawn(seed, shared, wide):
 @pytest.mark.parametrize("wide", [True, False])
 @pytest.mark.parametrize("pairs", ["none", "each", "sum"])
 def test_weights_multiply_the_marginals_of_their_chain(shared, wide, pairs, monkeypatch):
-    monkeypatch.setattr("structlearn._src.inference.chain_batch._GRAIN", 20)  # several ranges
+    monkeypatch.setitem(threads.GRAIN, "chains", 20)  # several ranges
     for seed in range(5):
         nodes, edges, offsets, weights = drawn(seed, shared, wide)
         chains = Chains(nodes, edges, offsets)
@@ -56,7 +57,7 @@ def test_weights_of_zero_and_of_one():
 
 
 def test_the_number_of_threads_does_not_show(monkeypatch):
-    monkeypatch.setattr("structlearn._src.inference.chain_batch._GRAIN", 20)
+    monkeypatch.setitem(threads.GRAIN, "chains", 20)
     for shared in (True, False):
         nodes, edges, offsets, weights = drawn(2, shared, False)
         one, three = (Chains(nodes, edges, offsets, n).marginals("sum", weights) for n in (1, 3))

@@ -5,9 +5,10 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, grid
+from structlearn._src.common import threads
 from structlearn._src.common.watch import Watch
 from structlearn._src.graph.wiring import join
-from structlearn._src.inference import gibbs, share
+from structlearn._src.inference import gibbs
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.gibbs import Gibbs
 from structlearn._src.kernels.graph import local
@@ -143,8 +144,7 @@ def small_batch():
 
 
 def test_same_seed_same_draws_whatever_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr(gibbs, "_WORTH", 0)
-    monkeypatch.setattr(share, "_WORTH", 0)
+    monkeypatch.setitem(threads.GRAIN, "graphs", 0)
     problem = small_batch()
     results = [
         Gibbs().run(

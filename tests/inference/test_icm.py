@@ -8,9 +8,9 @@ from numba import config
 
 import naive
 from structlearn import FactorGraph, grid
+from structlearn._src.common import threads
 from structlearn._src.common.watch import Watch
 from structlearn._src.graph.wiring import join
-from structlearn._src.inference import share
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.icm import ICM, climb, improve, random_labels, unary_labels
 from structlearn._src.kernels.graph import local
@@ -169,7 +169,7 @@ def test_a_tie_up_to_rounding_keeps_the_state():
 
 @pytest.mark.parametrize("steepest", [False, True])
 def test_many_graphs_side_by_side_and_threads(steepest, monkeypatch):
-    monkeypatch.setattr(share, "_WORTH", 0)
+    monkeypatch.setitem(threads.GRAIN, "graphs", 0)
     graphs = [make(seed, 0.3, n=1 + seed % 9)[0] for seed in range(12)]
     wiring = join([g.wiring for g in graphs])
     potentials = np.concatenate([g.potentials for g in graphs])

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+from structlearn._src.common import threads
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Sequences, assemble
 from structlearn._src.graph.wiring import OUTPUT
@@ -286,9 +287,9 @@ def test_the_linearised_gradient_agrees_with_differences():
 
 @pytest.mark.parametrize("make", [latent.graph_case, latent.sequence_case])
 def test_results_do_not_depend_on_the_number_of_threads(make, monkeypatch):
-    monkeypatch.setattr("structlearn._src.inference.share._WORTH", 1)
-    monkeypatch.setattr("structlearn._src.inference.chain_batch._GRAIN", 8)
-    monkeypatch.setattr("structlearn._src.model.term._GRAIN", 4)
+    monkeypatch.setitem(threads.GRAIN, "graphs", 1)
+    monkeypatch.setitem(threads.GRAIN, "chains", 8)
+    monkeypatch.setitem(threads.GRAIN, "features", 4)
     case = make(3, n_graphs=12) if make is latent.graph_case else make(3, n=12, hidden=0.2)
     weights = np.random.default_rng(0).normal(size=case.model.n_weights)
     for name in ("hybrid", "eps"):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structlearn._src.common import threads
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.model.features import Sparse, by_position, take_rows
 from structlearn._src.model.model import LinearModel
@@ -231,7 +232,7 @@ def test_blocks_lie_one_after_the_other():
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr("structlearn._src.model.term._GRAIN", 16)
+    monkeypatch.setitem(threads.GRAIN, "features", 16)
     rng = np.random.default_rng(0)
     x = Sparse(from_dense(features(rng, 200, 30, binary=False)))
     pairs = PairsTerm.seen(x, rng.integers(0, 3, 200), 3)

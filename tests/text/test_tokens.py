@@ -9,8 +9,8 @@ from collections import Counter, UserDict
 import numpy as np
 import pytest
 
+from structlearn._src.common import threads
 from structlearn._src.common.errors import ArgumentError, FormatError
-from structlearn._src.text import tokens
 from structlearn._src.text.tokens import Vocabulary
 
 WORDS = ["a", "b", "=", "x=y", "é", "漢", "two words", "new\nline", ""]
@@ -82,7 +82,7 @@ def test_blocks_of_tokens_make_the_same_rows(kind, n_jobs, monkeypatch):
     sentences = [[random_token(rng, kind) for _ in range(n)] for n in (7, 0, 1, 30)]
     vocabulary = Vocabulary().fit(sentences[:1])
     whole = vocabulary.transform(sentences)
-    monkeypatch.setattr(tokens, "_BLOCK", 4)
+    monkeypatch.setitem(threads.GRAIN, "tokens", 4)
     for one, other in zip(whole, vocabulary.transform(sentences, n_jobs), strict=True):
         assert np.array_equal(one, other)
 

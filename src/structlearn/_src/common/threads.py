@@ -7,6 +7,7 @@ ranges from the work alone.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,21 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 
 VARIABLE = "STRUCTLEARN_N_JOBS"
+#: How much of each kind of work makes one range: it fits the cache, and is worth a thread.
+GRAIN = {
+    "arrays": 2**18,  # entries of a flat array that NumPy goes through
+    "chains": 2**18,  # entries of the tables of chains
+    "features": 2**17,  # entries of a sparse matrix
+    "forms": 2**18,  # entries of linear forms; few ranges, whose sums are added up
+    "graphs": 20_000,  # table entries of graphs below which threads cost more than they bring
+    "margins": 2**15,  # rows times labels: some milliseconds
+    "orders": 2**12,  # variables of small graphs that are ordered together
+    "positions": 2**13,  # of sequences that are sampled: some milliseconds
+    "strings": 2**14,  # to be looked up
+    "tokens": 2**13,  # whose text stays in the cache
+}
+_RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
+_LINE = 16  # numbers that keep two arrays on different cache lines
 
 
 def workers(n_jobs: int | None = None) -> int:
@@ -61,6 +77,37 @@ def split(offsets: Ints, parts: int) -> list[tuple[int, int]]:
     return list(pairwise(borders.tolist()))
 
 
+def over_items(
+    work: Callable[[int, int], None],
+    offsets: Ints,
+    kind: str,
+    n_jobs: int | None,
+    size: int | None = None,
+) -> None:
+    """Call ``work(first, last)`` on ranges of items, which depend on the items alone.
+
+    Parameters
+    ----------
+    offsets
+        Where every item begins and the last one ends.
+    kind
+        Of work, in `GRAIN`.
+    size
+        Of all items together; by default the last offset.
+    """
+    entries = int(offsets[-1]) if size is None else size
+    run(work, split(offsets, 1 + entries // GRAIN[kind]), n_jobs)
+
+
+def over_graphs(work: Callable[[int, int], None], offsets: Ints, n_jobs: int | None) -> None:
+    """Call ``work(first, last)`` on ranges of graphs, given where the tables of each begin."""
+    parts = 1
+    if len(offsets) > 2 and offsets[-1] > GRAIN["graphs"]:
+        count = workers(n_jobs)
+        parts = min(count * _RANGES, len(offsets) - 1) if count > 1 else 1
+    run(work, split(offsets, parts), n_jobs)
+
+
 def run(
     function: Callable[[int, int], None],
     ranges: Sequence[tuple[int, int]],
@@ -84,6 +131,14 @@ def run(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def worker_arrays(*shapes: tuple[int, ...]) -> list[Floats]:
+    """Return the workspace of one worker, on cache lines that no other worker writes to."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    whole = np.empty(int(ends[-1]) + 2 * _LINE)[_LINE:-_LINE]
+    parts = np.split(whole, ends[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 class Scratch:

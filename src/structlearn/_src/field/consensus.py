@@ -17,7 +17,6 @@ __all__ = ["ALLOWED", "AdmmState", "Appraisal", "Consensus"]
 
 #: By how much a hard constraint may be missed.
 ALLOWED = 1e-6
-_GRAIN = 2**18  # entries of forms in one range: worth a thread, and few rows to add up
 _RANGES = 8  # more would add up rows for longer than they save on the machines we have
 _FURTHEST = 1000.0  # by how much the step changes at once
 _CONSTANT = 1e-30  # length of a hinge without free variables, which no step can move
@@ -86,7 +85,7 @@ class Consensus:
         stiffness: float = 1.0,
         fixed: Any = None,
         n_jobs: int | None = None,
-        grain: int = _GRAIN,
+        grain: int = threads.GRAIN["forms"],
     ) -> None:
         self.hinges = hinges
         self.n_jobs = n_jobs

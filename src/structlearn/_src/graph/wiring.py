@@ -66,6 +66,11 @@ class Wiring(NamedTuple):
         """Graph of every variable."""
         return np.repeat(np.arange(self.n_graphs), np.diff(self.graph_variables))
 
+    @property
+    def graph_tables(self) -> Ints:
+        """Where the tables of every graph begin in the potentials, and the last ones end."""
+        return self.table_offsets[self.graph_factors]
+
     def forests(self) -> Bools:
         """Tell for every graph whether its factor graph has no cycle."""
         out = np.empty(self.n_graphs, np.bool_)

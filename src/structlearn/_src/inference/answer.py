@@ -181,7 +181,7 @@ def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:
         flat = _cut(reply.whole_beliefs(result.beliefs), borders)
         out["marginals"] = list(map(Marginals, graphs, flat))
         if reply.options.factor_marginals:
-            borders = wiring.table_offsets[wiring.graph_factors]
+            borders = wiring.graph_tables
             flat = _cut(reply.whole_factors(result.factor_beliefs), borders)
             out["factor_marginals"] = list(map(FactorMarginals, graphs, flat))
     if reply.query in ASSIGNMENTS:

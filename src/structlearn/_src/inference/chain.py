@@ -156,7 +156,7 @@ def _marginals(batch: Chains, wiring: Wiring, paths: Paths, eps: float, options:
     if lost.any():
         beliefs[np.repeat(lost, np.diff(wiring.belief_offsets[wiring.graph_variables]))] = 0.0
     if lost.any() and options.factor_marginals:
-        factors[np.repeat(lost, np.diff(wiring.table_offsets[wiring.graph_factors]))] = 0.0
+        factors[np.repeat(lost, np.diff(wiring.graph_tables))] = 0.0
     return _result(value, beliefs=beliefs, factor_beliefs=factors)
 
 

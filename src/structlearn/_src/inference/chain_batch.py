@@ -12,7 +12,6 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.chain import forward_backward as chain
 from structlearn._src.kernels.chain import viterbi
 
-_GRAIN = 2**18  # entries per range of chains: fits the cache, and outweighs what a range costs
 _UNIFORMS = 2**24  # random numbers held at a time
 
 
@@ -59,7 +58,7 @@ class Chains:
         def work(first: int, last: int) -> None:
             self._forward(first, last, values)
 
-        self._spread(work)
+        self._run(work)
         return values
 
     def marginals(
@@ -85,7 +84,7 @@ class Chains:
                 out = sums[first] = np.zeros((1, *size[1:]))
             self._forward(first, last, values, beliefs[start:stop]).backward(by[first:last], out)
 
-        self._spread(work)
+        self._run(work)
         if pairs == "sum":
             # In the order of the ranges, whichever thread was first.
             each = sum((sums[first] for first in sorted(sums)), np.zeros((1, *size[1:])))
@@ -100,7 +99,7 @@ class Chains:
             part = self._part(first, last)
             viterbi.max_product(*part, values[first:last], labels[start:stop])
 
-        self._spread(work)
+        self._run(work)
         return values, labels
 
     def k_best(self, k: int) -> tuple[Floats, Ints]:
@@ -115,7 +114,7 @@ class Chains:
             viterbi.k_best(*part, values[first:last], found)
             labels[:, start:stop] = found
 
-        self._spread(work)
+        self._run(work)
         return values, labels
 
     def draw(self, n: int, rng: np.random.Generator) -> Ints:
@@ -137,7 +136,7 @@ class Chains:
             self._forward(first, last, values).draw(columns, found)
             labels[:, start:stop] = found
 
-        self._spread(work)
+        self._run(work)
 
     def _part(self, first: int, last: int) -> tuple[Floats, Floats, Ints]:
         start, stop = self.offsets[first], self.offsets[last]
@@ -149,11 +148,9 @@ class Chains:
     ) -> _Filtered:
         return _Filtered(*self._part(first, last), values[first:last], soft)
 
-    def _spread(self, work: Callable[[int, int], None]) -> None:
-        """Run `work` on ranges that depend on the batch alone, never on the number of threads."""
+    def _run(self, work: Callable[[int, int], None]) -> None:
         entries = self.nodes.size + (0 if self.shared else self.edges.size)
-        ranges = threads.split(self.offsets, 1 + entries // _GRAIN)
-        threads.run(work, ranges, self.n_jobs)
+        threads.over_items(work, self.offsets, "chains", self.n_jobs, entries)
 
 
 class _Filtered:

@@ -23,7 +23,6 @@ _APART = 0.1  # difference of marginals above which two chains count as not mixe
 _TRIES = 10  # random starts tried before a forbidden start is accepted
 _BATCH = 2**17  # variables drawn between two looks at the clock
 _LOOKS = 50  # looks at the clock for small graphs
-_WORTH = 20_000  # table entries below which a thread costs more than it brings
 
 
 class Gibbs:
@@ -99,9 +98,9 @@ class _Chains:
 
     def _ranges(self) -> list[tuple[int, int]]:
         """Both chains as one line of graphs, so that a single large graph gets two threads."""
-        entries = self.wiring.table_offsets[self.wiring.graph_factors]
+        entries = self.wiring.graph_tables
         line = np.concatenate([entries, entries[-1] + entries[1:]])
-        worth = line[-1] * self.batch > _WORTH
+        worth = line[-1] * self.batch > threads.GRAIN["graphs"]
         return threads.split(line, threads.workers(self.options.n_jobs) if worth else 1)
 
     @property

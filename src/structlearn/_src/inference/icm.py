@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import Ending
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import STEEPEST, Options, Problem, Result, in_graphs
 from structlearn._src.inference.names import ASSIGNMENTS, Query
-from structlearn._src.inference.share import over_graphs
 from structlearn._src.kernels.graph import local
 
 _SWEEPS = 1000  # limit of `improve`; a search ends after a few sweeps unless ties conspire
@@ -68,7 +68,7 @@ def climb(
     def work(first: int, last: int) -> None:
         search(wiring, potentials, out.labels, most, first, last, out.steps, out.done)
 
-    over_graphs(work, wiring, n_jobs)
+    threads.over_graphs(work, wiring.graph_tables, n_jobs)
     return out
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
 from structlearn._src.common.errors import TooWideError, too_wide
 from structlearn._src.common.threads import Scratch
@@ -21,7 +22,6 @@ from structlearn._src.inference.base import (
 )
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.order import Elimination, find_order
-from structlearn._src.inference.share import over_graphs
 from structlearn._src.kernels.graph import eliminate
 from structlearn._src.kernels.graph.eliminate import Plan
 
@@ -114,11 +114,11 @@ class EliminationTree:
         plan = self.plan
         store[: wiring.table_offsets[-1]] = potentials
         value = np.zeros(wiring.n_graphs)
-        over_graphs(
+        threads.over_graphs(
             lambda a, b: eliminate.forward(
                 wiring.cards, self.problem.eps, plan, store, self._block(), a, b, value
             ),
-            wiring,
+            wiring.graph_tables,
             self.n_jobs,
         )
         return value
@@ -129,7 +129,7 @@ class EliminationTree:
         plan = self.plan
         beliefs = np.zeros(len(store))
         marginals = np.zeros(int(wiring.belief_offsets[-1]))
-        over_graphs(
+        threads.over_graphs(
             lambda a, b: eliminate.backward(
                 wiring.cards,
                 self.problem.eps,
@@ -142,7 +142,7 @@ class EliminationTree:
                 b,
                 marginals,
             ),
-            wiring,
+            wiring.graph_tables,
             self.n_jobs,
         )
         return marginals, beliefs[: wiring.table_offsets[-1]]

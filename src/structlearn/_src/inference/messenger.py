@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.common import checks
+from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.inference.base import SCHEDULES, Problem
 from structlearn._src.inference.message_plan import MessagePlan
-from structlearn._src.inference.share import over_blocks, over_graphs, scratch
 from structlearn._src.kernels.graph import loopy, readout, tournament
 from structlearn._src.kernels.graph.message import Desk, Traffic
 
@@ -136,10 +135,10 @@ class Messenger:
             )  # fmt: skip
 
         work = chase if self.schedule == "residual" else sweep
-        over_graphs(work, self.problem.wiring, self.n_jobs)
+        threads.over_graphs(work, self.problem.wiring.graph_tables, self.n_jobs)
 
     def _desk(self) -> Desk:
-        return Desk(*scratch(*self.plan.workspace_shapes))
+        return Desk(*threads.worker_arrays(*self.plan.workspace_shapes))
 
     def _queue(self, first: int, last: int) -> tuple[Floats, Ints]:
         """Room for the slots of the largest graph."""
@@ -178,7 +177,7 @@ class Messenger:
                 return
             np.exp(scaled, out=scaled)
 
-        over_blocks(work, self.problem.wiring.table_offsets, self.n_jobs)
+        threads.over_items(work, self.problem.wiring.table_offsets, "arrays", self.n_jobs)
         return theta if unsafe else out
 
     def _to_linear(self) -> None:
@@ -189,7 +188,7 @@ class Messenger:
             part = self.messages[starts[first] : starts[last]]
             np.exp(part, out=part)
 
-        over_blocks(work, starts, self.n_jobs)
+        threads.over_items(work, starts, "arrays", self.n_jobs)
 
     def _to_log(self) -> None:
         wiring = self.problem.wiring
@@ -202,7 +201,7 @@ class Messenger:
             weights = self.plan.weights[wiring.slot_factors[first:last]]
             part *= _repeat(weights, np.diff(block))
 
-        over_blocks(work, wiring.message_offsets, self.n_jobs)
+        threads.over_items(work, wiring.message_offsets, "arrays", self.n_jobs)
         # Messages of single-variable factors are their potentials, to the last digit.
         loopy.load_singles(self.plan.net, self.potentials, self.messages)
 
@@ -219,7 +218,7 @@ class Messenger:
         def work(first: int, last: int) -> None:
             readout.read_beliefs(plan.borders, plan.net, traffic, eps, first, last, out, value)
 
-        over_graphs(work, wiring, self.n_jobs)
+        threads.over_graphs(work, wiring.graph_tables, self.n_jobs)
         return out, value
 
     def value(self, factor_beliefs: bool = False) -> tuple[Floats, Floats, Floats]:
@@ -235,7 +234,7 @@ class Messenger:
                 factor_beliefs, out, value,
             )  # fmt: skip
 
-        over_graphs(work, wiring, self.n_jobs)
+        threads.over_graphs(work, wiring.graph_tables, self.n_jobs)
         return value, beliefs, out
 
     def decode(self, uniforms: Floats | None = None, labels: Ints | None = None) -> Ints:

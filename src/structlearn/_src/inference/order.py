@@ -14,7 +14,6 @@ from structlearn._src.kernels.graph import order as kernel
 from structlearn._src.kernels.graph.tournament import plant
 
 _TRIES = 64
-_GRAIN = 4096  # variables of small graphs that are ordered together
 _STEPS_PER_TRY = 50_000  # what a look costs beside its steps
 _LARGE = 2_000  # variables above which a graph too wide for a few orders is so for all
 _STEPS_PER_ENTRY = 1  # about as long as one entry of a table takes
@@ -66,9 +65,8 @@ def find_order(
         best = _search(log_cards[low:high], graph, later[low:high], limit, tries)
         found[first] = int(low), best
 
-    ranges = threads.split(wiring.graph_variables, 1 + wiring.n_variables // _GRAIN)
-    threads.run(work, ranges, n_jobs)
-    parts = [found[first] for first, _ in ranges]
+    threads.over_items(work, wiring.graph_variables, "orders", n_jobs)
+    parts = [found[first] for first in sorted(found)]
     return parts[0][1] if len(parts) == 1 else _joined(parts)
 
 

@@ -8,7 +8,6 @@ weights; `pull` is the adjoint of `push`, so that for all weights ``w`` and marg
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,8 +19,6 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.chain import scatter
 from structlearn._src.model.features import Features, Sparse
 from structlearn._src.text.rows import Index
-
-_GRAIN = 2**17  # entries of a feature matrix per range: outweighs what a range costs
 
 
 class Term(Protocol):
@@ -111,7 +108,11 @@ class LinearTerm:
         if not isinstance(features, Sparse):
             return features @ matrix
         rows, out = features.rows, np.empty((features.rows.n_rows, self.size))
-        _spread(lambda a, b: scatter.push_all(*rows[:3], matrix, a, b, out), rows.offsets, n_jobs)
+
+        def work(first: int, last: int) -> None:
+            scatter.push_all(*rows[:3], matrix, first, last, out)
+
+        threads.over_items(work, rows.offsets, "features", n_jobs)
         return out
 
     def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
@@ -120,7 +121,11 @@ class LinearTerm:
         if not isinstance(features, Sparse):
             return np.ravel(features.T @ marginals)
         columns, out = features.columns, np.empty((self.n_features, self.size))
-        _spread(lambda a, b: scatter.pull_all(*columns, marginals, a, b, out), columns[0], n_jobs)
+
+        def work(first: int, last: int) -> None:
+            scatter.pull_all(*columns, marginals, first, last, out)
+
+        threads.over_items(work, columns[0], "features", n_jobs)
         return out.ravel()
 
     def _checked(self, features: Features) -> Floats | Sparse:
@@ -167,22 +172,22 @@ class PairsTerm:
         rows = self._sparse(features).rows
         out = np.empty((rows.n_rows, self.size))
         pairs = self.offsets, self.states
-        _spread(
-            lambda a, b: scatter.push_pairs(*rows[:3], *pairs, weights, a, b, out),
-            rows.offsets,
-            n_jobs,
-        )
+
+        def work(first: int, last: int) -> None:
+            scatter.push_pairs(*rows[:3], *pairs, weights, first, last, out)
+
+        threads.over_items(work, rows.offsets, "features", n_jobs)
         return out
 
     def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
         """Sum of the marginals of the states of every pair."""
         columns, out = self._sparse(features).columns, np.empty(self.n_weights)
         pairs = self.offsets, self.states
-        _spread(
-            lambda a, b: scatter.pull_pairs(*columns, *pairs, marginals, a, b, out),
-            columns[0],
-            n_jobs,
-        )
+
+        def work(first: int, last: int) -> None:
+            scatter.pull_pairs(*columns, *pairs, marginals, first, last, out)
+
+        threads.over_items(work, columns[0], "features", n_jobs)
         return out
 
     def _sparse(self, features: Features) -> Sparse:
@@ -198,8 +203,3 @@ def _unfit(features: Features, need: str) -> str:
         kind = "a sparse matrix" if isinstance(features, Sparse) else "an array"
         given = f"{kind} of shape {features.shape} was given"
     return f"{given}, but these weights need {need}; give those that the model was made for"
-
-
-def _spread(work: Callable[[int, int], None], offsets: Ints, n_jobs: int | None) -> None:
-    """Run `work` on ranges that depend on the features alone, never on the number of threads."""
-    threads.run(work, threads.split(offsets, 1 + int(offsets[-1]) // _GRAIN), n_jobs)

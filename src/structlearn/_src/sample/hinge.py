@@ -26,7 +26,6 @@ from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.kernels.draw import margin
 from structlearn._src.sample.runner import streams
 
-_GRAIN = 2**15  # rows times labels per piece of work: some milliseconds each
 _LEAST = 1e-10  # distance to the margin that weights are drawn with, against division by 0
 _FIRM = 0.3  # the same in fits: a row on the margin would have infinite precision and stay there
 
@@ -78,7 +77,7 @@ class Hinge(NamedTuple):
         order, borders = _by_component(labels, assigned, len(weights))
         new = weights.copy()
         noise = rng.standard_normal(weights.shape)
-        pieces = threads.split(borders, max(1, len(order) * L // _GRAIN))
+        pieces = threads.split(borders, max(1, len(order) * L // threads.GRAIN["margins"]))
         # Every piece has a stream of its own, so that the number of threads changes nothing.
         own = streams(rng, len(pieces)) if len(pieces) > 1 else [rng]
         stream_of = dict(zip(pieces, own, strict=True))

@@ -22,7 +22,6 @@ from structlearn._src.sample import hdp
 from structlearn._src.sample.emission import Arrays, Conjugate, Emission, NonConjugate
 from structlearn._src.sample.hdp import Concentration, Process
 
-_GRAIN = 2**13  # positions per range of sequences: some milliseconds of work each
 _BLOCK = 2**14  # positions whose statistics are summed at a time
 _LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
 
@@ -196,7 +195,8 @@ def log_densities(model: HmmModel, state: HmmState) -> Floats:
 
 def _over_sequences(model: HmmModel, work: Callable[[int, int], None]) -> None:
     """Call `work` for ranges of sequences, in threads; the ranges depend on the sequences alone."""
-    pieces = 2 ** (model.n_positions // _GRAIN).bit_length()  # a power of 2 shares out evenly
+    grains = model.n_positions // threads.GRAIN["positions"]
+    pieces = 2 ** grains.bit_length()  # a power of 2 shares out evenly
     threads.run(work, threads.split(model.offsets, pieces), model.n_jobs)
 
 

@@ -20,7 +20,6 @@ Bytes = NDArray[np.uint8]
 Index = NDArray[np.int32]
 
 _FIRST_ROOM = 2**14  # distinct strings before a table grows
-_SHARE = 2**14  # strings that are worth a thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +100,7 @@ class Strings:
             hashes = np.empty(last - first, np.int64)
             kernels.find(table, other.text, other.offsets, first, last, hashes, out)
 
-        shares = threads.split(other.offsets, 1 + len(other) // _SHARE)
-        threads.run(work, shares, n_jobs)
+        threads.over_items(work, other.offsets, "strings", n_jobs, len(other))
         return out
 
     def find_lines(self, text: str, count: int) -> Index | None:

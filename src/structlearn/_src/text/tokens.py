@@ -25,7 +25,6 @@ from structlearn._src.kernels.text import rows as kernels
 from structlearn._src.text.rows import Rows, binary_if_ones, stack
 from structlearn._src.text.strings import Index, Strings
 
-_BLOCK = 2**13  # tokens looked up at a time: their text stays in the cache
 _LISTS = {list, tuple, set, frozenset}
 
 Sentences = Iterable[Iterable[Any]]
@@ -84,8 +83,7 @@ class Vocabulary:
                 entries = read(tokens[first:last])
                 parts[first] = _rows(entries, entries.found_in(strings), len(strings))
 
-            blocks = threads.split(np.arange(len(tokens) + 1), 1 + len(tokens) // _BLOCK)
-            threads.run(work, blocks, n_jobs)
+            threads.over_items(work, np.arange(len(tokens) + 1), "tokens", n_jobs)
         return stack([parts[first] for first in sorted(parts)], len(self))
 
     def state(self) -> dict[str, NDArray[Any]]:
