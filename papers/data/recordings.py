@@ -20,14 +20,14 @@ from structlearn._src.files.datasets import File, located
 from structlearn._src.files.fetch import data_path
 
 _RAW = "https://raw.githubusercontent.com"
-_PARKINSONS = File(
+PARKINSONS = File(
     "parkinsons",
     "parkinsons.data",
     f"{_RAW}/peratonlabs/LUPI/5daecc198000d7d6345bd5f9839575cbd7f3f132/parkinsons.data",
     "742c51c827d62e5d6b2dc8c092ce48fe275d932d8c651752436b681ab903341d",
 )
 _FOLDS = f"{_RAW}/MsAlEhR/bio-protein-fold-recognition/f15cf6f4a5093ca0d7547445eaed81860841f2e9"
-_PROTEINS = {
+PROTEINS = {
     "train": File(
         "protein_fold_dd",
         "DD-train.dataset.txt",
@@ -105,7 +105,7 @@ def load_parkinsons() -> Voices:
     .. [1] M. Little et al., "Exploiting nonlinear recurrence and fractal scaling properties for
        voice disorder detection", BioMedical Engineering OnLine 2007.
     """
-    path = located(_PARKINSONS)
+    path = located(PARKINSONS)
     head, *lines = read_bytes(path).decode().split()
     cells = np.array([line.split(",") for line in lines])
     label = head.split(",").index("status") if "status" in head else 0
@@ -126,7 +126,7 @@ def load_protein_folds(part: str = "train") -> Proteins:
     .. [1] C. Ding and I. Dubchak, "Multi-class protein fold recognition using support vector
        machines and neural networks", Bioinformatics 2001.
     """
-    path = located(_PROTEINS[checks.one_of("part", part, ("train", "test"))])
+    path = located(PROTEINS[checks.one_of("part", part, ("train", "test"))])
     found = [(fold, letters) for fold, letters in _sequences(read_bytes(path)) if letters]
     if not found:
         raise FormatError(f"{path}: there is no sequence; each needs a fold and a line with '>'")

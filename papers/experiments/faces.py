@@ -87,7 +87,7 @@ class Faces:
         mean = self.train[:, _HALF:].mean(axis=0)
         rows, columns = (side // self.size_out for side in mean.shape)
         moves = (outputs - self.outputs(self.train).mean(axis=0)).reshape(-1, rows, columns)
-        return np.clip(mean + _enlarged(moves, self.size_out), 0.0, 1.0)
+        return np.clip(mean + enlarged(moves, self.size_out), 0.0, 1.0)
 
     def error(self, halves: Floats) -> float:
         """Mean squared error of the lower halves to be completed, of 256 levels."""
@@ -110,7 +110,7 @@ class Faces:
         }
 
 
-def _enlarged(images: Floats, factor: int) -> Floats:
+def enlarged(images: Floats, factor: int) -> Floats:
     """Enlarge by linear interpolation between the middles of blocks."""
     for axis in (1, 2):
         n = images.shape[axis]

@@ -156,7 +156,8 @@ def matched(states: Ints, truth: Ints) -> Ints:
     return counts.argmax(axis=1)[states]
 
 
-def _draw(bars: dict[str, Ints]) -> Any:
+def draw(bars: dict[str, Ints]) -> Any:
+    """Draw the states of every step, one bar for each sweep."""
     figure = new_figure(8.0, 3.6)
     axes = figure.subplots()
     colours = np.array([_rgb(colour) for colour in PALETTE[:3]])
@@ -191,5 +192,5 @@ def run(settings: Settings) -> Record:
             "The paper does not say on which side of the mean of a state label 1 is: the same for "
             "all, or at random.",
         ),
-        {"states": partial(_draw, bars)},
+        {"states": partial(draw, bars)},
     )

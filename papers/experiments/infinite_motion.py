@@ -35,7 +35,7 @@ _GRID: list[dict[str, list[Any]]] = [
     {"variance": [0.1, 100.0]},
     {"variance": [0.1], "degrees": [2000.0], "spread": [0.5, 1.0]},
 ]
-_GRIDS: dict[str, Any] = {
+GRIDS: dict[str, Any] = {
     "SVM": {"model__linearsvc__C": [0.01, 0.1, 1.0]},
     "GiSVM": [{f"model__{key}": values for key, values in part.items()} for part in _GRID],
     "iM2EDM": _GRID,
@@ -161,7 +161,7 @@ def actions(settings: Settings) -> Record:
     rows = []
     compared = models(settings.seed, 5 if settings.quick else 40)
     for name, plain in settings.each(compared.items(), "model"):
-        model = plain if settings.quick else GridSearchCV(plain, _GRIDS[name], cv=inner)
+        model = plain if settings.quick else GridSearchCV(plain, GRIDS[name], cv=inner)
         model.fit([X[i] for i in train], [Y[i] for i in train])
         found = model.predict([X[i] for i in test])
         chosen = "" if settings.quick else _chosen(model.best_params_)

@@ -105,12 +105,12 @@ def _notes(quick: bool) -> tuple[str, ...]:
 def _trial(share: float, seed: list[int], quick: bool) -> list[float]:
     """Accuracy of every rival on new images of the same truth."""
     truth = quadrants(6, 8) if quick else quadrants()
-    train, test = np.random.SeedSequence(seed).spawn(2)
-    images, labels = noisy_images(truth, _IMAGES, _VARIANCE, share, np.random.default_rng(train))
-    new, _ = noisy_images(truth, _NEW, _VARIANCE, 0.0, np.random.default_rng(test))
+    known, unknown = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(2))
+    images, labels = noisy_images(truth, _IMAGES, _VARIANCE, share, known)
+    new, _ = noisy_images(truth, _NEW, _VARIANCE, 0.0, unknown)
     images, new = images - images.mean(), new - images.mean()
     part = _part(quick)
-    return [_accuracy(rival, images, labels, new, truth, part) for rival in RIVALS.values()]
+    return [accuracy(rival, images, labels, new, truth, part) for rival in RIVALS.values()]
 
 
 def _part(quick: bool) -> int:
@@ -118,18 +118,19 @@ def _part(quick: bool) -> int:
     return 30 if quick else 1
 
 
-def _accuracy(rival: Rival, images: Any, labels: Any, new: Any, truth: Any, part: int) -> float:
+def accuracy(rival: Rival, images: Any, labels: Any, new: Any, truth: Any, part: int) -> float:
+    """Percentage of the pixels of new images that are right after learning from others."""
     labeler = GridLabeler(loss=rival.learner.loss)
     objective = labeler.objective(list(images), list(labels))
-    weights = _train(rival, objective, part)
+    weights = train(rival, objective, part)
     test = labeler.objective(list(new), [truth] * len(new)).examples
     assert isinstance(test.structure, Graphs)
     potentials = tables_to_potentials(test.structure, objective.model.push(weights, test.inputs))
-    found = _predict(rival.learner, test.structure.wiring, potentials)
+    found = predict(rival.learner, test.structure.wiring, potentials)
     return 100.0 * float(np.mean(found.reshape(len(new), -1) == truth.ravel()))
 
 
-def _train(rival: Rival, objective: StructuredObjective, part: int) -> Floats:
+def train(rival: Rival, objective: StructuredObjective, part: int) -> Floats:
     """Return the weights after all stages."""
     effort = Effort(method="trw", sweeps=_FEWER if rival.hard else _SWEEPS, tol=1e-4)
     weights = np.random.default_rng(0).normal(0.0, _START, objective.n_weights)
@@ -150,7 +151,7 @@ def _stages(rival: Rival, part: int) -> Iterator[tuple[Solver, int, float]]:
             yield Lbfgs(), _STEPS // part, temperature
 
 
-def _predict(learner: Learner, wiring: Wiring, potentials: Floats) -> Ints:
+def predict(learner: Learner, wiring: Wiring, potentials: Floats) -> Ints:
     """Return the most probable label of each pixel for H, and the best labelling for others."""
     query = Query.MARGINALS if learner is HIDDEN_CRF else Query.MAP
     problem = Problem(wiring, potentials, *query.temperatures)

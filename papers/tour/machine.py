@@ -15,14 +15,17 @@ from structlearn._src.graph.shapes import hidden_chain
 from structlearn._src.inference.base import Answer
 from structlearn._src.inference.front import infer, infer_many
 
-_HOURS, _FAULTS, _DAYS = 8, 5, 1000
-_CHANGE = 0.1  # chance per hour to break if fine, and to be repaired if broken
-_MEANS = np.concatenate([[0.0], np.linspace(1.0, 3.0, _FAULTS)])  # vibration when fine, and broken
-_NOISE = 1.5
+DAYS, FAULTS = 1000, 5
+_HOURS = 8  # so few that all outputs of a day can be listed
+CHANGE = 0.1  # chance per hour to break if fine, and to be repaired if broken
+MEANS = np.concatenate([[0.0], np.linspace(1.0, 3.0, FAULTS)])  # vibration when fine, and broken
+NOISE = 1.5  # wider than the steps between faults, so that none is sure
 _WAYS = ("marginal MAP", "joint MAP", "best of each marginal")
 
 
-class _Days(NamedTuple):
+class Days(NamedTuple):
+    """Days of the machine, and what was found out about them."""
+
     outputs: Ints  #: fine or broken, (days, hours)
     hidden: Ints  #: 0 or the number of the fault
     readings: Floats
@@ -32,19 +35,19 @@ class _Days(NamedTuple):
 
 def run(rng: np.random.Generator) -> Stop:
     """Draw many days, and count who gets them right."""
-    days = _solve(rng)
+    days = solve(rng, DAYS)
     right = {way: found == days.outputs for way, found in days.found.items()}
     differ = (days.found["marginal MAP"] != days.found["joint MAP"]).any(axis=1).mean()
     lines = [
         *prose(
-            f"A machine is fine in one way and broken in {_FAULTS}. Faults come and go, and a "
+            f"A machine is fine in one way and broken in {FAULTS}. Faults come and go, and a "
             "sensor of its vibration sees them badly. Outputs are fine or broken, hour by hour; "
             "which fault it is stays hidden. Joint MAP is the one most probable story, faults "
             "included; each single story with faults is improbable, so it says 'fine' too often. "
             "Marginal MAP first adds up all stories with the same outputs."
         ),
         "",
-        f"{_DAYS} days of {_HOURS} hours:",
+        f"{DAYS} days of {_HOURS} hours:",
         *table(
             ["whole days right", "hours right"],
             {way: [r.all(axis=1).mean(), r.mean()] for way, r in right.items()},
@@ -63,12 +66,13 @@ def run(rng: np.random.Generator) -> Stop:
     )
 
 
-def _solve(rng: np.random.Generator) -> _Days:
-    drawn = infer(_day(), "samples", n_samples=_DAYS, random_state=rng).samples
+def solve(rng: np.random.Generator, n_days: int) -> Days:
+    """Draw days, and ask for their outputs in three ways."""
+    drawn = infer(_day(), "samples", n_samples=n_days, random_state=rng).samples
     assert drawn is not None
     outputs = drawn[:, :_HOURS]
     hidden = drawn[:, _HOURS:]
-    readings = rng.normal(_MEANS[hidden], _NOISE)
+    readings = rng.normal(MEANS[hidden], NOISE)
     graphs = [_day(row) for row in readings]
     soft = infer_many(graphs, "marginals")
     found = {
@@ -76,21 +80,21 @@ def _solve(rng: np.random.Generator) -> _Days:
         "joint MAP": _outputs(infer_many(graphs, "map")),
         "best of each marginal": np.array([_broken(a) > 0.5 for a in soft]).astype(np.int64),
     }
-    return _Days(outputs, hidden, readings, found, soft)
+    return Days(outputs, hidden, readings, found, soft)
 
 
 def _day(readings: Floats | None = None) -> FactorGraph:
     """Outputs over a hidden chain; without readings the prior that days are drawn from."""
-    states = 1 + _FAULTS
+    states = 1 + FAULTS
     moves = np.empty((states, states))
-    moves[0, 0] = 1 - _CHANGE
-    moves[0, 1:] = _CHANGE / _FAULTS
-    moves[1:, 0] = _CHANGE
-    moves[1:, 1:] = (1 - _CHANGE) / _FAULTS
+    moves[0, 0] = 1 - CHANGE
+    moves[0, 1:] = CHANGE / FAULTS
+    moves[1:, 0] = CHANGE
+    moves[1:, 1:] = (1 - CHANGE) / FAULTS
     hidden = np.zeros((_HOURS, states))
-    hidden[0] = np.log([0.5, *[0.5 / _FAULTS] * _FAULTS])
+    hidden[0] = np.log([0.5, *[0.5 / FAULTS] * FAULTS])
     if readings is not None:
-        hidden -= (readings[:, None] - _MEANS) ** 2 / (2 * _NOISE**2)
+        hidden -= (readings[:, None] - MEANS) ** 2 / (2 * NOISE**2)
     fits = np.full((2, states), -np.inf)
     fits[0, 0] = fits[1, 1:] = 0.0
     return hidden_chain(np.zeros((_HOURS, 2)), hidden, np.log(moves), fits)
@@ -106,12 +110,12 @@ def _broken(answer: Answer) -> Floats:
     return np.array([answer.marginals[t][1] for t in range(_HOURS)])
 
 
-def _draw(days: _Days, right: dict[str, Any]) -> Any:
+def _draw(days: Days, right: dict[str, Any]) -> Any:
     figure = new_figure(11.0, 4.4)
     left, other = figure.subplots(1, 2, width_ratios=(1, 1.7))
     _draw_shares(left, right)
     day = _telling_day(days)
-    broken = 1 + _FAULTS  # a colour of its own for the outputs
+    broken = 1 + FAULTS  # a colour of its own for the outputs
     outputs = {
         "joint MAP": days.found["joint MAP"][day],
         "marginal MAP": days.found["marginal MAP"][day],
@@ -140,7 +144,7 @@ def _draw_shares(ax: Any, right: dict[str, Any]) -> None:
         bars = ax.bar(at + 0.4 * shift - 0.2, values, 0.38, color=colour, label=name)
         ax.bar_label(bars, [f"{v:.0%}" for v in values], padding=2)
     ax.set_xticks(at, labels=["marginal\nMAP", "joint\nMAP", "best of each\nmarginal"])
-    ax.set(ylim=(0, 1.15), yticks=[], title=f"Outputs right, {_DAYS} days")
+    ax.set(ylim=(0, 1.15), yticks=[], title=f"Outputs right, {DAYS} days")
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.legend(frameon=False, loc="upper center", ncols=2)
 
@@ -148,10 +152,10 @@ def _draw_shares(ax: Any, right: dict[str, Any]) -> None:
 def _reds() -> list[Any]:
     import matplotlib
 
-    return [tuple(c) for c in matplotlib.colormaps["YlOrRd"](np.linspace(0.35, 0.95, _FAULTS))]
+    return [tuple(c) for c in matplotlib.colormaps["YlOrRd"](np.linspace(0.35, 0.95, FAULTS))]
 
 
-def _telling_day(days: _Days) -> int:
+def _telling_day(days: Days) -> int:
     """A day that marginal MAP has right, with joint MAP as far off as on any such day."""
     fine = (days.found["marginal MAP"] == days.outputs).all(axis=1)
     off = (days.found["joint MAP"] != days.outputs).sum(axis=1)

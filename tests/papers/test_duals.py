@@ -117,7 +117,7 @@ def test_blocks_and_back():
     flat = made.complete(mean[None] + 0.01)[0]
     np.testing.assert_allclose(flat, some[:, 32:].mean(axis=0) + 0.01)
     ramp = np.arange(4.0)[None, None, :] * np.ones((1, 3, 1))
-    large = faces._enlarged(ramp, 2)
+    large = faces.enlarged(ramp, 2)
     np.testing.assert_allclose(large[0, 0], [0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3])
 
 

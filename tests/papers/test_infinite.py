@@ -52,7 +52,7 @@ def test_states_are_shown():
     bars = infinite_chain.recovered(0, quick=True)
     assert len(bars) == 7
     assert {len(bar) for bar in bars.values()} == {100}
-    image = infinite_chain._draw(bars).axes[0].images[0].get_array()
+    image = infinite_chain.draw(bars).axes[0].images[0].get_array()
     assert image.shape == (7, 100, 3)
 
 
@@ -77,5 +77,5 @@ def test_speakers_are_kept_apart(data_folder):
 
 def test_what_models_of_actions_choose_from():
     for name, model in infinite_motion.models(seed=0, sweeps=1).items():
-        for chosen in ParameterGrid(infinite_motion._GRIDS[name]):
+        for chosen in ParameterGrid(infinite_motion.GRIDS[name]):
             assert clone(model).set_params(**chosen).get_params().items() >= chosen.items()

@@ -93,7 +93,7 @@ def test_motions(folder, tmp_path):
 
 @pytest.mark.data
 def test_stored_sets_are_the_known_ones(data_folder):
-    for file in (recordings._PARKINSONS, *recordings._PROTEINS.values()):
+    for file in (recordings.PARKINSONS, *recordings.PROTEINS.values()):
         body = (data_folder / file.folder / file.name).read_bytes()
         assert hashlib.sha256(body).hexdigest() == file.sha256
     voices = load_parkinsons()

@@ -19,7 +19,7 @@ def _accuracy(name, variance, share):
     images, labels = noisy_images(truth, 6, variance, share, rng)
     new, _ = noisy_images(truth, 5, variance, 0.0, rng)
     centred = images - images.mean(), labels, new - images.mean()
-    return segmentation._accuracy(RIVALS[name], *centred, truth, part=10)
+    return segmentation.accuracy(RIVALS[name], *centred, truth, part=10)
 
 
 @pytest.mark.parametrize("name", RIVALS)
@@ -49,7 +49,7 @@ def test_the_control_differs_from_the_marginal_svm_in_hidden_labels_alone():
 
 def _weights(name, images, labels):
     objective = GridLabeler(loss=RIVALS[name].learner.loss).objective([*images], [*labels])
-    return segmentation._train(RIVALS[name], objective, part=20)
+    return segmentation.train(RIVALS[name], objective, part=20)
 
 
 def test_labellings_are_whole():
@@ -57,7 +57,7 @@ def test_labellings_are_whole():
     graph = chain(np.zeros((2, 2)), np.array([[0.0, 1.0], [1.0, 0.0]]))
     wiring, potentials = graph.wiring, graph.potentials
     for learner in (RIVALS["M"].learner, RIVALS["L"].learner):
-        found = segmentation._predict(learner, wiring, potentials)
+        found = segmentation.predict(learner, wiring, potentials)
         assert wiring.score(potentials, found) == pytest.approx([1.0])
 
 

@@ -92,14 +92,13 @@ def test_marginal_map_beats_joint_map(tour):
     assert each[1] > marginal[1]
 
 
-def test_the_machine_against_summing_by_hand(monkeypatch):
-    monkeypatch.setattr(machine, "_DAYS", 12)
-    days = machine._solve(np.random.default_rng(5))
+def test_the_machine_against_summing_by_hand():
+    days = machine.solve(np.random.default_rng(5), 12)
     np.testing.assert_array_equal(days.outputs, days.hidden > 0)
-    faults, change = machine._FAULTS, machine._CHANGE
+    faults, change = machine.FAULTS, machine.CHANGE
     stays = np.array([[1 - change, change], [change, 1 - change]])
     for day, readings in enumerate(days.readings):
-        odds = np.exp(-((readings[:, None] - machine._MEANS) ** 2) / (2 * machine._NOISE**2))
+        odds = np.exp(-((readings[:, None] - machine.MEANS) ** 2) / (2 * machine.NOISE**2))
         # All faults are alike to the chain, so their likelihoods just average.
         summed = np.stack([odds[:, 0], odds[:, 1:].mean(axis=1)], axis=1)
         single = np.stack([odds[:, 0], odds[:, 1:].max(axis=1) / faults], axis=1)

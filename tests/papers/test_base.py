@@ -1,0 +1,84 @@
+"""What experiments take and give back: settings, estimates, tables, records."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from papers.base import Estimate, Record, Settings, Table
+from papers.catalogue import EXPERIMENTS
+from structlearn._src.common.errors import ArgumentError
+
+
+def test_an_estimate_is_a_mean_with_its_standard_error():
+    values = np.random.default_rng(0).normal(size=9)
+    mean, error = Estimate.of(values)
+    assert mean == pytest.approx(values.mean())
+    assert error == pytest.approx(values.std(ddof=1) / 3.0)
+    assert str(Estimate(1.234, 0.056)) == "1.23 ±0.06"
+
+
+def test_a_single_trial_has_no_error():
+    alone = Estimate.of([2.0])
+    assert alone.mean == 2.0
+    assert math.isnan(alone.error)
+    assert str(alone) == "2.00"
+
+
+def test_counts_of_trials():
+    assert Settings().count(full=20, quick=3) == 20
+    assert Settings(quick=True).count(full=20, quick=3) == 3
+    assert Settings(trials=5, quick=True).count(full=20, quick=3) == 5
+
+
+@pytest.mark.parametrize(("name", "given"), [("trials", 0), ("seed", -1), ("seed", 1.5)])
+def test_bad_settings_are_named(name, given):
+    with pytest.raises(ArgumentError, match=name):
+        Settings(**{name: given})
+
+
+def test_trials_have_seeds_of_their_own_and_are_told():
+    told = []
+    settings = Settings(seed=7, progress=lambda share, words: told.append((share, words)))
+    assert list(settings.repeat(2, "fold")) == [(0, [7, 0]), (1, [7, 1])]
+    assert told == [(0.0, "fold 1 of 2"), (0.5, "fold 2 of 2")]
+    assert list(Settings().each("ab", "letter")) == ["a", "b"]
+
+
+ROWS = [{"loss": "log", "error": 0.123456, "n": 3}, {"loss": "hinge", "error": 12.0, "n": 10}]
+
+
+def test_columns_of_a_table_are_aligned_to_the_right():
+    table = Table.of("Errors", ROWS)
+    assert table.columns == ("loss", "error", "n")
+    assert table.column("n") == [3, 10]
+    assert table.lines() == [
+        "Errors",
+        " loss   error   n",
+        "  log  0.1235   3",
+        "hinge      12  10",
+    ]
+    assert Table.of("", ROWS).lines()[0].split() == ["loss", "error", "n"]
+
+
+def test_records_as_text_and_as_json():
+    tables = (Table.of("Errors", ROWS), Table.of("", [{"gain": Estimate(1.0, 0.5)}]))
+    record = Record("toy", "A toy", tables, ("It is small.",))
+    lines = record.lines()
+    assert lines[0] == "A toy"
+    assert lines[-1] == "It is small."
+    assert lines.count("") == 3  # before every table and before the notes
+    plain = json.loads(json.dumps(record.plain()))
+    assert plain["tables"][0]["rows"] == ROWS
+    assert plain["tables"][1]["rows"] == [{"gain": {"mean": 1.0, "error": 0.5}}]
+    assert plain["notes"] == ["It is small."]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_says_in_one_line_what_it_does(name):
+    first = EXPERIMENTS[name].__doc__.splitlines()[0]
+    assert first.endswith(".")
+    assert len(first) < 100
