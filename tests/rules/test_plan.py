@@ -8,8 +8,8 @@ import pytest
 
 from structlearn._src.rules.ground import ground
 from structlearn._src.rules.parse import parse_rule
-from structlearn._src.rules.plan import plan_clause, plan_linear
-from structlearn._src.rules.sums import plan_sums
+from structlearn._src.rules.plan import flat_clause, flat_linear
+from structlearn._src.rules.sums import Sums
 from structlearn._src.rules.tables import Tables
 
 TRIAD = "1: Knows(A, B) & Knows(B, C) & Trusts(A, B) & Trusts(B, C) & Knows(A, C) -> Trusts(A, C)"
@@ -27,7 +27,7 @@ EDGES = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("b", "d")]
 
 
 def used(tables, name, text=TRIAD):
-    plan = plan_clause(parse_rule(text).body, tables)
+    plan = flat_clause(parse_rule(text).body, tables).plan()
     return plan.query.count(f"{tables.relation(name).table} AS")
 
 
@@ -53,10 +53,10 @@ def test_what_covers_is_asked_anew_when_atoms_come_in():
 
 def test_there_is_one_case_for_each_slot_that_may_be_free():
     tables = make(EDGES, [(*e, 0.5) for e in EDGES[1:]], EDGES[:1])
-    query = plan_clause(parse_rule(TRIAD).body, tables).query
+    query = flat_clause(parse_rule(TRIAD).body, tables).plan().query
     assert query.count("UNION ALL") == 2
     alone = make(EDGES, [], EDGES)
-    assert "UNION" not in plan_clause(parse_rule(TRIAD).body, alone).query
+    assert "UNION" not in flat_clause(parse_rule(TRIAD).body, alone).plan().query
 
 
 def test_rows_of_a_query_are_the_forms():
@@ -64,7 +64,7 @@ def test_rows_of_a_query_are_the_forms():
     observed = [("a", "b", 0.2), ("b", "c", 0.7), ("c", "d", 0.9)]
     tables = make(EDGES, observed, [("a", "c"), ("b", "d")])
     rule = parse_rule(TRIAD)
-    plan = plan_clause(rule.body, tables)
+    plan = flat_clause(rule.body, tables).plan()
     assert tables.count(f"({plan.query})") == 1
     grounding = ground((rule,), tables)
     assert tables.names(grounding.hinges.variables) == ["Trusts('b', 'd')"]
@@ -75,7 +75,7 @@ def test_a_query_never_meets_groundings_without_free_atoms():
     observed = [(str(i), str(j), 1.0) for i in range(40) for j in range(40) if i != j]
     tables = make([], observed, [("0", "x")])
     body = parse_rule("1: Trusts(A, B) & Trusts(B, C) -> !Trusts(A, C)").body
-    query = f"EXPLAIN ANALYZE {plan_clause(body, tables).query}"
+    query = f"EXPLAIN ANALYZE {flat_clause(body, tables).plan().query}"
     profile = tables.connection.execute(query).fetchall()[0][1].split()
     pairs = itertools.pairwise(profile)
     counts = [int(word.replace(",", "")) for word, after in pairs if after == "rows"]
@@ -88,21 +88,21 @@ def test_rules_without_targets_have_no_plan(text):
     tables = make(EDGES, [], EDGES)
     body = parse_rule(text).body
     if "->" in text:
-        assert plan_clause(body, tables) is None
+        assert flat_clause(body, tables).plan() is None
     else:
-        assert plan_linear(body, tables, 1, False) is None
-        assert plan_sums(parse_rule("1: Knows(A, +B) <= 1").body, tables, 1, False) is None
+        assert flat_linear(body, tables, 1, False).plan() is None
+        assert Sums(parse_rule("1: Knows(A, +B) <= 1").body, tables, 1, False).plan() is None
 
 
 def test_slots_that_may_hold_one_atom_are_known():
     tables = make(EDGES, [], EDGES)
     body = "Trusts(A, B) & Trusts(B, C)"
-    assert plan_clause(parse_rule(f"1: !{'Trusts(A, B)'}").body, tables).twins == ()
-    open_pair = plan_clause(parse_rule(f"1: {body} -> Near(A, C)").body, tables)
+    assert flat_clause(parse_rule(f"1: !{'Trusts(A, B)'}").body, tables).plan().twins == ()
+    open_pair = flat_clause(parse_rule(f"1: {body} -> Near(A, C)").body, tables).plan()
     assert open_pair.twins == ((0, 1),)
-    apart = plan_clause(parse_rule(f"1: {body} & (A != B) -> Near(A, C)").body, tables)
+    apart = flat_clause(parse_rule(f"1: {body} & (A != B) -> Near(A, C)").body, tables).plan()
     assert apart.twins == ()
-    named = plan_linear(
+    named = flat_linear(
         parse_rule("1: Trusts('a', B) + Trusts('b', B) <= 1").body, tables, 1, False
-    )
+    ).plan()
     assert (named.twins, named.coefficients) == ((), (1.0, 1.0))

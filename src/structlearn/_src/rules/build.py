@@ -16,39 +16,13 @@ from lark import Lark, Token, Transformer, v_args
 from lark.lark import PostLex
 from lark.tree import Meta
 
+from structlearn._src.rules import syntax
 from structlearn._src.rules.linear import OperandChain, Unfit, coefficient, number, operate
-from structlearn._src.rules.syntax import (
-    Atom,
-    Both,
-    Clause,
-    Coefficient,
-    Comparator,
-    Comparison,
-    Condition,
-    Constant,
-    Count,
-    Either,
-    Filter,
-    Literal,
-    Not,
-    Number,
-    Place,
-    Sign,
-    SumVariable,
-    Term,
-    Variable,
-)
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_SIGNS: dict[str, Sign] = {
-    "+": "+",
-    "-": "-",
-    "*": "*",
-    "/": "/",
-    "@Min": "min",
-    "@Max": "max",
-}
-_COMPARISONS: dict[str, Comparator] = {
+_SIGNS: dict[str, syntax.Sign] = {"+": "+", "-": "-", "*": "*", "/": "/"}
+_FUNCTIONS: dict[str, syntax.Sign] = {"@Min": "min", "@Max": "max"}
+_COMPARISONS: dict[str, syntax.Comparator] = {
     "==": "==",
     "!=": "!=",
     "~=": "!=",
@@ -65,12 +39,12 @@ _STARTS = frozenset({"NAME", "LPAR", "NOT", "NUMBER", "COUNT", "STRING", "FUNCTI
 class Draft:
     """A rule as read: its arithmetic still in chains, its filters with their disjunctions."""
 
-    body: Clause | tuple[OperandChain, Any, OperandChain]
-    filters: tuple[Filter, ...]
+    body: syntax.Clause | tuple[OperandChain, Any, OperandChain]
+    filters: tuple[syntax.Filter, ...]
     weight: float | None
     squared: bool
     span: slice
-    place: Place
+    place: syntax.Place
 
 
 class Breaks(PostLex):
@@ -126,31 +100,31 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
     @v_args(meta=True, inline=True)
     def weighted(self, meta: Meta, weight: Token, body: Any, *rest: Any) -> Draft:
         power = rest[0] if rest and isinstance(rest[0], Token) else "^1"
-        filters = tuple(part for part in rest if isinstance(part, Filter))
+        filters = tuple(part for part in rest if isinstance(part, syntax.Filter))
         value = number(float(weight.rstrip(": \t\r\n")), _place(weight)).value
         return _draft(meta, body, filters, value, power == "^2")
 
     @v_args(meta=True, inline=True)
-    def hard(self, meta: Meta, body: Any, *filters: Filter) -> Draft:
+    def hard(self, meta: Meta, body: Any, *filters: syntax.Filter) -> Draft:
         return _draft(meta, body, filters, None, False)
 
-    def clause(self, body: list[Literal], head: list[Literal]) -> Clause:
+    def clause(self, body: list[syntax.Literal], head: list[syntax.Literal]) -> syntax.Clause:
         return _clause(body, head)
 
-    def reversed(self, head: list[Literal], body: list[Literal]) -> Clause:
+    def reversed(self, head: list[syntax.Literal], body: list[syntax.Literal]) -> syntax.Clause:
         return _clause(body, head)
 
-    def disjunction(self, head: list[Literal]) -> Clause:
+    def disjunction(self, head: list[syntax.Literal]) -> syntax.Clause:
         return _clause([], head)
 
-    def body(self, *literals: Literal) -> list[Literal]:
+    def body(self, *literals: syntax.Literal) -> list[syntax.Literal]:
         return _once(literals)
 
-    def head(self, *literals: Literal) -> list[Literal]:
+    def head(self, *literals: syntax.Literal) -> list[syntax.Literal]:
         return _once(literals)
 
-    def literal(self, *parts: Any) -> Literal:
-        return Literal(parts[-1], negated=len(parts) > 1)
+    def literal(self, *parts: Any) -> syntax.Literal:
+        return syntax.Literal(parts[-1], negated=len(parts) > 1)
 
     def linear(
         self, left: OperandChain, relation: Token, right: OperandChain
@@ -161,63 +135,67 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
         flat = [piece for part in parts for piece in (part if isinstance(part, tuple) else (part,))]
         return OperandChain(tuple(flat[::2]), tuple(_SIGNS[sign] for sign in flat[1::2]))
 
-    def scaled(self, factor: Any, atom: Atom) -> tuple[Any, str, Atom]:
+    def scaled(self, factor: Any, atom: syntax.Atom) -> tuple[Any, str, syntax.Atom]:
         return factor, "*", atom
 
     group = chain
 
-    def number(self, *parts: Token) -> Number:
+    def number(self, *parts: Token) -> syntax.Number:
         return number(float("".join(parts)), _place(parts[-1]))
 
-    def count(self, bars: Token) -> Count:
-        return Count(bars.strip("| \t\r\n"))
+    def count(self, bars: Token) -> syntax.Count:
+        return syntax.Count(bars.strip("| \t\r\n"))
 
-    def function(self, name: Token, left: OperandChain, right: OperandChain) -> Coefficient:
-        return operate(_SIGNS[name], coefficient(left), coefficient(right))
+    def function(self, name: Token, left: OperandChain, right: OperandChain) -> syntax.Coefficient:
+        return operate(_FUNCTIONS[name], coefficient(left), coefficient(right))
 
-    def filter(self, name: Token, condition: Condition) -> Filter:
-        return Filter(str(name), condition, _place(name))
+    def filter(self, name: Token, condition: syntax.Condition) -> syntax.Filter:
+        return syntax.Filter(str(name), condition, _place(name))
 
-    def either(self, *inner: Condition) -> Condition:
-        return Either(inner)
+    def either(self, *inner: syntax.Condition) -> syntax.Condition:
+        return syntax.Either(inner)
 
-    def conjunct(self, *inner: Condition) -> Condition:
-        return inner[0] if len(inner) == 1 else Both(inner)
+    def conjunct(self, *inner: syntax.Condition) -> syntax.Condition:
+        return inner[0] if len(inner) == 1 else syntax.Both(inner)
 
-    def not_atom(self, _: Token, atom: Atom) -> Condition:
-        return Not(atom)
+    def not_atom(self, _: Token, atom: syntax.Atom) -> syntax.Condition:
+        return syntax.Not(atom)
 
-    def atom(self, name: Token, *terms: Term) -> Atom:
-        return Atom(str(name), terms, _place(name))
+    def atom(self, name: Token, *terms: syntax.Term) -> syntax.Atom:
+        return syntax.Atom(str(name), terms, _place(name))
 
-    def summed(self, _: Token, name: Token) -> SumVariable:
-        return SumVariable(_name(name))
+    def summed(self, _: Token, name: Token) -> syntax.SumVariable:
+        return syntax.SumVariable(_name(name))
 
     @v_args(meta=True, inline=True)
-    def comparison(self, meta: Meta, left: Term, operator: Token, right: Term) -> Comparison:
-        place = Place(meta.line, meta.column)
-        return Comparison(_COMPARISONS[operator], left, right, place)
+    def comparison(
+        self, meta: Meta, left: syntax.Term, operator: Token, right: syntax.Term
+    ) -> syntax.Comparison:
+        place = syntax.Place(meta.line, meta.column)
+        return syntax.Comparison(_COMPARISONS[operator], left, right, place)
 
-    def variable(self, name: Token) -> Variable:
-        return Variable(_name(name))
+    def variable(self, name: Token) -> syntax.Variable:
+        return syntax.Variable(_name(name))
 
-    def constant(self, quoted: Token) -> Constant:
-        return Constant(re.sub(r"\\(.)", lambda hit: _ESCAPES.get(hit[1], hit[1]), quoted[1:-1]))
+    def constant(self, quoted: Token) -> syntax.Constant:
+        return syntax.Constant(
+            re.sub(r"\\(.)", lambda hit: _ESCAPES.get(hit[1], hit[1]), quoted[1:-1])
+        )
 
 
 def _draft(
-    meta: Meta, body: Any, filters: tuple[Filter, ...], weight: float | None, squared: bool
+    meta: Meta, body: Any, filters: tuple[syntax.Filter, ...], weight: float | None, squared: bool
 ) -> Draft:
     span = slice(meta.start_pos, meta.end_pos)
-    return Draft(body, filters, weight, squared, span, Place(meta.line, meta.column))
+    return Draft(body, filters, weight, squared, span, syntax.Place(meta.line, meta.column))
 
 
-def _clause(body: list[Literal], head: list[Literal]) -> Clause:
-    negated = [Literal(literal.atom, not literal.negated) for literal in body]
-    return Clause(tuple(_unique([*negated, *head])), len(negated))
+def _clause(body: list[syntax.Literal], head: list[syntax.Literal]) -> syntax.Clause:
+    negated = [syntax.Literal(literal.atom, not literal.negated) for literal in body]
+    return syntax.Clause(tuple(_unique([*negated, *head])), len(negated))
 
 
-def _once(literals: tuple[Literal, ...]) -> list[Literal]:
+def _once(literals: tuple[syntax.Literal, ...]) -> list[syntax.Literal]:
     """Count what is written twice once; PSL refuses where only one thing is left."""
     unique = _unique(literals)
     if len(unique) == 1 < len(literals):
@@ -225,15 +203,15 @@ def _once(literals: tuple[Literal, ...]) -> list[Literal]:
     return unique
 
 
-def _unique(literals: Iterable[Literal]) -> list[Literal]:
-    first: dict[Literal, Literal] = {}
+def _unique(literals: Iterable[syntax.Literal]) -> list[syntax.Literal]:
+    first: dict[syntax.Literal, syntax.Literal] = {}
     for literal in literals:
         first.setdefault(_key(literal), literal)
     return list(first.values())
 
 
-def _key(literal: Literal) -> Literal:
-    if isinstance(literal.atom, Comparison):
+def _key(literal: syntax.Literal) -> syntax.Literal:
+    if isinstance(literal.atom, syntax.Comparison):
         return literal
     return replace(literal, atom=replace(literal.atom, predicate=literal.atom.predicate.lower()))
 
@@ -248,5 +226,5 @@ def _name(token: Token) -> str:
     return str(token)
 
 
-def _place(token: Token) -> Place:
-    return Place(token.line or 1, token.column or 1)
+def _place(token: Token) -> syntax.Place:
+    return syntax.Place(token.line or 1, token.column or 1)

@@ -8,32 +8,14 @@ from dataclasses import replace
 from typing import NoReturn
 
 from structlearn._src.common.errors import RuleError, did_you_mean
+from structlearn._src.rules import syntax
 from structlearn._src.rules.linear import counted_by
-from structlearn._src.rules.syntax import (
-    Atom,
-    Both,
-    Clause,
-    Comparison,
-    Condition,
-    Either,
-    Filter,
-    Linear,
-    Literal,
-    Not,
-    Place,
-    Predicate,
-    Program,
-    Rule,
-    SumVariable,
-    Term,
-    Variable,
-)
 from structlearn._src.rules.write import write, write_atom
 
-Known = Mapping[str, Predicate]
+Known = Mapping[str, syntax.Predicate]
 
 
-def check(program: Program, predicates: Iterable[Predicate]) -> Program:
+def check(program: syntax.Program, predicates: Iterable[syntax.Predicate]) -> syntax.Program:
     """Check every rule, and spell its predicates as they are declared.
 
     Parameters
@@ -53,44 +35,44 @@ def check(program: Program, predicates: Iterable[Predicate]) -> Program:
     return tuple(check_rule(rule, known) for rule in program)
 
 
-def check_rule(rule: Rule, known: Known) -> Rule:
+def check_rule(rule: syntax.Rule, known: Known) -> syntax.Rule:
     """Check one rule; `known` has the predicates by their names in lower case."""
     for atom in atoms_of(rule.body):
         _check_atom(rule, atom, known)
-    if isinstance(rule.body, Clause):
+    if isinstance(rule.body, syntax.Clause):
         _check_clause(rule, rule.body)
         return replace(rule, body=_spelled_clause(rule.body, known))
     _check_linear(rule, rule.body, known)
     return replace(rule, body=_spelled_linear(rule.body, known))
 
 
-def atoms_of(body: Clause | Linear) -> Iterator[Atom]:
+def atoms_of(body: syntax.Clause | syntax.Linear) -> Iterator[syntax.Atom]:
     """List the atoms of a rule, those of its filters last; comparisons are none."""
-    if isinstance(body, Clause):
-        yield from (each.atom for each in body.literals if isinstance(each.atom, Atom))
+    if isinstance(body, syntax.Clause):
+        yield from (each.atom for each in body.literals if isinstance(each.atom, syntax.Atom))
         return
     yield from (each.atom for each in body.summands if each.atom is not None)
     for clause in body.filters:
         yield from condition_atoms(clause.condition)
 
 
-def condition_atoms(condition: Condition) -> Iterator[Atom]:
+def condition_atoms(condition: syntax.Condition) -> Iterator[syntax.Atom]:
     """List the atoms of a filter's condition."""
-    if isinstance(condition, Atom):
+    if isinstance(condition, syntax.Atom):
         yield condition
-    elif isinstance(condition, Not):
+    elif isinstance(condition, syntax.Not):
         yield from condition_atoms(condition.inner)
     else:
         for part in condition.inner:
             yield from condition_atoms(part)
 
 
-def variables_of(terms: Iterable[Term]) -> list[str]:
+def variables_of(terms: Iterable[syntax.Term]) -> list[str]:
     """Name the variables among terms, each once, without those that are summed."""
-    return list(dict.fromkeys(term.name for term in terms if isinstance(term, Variable)))
+    return list(dict.fromkeys(term.name for term in terms if isinstance(term, syntax.Variable)))
 
 
-def _check_atom(rule: Rule, atom: Atom, known: Known) -> None:
+def _check_atom(rule: syntax.Rule, atom: syntax.Atom, known: Known) -> None:
     declared = known.get(atom.predicate.lower())
     if declared is None:
         names = [predicate.name for predicate in known.values()]
@@ -108,9 +90,9 @@ def _check_atom(rule: Rule, atom: Atom, known: Known) -> None:
         )
 
 
-def _check_clause(rule: Rule, clause: Clause) -> None:
+def _check_clause(rule: syntax.Rule, clause: syntax.Clause) -> None:
     for atom in atoms_of(clause):
-        if any(isinstance(term, SumVariable) for term in atom.terms):
+        if any(isinstance(term, syntax.SumVariable) for term in atom.terms):
             _refuse(
                 rule,
                 f"{write_atom(atom)} sums in a logical rule: only arithmetic rules can",
@@ -121,12 +103,12 @@ def _check_clause(rule: Rule, clause: Clause) -> None:
     _check_bound(rule, clause)
 
 
-def _check_bound(rule: Rule, clause: Clause) -> None:
+def _check_bound(rule: syntax.Rule, clause: syntax.Clause) -> None:
     """Every variable needs values: those of an atom that is positive in the body."""
     bound = {
         name
         for each in clause.literals
-        if each.negated and isinstance(each.atom, Atom)
+        if each.negated and isinstance(each.atom, syntax.Atom)
         for name in variables_of(each.atom.terms)
     }
     for literal in clause.literals:
@@ -135,7 +117,7 @@ def _check_bound(rule: Rule, clause: Clause) -> None:
                 _refuse(rule, _unbound(name, literal, clause), literal.atom.place)
 
 
-def _unbound(name: str, literal: Literal, clause: Clause) -> str:
+def _unbound(name: str, literal: syntax.Literal, clause: syntax.Clause) -> str:
     shown = write_atom(literal.atom)
     if len(clause.literals) == 1:
         return f"{shown} stands alone, so {name!r} has no values: for a prior write {shown} >= 1"
@@ -145,7 +127,7 @@ def _unbound(name: str, literal: Literal, clause: Clause) -> str:
     )
 
 
-def _check_linear(rule: Rule, form: Linear, known: Known) -> None:
+def _check_linear(rule: syntax.Rule, form: syntax.Linear, known: Known) -> None:
     atoms = [each.atom for each in form.summands if each.atom is not None]
     if len(set(atoms)) == 1 < len(atoms):
         _refuse(rule, f"{write_atom(atoms[0])} is all there is: write it once", atoms[1].place)
@@ -160,12 +142,12 @@ def _check_linear(rule: Rule, form: Linear, known: Known) -> None:
         _check_filter(rule, clause, sums, plain, known)
 
 
-def _check_sums(rule: Rule, atoms: list[Atom]) -> set[str]:
+def _check_sums(rule: syntax.Rule, atoms: list[syntax.Atom]) -> set[str]:
     """List the summed variables, each in one place only."""
     sums: set[str] = set()
     plain = {name for atom in atoms for name in variables_of(atom.terms)}
     for atom in atoms:
-        for name in (term.name for term in atom.terms if isinstance(term, SumVariable)):
+        for name in (term.name for term in atom.terms if isinstance(term, syntax.SumVariable)):
             if name in sums or name in plain:
                 _refuse(
                     rule,
@@ -177,7 +159,7 @@ def _check_sums(rule: Rule, atoms: list[Atom]) -> set[str]:
 
 
 def _check_filter(
-    rule: Rule, clause: Filter, sums: set[str], plain: set[str], known: Known
+    rule: syntax.Rule, clause: syntax.Filter, sums: set[str], plain: set[str], known: Known
 ) -> None:
     if clause.variable not in sums:
         _refuse(
@@ -196,7 +178,7 @@ def _check_filter(
             )
         for term in atom.terms:
             name = getattr(term, "name", clause.variable)
-            if isinstance(term, SumVariable) or name not in plain | {clause.variable}:
+            if isinstance(term, syntax.SumVariable) or name not in plain | {clause.variable}:
                 _refuse(
                     rule,
                     f"{write_atom(atom)} in a filter may use {clause.variable!r} and variables of "
@@ -205,11 +187,11 @@ def _check_filter(
                 )
 
 
-def _terms(atom: Atom | Comparison) -> tuple[Term, ...]:
-    return atom.terms if isinstance(atom, Atom) else (atom.left, atom.right)
+def _terms(atom: syntax.Atom | syntax.Comparison) -> tuple[syntax.Term, ...]:
+    return atom.terms if isinstance(atom, syntax.Atom) else (atom.left, atom.right)
 
 
-def _refuse(rule: Rule, reason: str, place: Place) -> NoReturn:
+def _refuse(rule: syntax.Rule, reason: str, place: syntax.Place) -> NoReturn:
     if not rule.text:
         raise RuleError(f"{reason}, in {write(rule)!r}")
     # Blanks before the rule bring its text to where its places say it is.
@@ -217,19 +199,21 @@ def _refuse(rule: Rule, reason: str, place: Place) -> NoReturn:
     raise RuleError(reason, text, *place)
 
 
-def _spelled(atom: Atom, known: Known) -> Atom:
+def _spelled(atom: syntax.Atom, known: Known) -> syntax.Atom:
     return replace(atom, predicate=known[atom.predicate.lower()].name)
 
 
-def _spelled_clause(clause: Clause, known: Known) -> Clause:
+def _spelled_clause(clause: syntax.Clause, known: Known) -> syntax.Clause:
     literals = tuple(
-        replace(each, atom=_spelled(each.atom, known)) if isinstance(each.atom, Atom) else each
+        replace(each, atom=_spelled(each.atom, known))
+        if isinstance(each.atom, syntax.Atom)
+        else each
         for each in clause.literals
     )
     return replace(clause, literals=literals)
 
 
-def _spelled_linear(form: Linear, known: Known) -> Linear:
+def _spelled_linear(form: syntax.Linear, known: Known) -> syntax.Linear:
     summands = tuple(
         each if each.atom is None else replace(each, atom=_spelled(each.atom, known))
         for each in form.summands
@@ -241,10 +225,10 @@ def _spelled_linear(form: Linear, known: Known) -> Linear:
     return replace(form, summands=summands, filters=filters)
 
 
-def _spelled_condition(condition: Condition, known: Known) -> Condition:
-    if isinstance(condition, Atom):
+def _spelled_condition(condition: syntax.Condition, known: Known) -> syntax.Condition:
+    if isinstance(condition, syntax.Atom):
         return _spelled(condition, known)
-    if isinstance(condition, Not):
-        return Not(_spelled_condition(condition.inner, known))
-    kind = Both if isinstance(condition, Both) else Either
+    if isinstance(condition, syntax.Not):
+        return syntax.Not(_spelled_condition(condition.inner, known))
+    kind = syntax.Both if isinstance(condition, syntax.Both) else syntax.Either
     return kind(tuple(_spelled_condition(part, known) for part in condition.inner))

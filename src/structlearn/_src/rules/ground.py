@@ -19,10 +19,8 @@ from structlearn._src.rules.plan import (
     first_unlisted,
     flat_clause,
     flat_linear,
-    plan_clause,
-    plan_linear,
 )
-from structlearn._src.rules.sums import SumPlan, broken_sums, has_sums, plan_sums
+from structlearn._src.rules.sums import SumPlan, Sums, broken_sums, has_sums
 from structlearn._src.rules.syntax import Clause, Program, Rule
 from structlearn._src.rules.tables import Tables
 
@@ -163,15 +161,15 @@ def _plans(rule: Rule, tables: Tables) -> Iterator[tuple[QueryPlan | SumPlan, in
     hard = rule.weight is None
     body = rule.body
     if isinstance(body, Clause):
-        plan = plan_clause(body, tables)
+        plan = flat_clause(body, tables).plan()
         if plan is not None:
             yield plan, AT_MOST if hard else HINGE
         return
     signs = {"<=": (1,), ">=": (-1,), "=": (1,) if hard else (1, -1)}[body.operator]
     kind = HINGE if not hard else EQUAL if body.operator == "=" else AT_MOST
     for sign in signs:
-        write = plan_sums if has_sums(body) else plan_linear
-        found = write(body, tables, sign, kind == EQUAL)
+        form = (Sums if has_sums(body) else flat_linear)(body, tables, sign, kind == EQUAL)
+        found = form.plan()
         if found is not None:
             yield found, kind
 

@@ -11,21 +11,10 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from structlearn._src.rules.syntax import (
-    Atom,
-    Coefficient,
-    Count,
-    Inequality,
-    Linear,
-    Number,
-    Operation,
-    Place,
-    Sign,
-    Summand,
-)
+from structlearn._src.rules import syntax
 
-ZERO = Number(0.0)
-ONE = Number(1.0)
+ZERO = syntax.Number(0.0)
+ONE = syntax.Number(1.0)
 _COMPUTE: dict[str, Callable[[float, float], float]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -41,33 +30,35 @@ class OperandChain:
     """Operands with the operators between them, as read: no precedence yet."""
 
     operands: tuple[Operand, ...]
-    operators: tuple[Sign, ...]
+    operators: tuple[syntax.Sign, ...]
 
 
-Operand = Coefficient | Atom | OperandChain
-Form = tuple[Summand, ...]
+Operand = syntax.Coefficient | syntax.Atom | OperandChain
+Form = tuple[syntax.Summand, ...]
 
 
 class Unfit(ValueError):  # noqa: N818  an event inside the parser, which words the error
     """A chain that is no linear form, and why."""
 
-    def __init__(self, reason: str, place: Place | None = None) -> None:
+    def __init__(self, reason: str, place: syntax.Place | None = None) -> None:
         super().__init__(reason)
         self.place = place
 
 
-def number(value: float, place: Place | None = None) -> Number:
+def number(value: float, place: syntax.Place | None = None) -> syntax.Number:
     """Make a number, unless it is too large for one."""
     if not math.isfinite(value):
         raise Unfit("a number is too large", place)
-    return Number(value)
+    return syntax.Number(value)
 
 
-def operate(operator: Sign, left: Coefficient, right: Coefficient) -> Coefficient:
+def operate(
+    operator: syntax.Sign, left: syntax.Coefficient, right: syntax.Coefficient
+) -> syntax.Coefficient:
     """Join two coefficients; numbers are computed at once."""
     if operator == "/" and right == ZERO:
         raise Unfit("a coefficient divides by 0")
-    if isinstance(left, Number) and isinstance(right, Number):
+    if isinstance(left, syntax.Number) and isinstance(right, syntax.Number):
         return number(_COMPUTE[operator](left.value, right.value))
     if operator in ("+", "-") and right == ZERO:
         return left
@@ -77,40 +68,40 @@ def operate(operator: Sign, left: Coefficient, right: Coefficient) -> Coefficien
         return right
     if operator in ("*", "/") and right == ONE:
         return left
-    return Operation(operator, left, right)
+    return syntax.Operation(operator, left, right)
 
 
-def evaluate(coefficient: Coefficient, counts: dict[str, float]) -> float:
+def evaluate(coefficient: syntax.Coefficient, counts: dict[str, float]) -> float:
     """Compute a coefficient; `counts` has the number of values of every summed variable."""
-    if isinstance(coefficient, Number):
+    if isinstance(coefficient, syntax.Number):
         return coefficient.value
-    if isinstance(coefficient, Count):
+    if isinstance(coefficient, syntax.Count):
         return counts[coefficient.variable]
     left, right = evaluate(coefficient.left, counts), evaluate(coefficient.right, counts)
     return _COMPUTE[coefficient.operator](left, right)
 
 
-def counted(coefficient: Coefficient) -> frozenset[str]:
+def counted(coefficient: syntax.Coefficient) -> frozenset[str]:
     """Name the variables whose counts a coefficient needs."""
-    if isinstance(coefficient, Count):
+    if isinstance(coefficient, syntax.Count):
         return frozenset({coefficient.variable})
-    if isinstance(coefficient, Operation):
+    if isinstance(coefficient, syntax.Operation):
         return counted(coefficient.left) | counted(coefficient.right)
     return frozenset()
 
 
-def linear(left: OperandChain, operator: Inequality, right: OperandChain) -> Linear:
+def linear(left: OperandChain, operator: syntax.Inequality, right: OperandChain) -> syntax.Linear:
     """Bring both sides to the left: atoms in the order of the text, then one constant."""
     form = fold(left) + _negative(fold(right))
-    constant: Coefficient = ZERO
+    constant: syntax.Coefficient = ZERO
     for summand in form:
         if summand.atom is None:
             constant = operate("+", constant, summand.coefficient)
     atoms = tuple(summand for summand in form if summand.atom is not None)
     if not atoms:
         raise Unfit("the rule compares numbers: at least one atom is needed")
-    end = () if constant == ZERO else (Summand(constant),)
-    return Linear(atoms + end, operator)
+    end = () if constant == ZERO else (syntax.Summand(constant),)
+    return syntax.Linear(atoms + end, operator)
 
 
 def fold(chain: OperandChain) -> Form:
@@ -121,9 +112,9 @@ def fold(chain: OperandChain) -> Form:
     return form
 
 
-def coefficient(chain: OperandChain) -> Coefficient:
+def coefficient(chain: OperandChain) -> syntax.Coefficient:
     """Fold a chain that has no atoms to one coefficient."""
-    total: Coefficient = ZERO
+    total: syntax.Coefficient = ZERO
     for sign, piece in _pieces(chain):
         for summand in piece:
             if summand.atom is not None:
@@ -132,7 +123,7 @@ def coefficient(chain: OperandChain) -> Coefficient:
     return total
 
 
-def same_form(left: Linear, right: Linear) -> bool:
+def same_form(left: syntax.Linear, right: syntax.Linear) -> bool:
     """Say whether two readings of one rule mean the same, whatever the counts.
 
     Coefficients are piecewise rational in the counts: those that agree at a few odd points agree.
@@ -145,7 +136,7 @@ def same_form(left: Linear, right: Linear) -> bool:
     )
 
 
-def counted_by(form: Linear) -> frozenset[str]:
+def counted_by(form: syntax.Linear) -> frozenset[str]:
     """Name the variables whose counts a form needs."""
     return frozenset().union(*(counted(summand.coefficient) for summand in form.summands))
 
@@ -156,7 +147,7 @@ def regroup(chain: OperandChain) -> OperandChain:
     Only a divisor gives back what the next atom needs: ``Q(A) / 2 + 3 P(A)`` stays as it is.
     """
     operands: list[Operand] = []
-    operators: list[Sign] = []
+    operators: list[syntax.Sign] = []
     begin = 0
     while begin < len(chain.operands):
         end = _run(chain, begin)
@@ -170,7 +161,7 @@ def has_atom(operand: Operand) -> bool:
     """Say whether an operand is more than a coefficient."""
     if isinstance(operand, OperandChain):
         return any(map(has_atom, operand.operands))
-    return isinstance(operand, Atom)
+    return isinstance(operand, syntax.Atom)
 
 
 def _run(chain: OperandChain, begin: int) -> int:
@@ -194,37 +185,37 @@ def _part(chain: OperandChain, begin: int, end: int) -> Operand:
     return regroup(operand) if isinstance(operand, OperandChain) else operand
 
 
-def _product(operands: tuple[Operand, ...], operators: tuple[Sign, ...]) -> Form:
+def _product(operands: tuple[Operand, ...], operators: tuple[syntax.Sign, ...]) -> Form:
     """Fold one product or quotient from left to right."""
     if not operators and isinstance(operands[0], OperandChain) and has_atom(operands[0]):
         return fold(operands[0])
-    factor: Coefficient = ONE
-    atom: Atom | None = None
+    factor: syntax.Coefficient = ONE
+    atom: syntax.Atom | None = None
     for operator, operand in zip(("*", *operators), operands, strict=True):
         if not has_atom(operand):
             if operator == "*" and atom is not None:
                 raise Unfit("a coefficient stands before its atom, as in 2 * P(A)", atom.place)
             factor = operate(operator, factor, _value(operand))
-        elif isinstance(operand, Atom) and operator == "*" and atom is None:
+        elif isinstance(operand, syntax.Atom) and operator == "*" and atom is None:
             atom = operand
-        elif isinstance(operand, Atom):
+        elif isinstance(operand, syntax.Atom):
             raise Unfit("two atoms are multiplied, or one divides: not linear", operand.place)
         else:
             raise Unfit("a sum of atoms is multiplied: write the coefficient before every atom")
-    return (Summand(factor, atom),)
+    return (syntax.Summand(factor, atom),)
 
 
-def _value(operand: Operand) -> Coefficient:
+def _value(operand: Operand) -> syntax.Coefficient:
     if isinstance(operand, OperandChain):
         return coefficient(operand)
-    assert not isinstance(operand, Atom)
+    assert not isinstance(operand, syntax.Atom)
     return operand
 
 
-def _pieces(chain: OperandChain) -> Iterator[tuple[Sign, Form]]:
+def _pieces(chain: OperandChain) -> Iterator[tuple[syntax.Sign, Form]]:
     """Cut a chain at its plus and minus signs, and fold the products between them."""
     begin = 0
-    sign: Sign = "+"
+    sign: syntax.Sign = "+"
     for end in range(1, len(chain.operands) + 1):
         operator = chain.operators[end - 1] if end < len(chain.operands) else "+"
         if operator in ("+", "-"):
@@ -233,20 +224,22 @@ def _pieces(chain: OperandChain) -> Iterator[tuple[Sign, Form]]:
             sign = operator
 
 
-def _at(form: Linear, counts: dict[str, float]) -> dict[Atom | None, float]:
+def _at(form: syntax.Linear, counts: dict[str, float]) -> dict[syntax.Atom | None, float]:
     """Evaluate the coefficients of a form, summed per atom."""
-    values: dict[Atom | None, float] = {None: 0.0}
+    values: dict[syntax.Atom | None, float] = {None: 0.0}
     for summand in form.summands:
         value = values.get(summand.atom, 0.0) + evaluate(summand.coefficient, counts)
         values[summand.atom] = value
     return values
 
 
-def _close(left: dict[Atom | None, float], right: dict[Atom | None, float]) -> bool:
+def _close(left: dict[syntax.Atom | None, float], right: dict[syntax.Atom | None, float]) -> bool:
     return left.keys() == right.keys() and all(
         math.isclose(left[atom], right[atom], rel_tol=1e-9, abs_tol=1e-12) for atom in left
     )
 
 
 def _negative(form: Form) -> Form:
-    return tuple(Summand(operate("*", Number(-1.0), s.coefficient), s.atom) for s in form)
+    return tuple(
+        syntax.Summand(operate("*", syntax.Number(-1.0), s.coefficient), s.atom) for s in form
+    )

@@ -6,18 +6,8 @@ import itertools
 from typing import TYPE_CHECKING
 
 from structlearn._src.common.errors import GreedyCoefficientWarning, RuleError, warn
+from structlearn._src.rules import syntax
 from structlearn._src.rules.linear import OperandChain, Unfit, linear, regroup, same_form
-from structlearn._src.rules.syntax import (
-    Both,
-    Clause,
-    Condition,
-    Either,
-    Filter,
-    Inequality,
-    Linear,
-    Program,
-    Rule,
-)
 from structlearn._src.rules.syntax_error import explain
 from structlearn._src.rules.write import write_linear
 
@@ -25,7 +15,7 @@ if TYPE_CHECKING:
     from structlearn._src.rules.build import Draft
 
 
-def parse(text: str, *, greedy: bool = False) -> Program:
+def parse(text: str, *, greedy: bool = False) -> syntax.Program:
     """Read a program in PSL's rule language.
 
     Parameters
@@ -60,7 +50,7 @@ def parse(text: str, *, greedy: bool = False) -> Program:
     return tuple(rule for draft in read for rule in _rules(draft, text, greedy))
 
 
-def parse_rule(text: str, *, greedy: bool = False) -> Rule:
+def parse_rule(text: str, *, greedy: bool = False) -> syntax.Rule:
     """Read one rule; see `parse`. PSL's Python interface refuses the same texts."""
     rules = parse(text, greedy=greedy)
     if len(rules) != 1:
@@ -88,18 +78,18 @@ def _wrong(unfit: Unfit, text: str, line: int = 1, column: int = 1) -> RuleError
     return RuleError(str(unfit), text, *(unfit.place or (line, column)))
 
 
-def _rules(draft: Draft, text: str, greedy: bool) -> list[Rule]:
+def _rules(draft: Draft, text: str, greedy: bool) -> list[syntax.Rule]:
     source = text[draft.span]
     try:
         bodies = _bodies(draft, source, greedy)
     except Unfit as unfit:
         raise _wrong(unfit, text, *draft.place) from None
-    return [Rule(body, draft.weight, draft.squared, source, draft.place) for body in bodies]
+    return [syntax.Rule(body, draft.weight, draft.squared, source, draft.place) for body in bodies]
 
 
-def _bodies(draft: Draft, source: str, greedy: bool) -> list[Clause] | list[Linear]:
+def _bodies(draft: Draft, source: str, greedy: bool) -> list[syntax.Clause] | list[syntax.Linear]:
     """Fold arithmetic, and split filters into one rule for each part of a disjunction."""
-    if isinstance(draft.body, Clause):
+    if isinstance(draft.body, syntax.Clause):
         return [draft.body]
     left, operator, right = draft.body
     form = _reading(left, operator, right, greedy)
@@ -111,15 +101,18 @@ def _bodies(draft: Draft, source: str, greedy: bool) -> list[Clause] | list[Line
         message = _differ(source, proper, psl, greedy)
         warn(message, GreedyCoefficientWarning)
     parts = [
-        [Filter(clause.variable, part, clause.place) for part in _parts(clause.condition)]
+        [syntax.Filter(clause.variable, part, clause.place) for part in _parts(clause.condition)]
         for clause in draft.filters
     ]
-    return [Linear(form.summands, form.operator, filters) for filters in itertools.product(*parts)]
+    return [
+        syntax.Linear(form.summands, form.operator, filters)
+        for filters in itertools.product(*parts)
+    ]
 
 
 def _reading(
-    left: OperandChain, operator: Inequality, right: OperandChain, greedy: bool
-) -> Linear | Unfit:
+    left: OperandChain, operator: syntax.Inequality, right: OperandChain, greedy: bool
+) -> syntax.Linear | Unfit:
     try:
         if greedy:
             return linear(regroup(left), operator, regroup(right))
@@ -128,7 +121,9 @@ def _reading(
         return unfit
 
 
-def _differ(source: str, proper: Linear | Unfit, psl: Linear | Unfit, greedy: bool) -> str:
+def _differ(
+    source: str, proper: syntax.Linear | Unfit, psl: syntax.Linear | Unfit, greedy: bool
+) -> str:
     shown = [
         f"nothing, as {form}" if isinstance(form, Unfit) else repr(write_linear(form))
         for form in (proper, psl)
@@ -139,15 +134,15 @@ def _differ(source: str, proper: Linear | Unfit, psl: Linear | Unfit, greedy: bo
     )
 
 
-def _parts(condition: Condition) -> list[Condition]:
+def _parts(condition: syntax.Condition) -> list[syntax.Condition]:
     """Split a condition at its disjunctions: conditions without any, of which one must hold."""
-    if isinstance(condition, Either):
+    if isinstance(condition, syntax.Either):
         return [part for inner in condition.inner for part in _parts(inner)]
-    if isinstance(condition, Both):
+    if isinstance(condition, syntax.Both):
         choices = itertools.product(*map(_parts, condition.inner))
-        return [Both(tuple(itertools.chain(*map(_conjuncts, choice)))) for choice in choices]
+        return [syntax.Both(tuple(itertools.chain(*map(_conjuncts, choice)))) for choice in choices]
     return [condition]
 
 
-def _conjuncts(condition: Condition) -> tuple[Condition, ...]:
-    return condition.inner if isinstance(condition, Both) else (condition,)
+def _conjuncts(condition: syntax.Condition) -> tuple[syntax.Condition, ...]:
+    return condition.inner if isinstance(condition, syntax.Both) else (condition,)

@@ -80,11 +80,6 @@ class QueryPlan:
     twins: tuple[tuple[int, int], ...] = ()
 
 
-def plan_clause(clause: Clause, tables: Tables) -> QueryPlan | None:
-    """Plan a logical rule; None if it can have no groundings with free atoms."""
-    return flat_clause(clause, tables).plan()
-
-
 def flat_clause(clause: Clause, tables: Tables) -> Flat:
     """The linear form of a logical rule."""
     slots, tests = split(clause, tables)
@@ -144,13 +139,8 @@ def _literal_slot(atom: Atom, negated: bool, tables: Tables) -> Slot:
     return Slot(atom, relation, -1.0, outer=relation.n_free == 0, keep="< 1")
 
 
-def plan_linear(body: Linear, tables: Tables, sign: int, equal: bool) -> QueryPlan | None:
-    """Plan an arithmetic rule without sums, as `sign` times its form, at most or equal to 0."""
-    return flat_linear(body, tables, sign, equal).plan()
-
-
 def flat_linear(body: Linear, tables: Tables, sign: int, equal: bool) -> Flat:
-    """The linear form of an arithmetic rule without sums."""
+    """The linear form of an arithmetic rule without sums, times `sign`: at most or equal to 0."""
     constant = 0.0
     slots = []
     for summand in body.summands:
@@ -203,7 +193,7 @@ class Flat:
     equal: bool = False
 
     def plan(self) -> QueryPlan | None:
-        """Write the query."""
+        """Write the query; None if there can be no groundings with free atoms."""
         branches = list(self._branches())
         if not branches:
             return None

@@ -12,22 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from structlearn._src.common.errors import RuleError
+from structlearn._src.rules import syntax
 from structlearn._src.rules.join import Join, is_summed, names_of, plain
 from structlearn._src.rules.linear import counted
 from structlearn._src.rules.plan import SLACK
-from structlearn._src.rules.syntax import (
-    Atom,
-    Both,
-    Coefficient,
-    Condition,
-    Constant,
-    Count,
-    Either,
-    Linear,
-    Not,
-    Number,
-    SumVariable,
-)
 from structlearn._src.rules.tables import Relation, Tables
 
 
@@ -35,14 +23,14 @@ from structlearn._src.rules.tables import Relation, Tables
 class SumTerm:
     """One atom of the rule, summed or not, with its coefficient."""
 
-    atom: Atom
+    atom: syntax.Atom
     relation: Relation
-    coefficient: Coefficient
+    coefficient: syntax.Coefficient
 
     @property
     def summed(self) -> list[str]:
         """Names of its summed variables."""
-        return [term.name for term in self.atom.terms if isinstance(term, SumVariable)]
+        return [term.name for term in self.atom.terms if isinstance(term, syntax.SumVariable)]
 
     @property
     def is_open(self) -> bool:
@@ -69,27 +57,27 @@ class SumPlan:
     entries: str = ""
 
 
-def has_sums(body: Linear) -> bool:
+def has_sums(body: syntax.Linear) -> bool:
     """Say whether a rule has sums."""
     return any(each.atom is not None and is_summed(each.atom) for each in body.summands)
 
 
-def plan_sums(body: Linear, tables: Tables, sign: int, equal: bool) -> SumPlan | None:
-    """Plan an arithmetic rule with sums, as `sign` times its form, at most or equal to 0."""
-    return Sums(body, tables, sign, equal).plan()
-
-
-def broken_sums(body: Linear, tables: Tables, sign: int, equal: bool, slack: float) -> SumPlan:
-    """Plan the same for the forms without free atoms that are not satisfied."""
+def broken_sums(
+    body: syntax.Linear, tables: Tables, sign: int, equal: bool, slack: float
+) -> SumPlan:
+    """Plan a rule for the forms without free atoms that are not satisfied."""
     sums = Sums(body, tables, sign, equal)
     value = "abs(b)" if equal else "b"
     return SumPlan((sums.base(), sums.forms(f"n_free = 0 AND {value} > {slack}")))
 
 
 class Sums:
-    """The pieces of the queries; ``base`` has a row for each binding, ``forms`` for each form."""
+    """An arithmetic rule with sums, times `sign`: at most or equal to 0.
 
-    def __init__(self, body: Linear, tables: Tables, sign: int, equal: bool) -> None:
+    In its queries ``base`` has a row for each binding, ``forms`` for each form.
+    """
+
+    def __init__(self, body: syntax.Linear, tables: Tables, sign: int, equal: bool) -> None:
         self.tables = tables
         self.sign = sign
         self.equal = equal
@@ -105,7 +93,7 @@ class Sums:
         self.columns = {name: f"x{i}" for i, name in enumerate(n for n in names if n not in summed)}
 
     def plan(self) -> SumPlan | None:
-        """Write the queries."""
+        """Write the queries; None if no atom is free."""
         opened = [k for k, part in enumerate(self.parts) if part.is_open]
         if not opened:
             return None
@@ -132,7 +120,7 @@ class Sums:
         """The table of a sum without its summed columns: one row is enough."""
         kept = []
         for i, term in enumerate(part.atom.terms):
-            kept.append(f"0 AS a{i}" if isinstance(term, SumVariable) else f"a{i}")
+            kept.append(f"0 AS a{i}" if isinstance(term, syntax.SumVariable) else f"a{i}")
         return f"(SELECT DISTINCT {', '.join(kept)} FROM {part.relation.table})"
 
     def _bound(self) -> Join:
@@ -174,12 +162,12 @@ class Sums:
         fixed = [
             f"a{i} = {join.term(term)}"
             for i, term in enumerate(part.atom.terms)
-            if isinstance(term, Constant)
+            if isinstance(term, syntax.Constant)
         ]
         where = " AND ".join(fixed) or "true"
         sources = ["base"]
         for i, term in enumerate(part.atom.terms):
-            if isinstance(term, SumVariable):
+            if isinstance(term, syntax.SumVariable):
                 values = f"SELECT DISTINCT a{i} AS a FROM {part.relation.table} WHERE {where}"
                 sources.append(f"({values}) AS d{i}")
                 join.bound[term.name] = f"d{i}.a"
@@ -225,18 +213,18 @@ class Sums:
         found = [each.coefficient for each in self.parts] + self.constants
         return any(name in counted(each) for each in found for name in part.summed)
 
-    def _number(self, coefficient: Coefficient, counts: dict[str, str]) -> str:
+    def _number(self, coefficient: syntax.Coefficient, counts: dict[str, str]) -> str:
         return f"({self.sign} * {_expression(coefficient, counts)})::DOUBLE"
 
     def _entries(self, k: int) -> str:
         return f"SELECT form, unnest(atoms{k}) AS variable, f{k} AS coefficient FROM forms"
 
 
-def _expression(coefficient: Coefficient, counts: dict[str, str]) -> str:
+def _expression(coefficient: syntax.Coefficient, counts: dict[str, str]) -> str:
     """A coefficient in SQL; `counts` has an expression for every summed variable."""
-    if isinstance(coefficient, Number):
+    if isinstance(coefficient, syntax.Number):
         return f"({coefficient.value!r}::DOUBLE)"
-    if isinstance(coefficient, Count):
+    if isinstance(coefficient, syntax.Count):
         return f"({counts[coefficient.variable]}::DOUBLE)"
     left, right = _expression(coefficient.left, counts), _expression(coefficient.right, counts)
     if coefficient.operator in ("min", "max"):
@@ -246,12 +234,12 @@ def _expression(coefficient: Coefficient, counts: dict[str, str]) -> str:
     return f"({left} {coefficient.operator} {right})"
 
 
-def _condition(condition: Condition, join: Join) -> str:
+def _condition(condition: syntax.Condition, join: Join) -> str:
     """A filter's condition in SQL: an atom holds where its value is not 0."""
-    if isinstance(condition, Not):
+    if isinstance(condition, syntax.Not):
         return f"NOT {_condition(condition.inner, join)}"
-    if isinstance(condition, Both | Either):
-        word = " AND " if isinstance(condition, Both) else " OR "
+    if isinstance(condition, syntax.Both | syntax.Either):
+        word = " AND " if isinstance(condition, syntax.Both) else " OR "
         return f"({word.join(_condition(part, join) for part in condition.inner)})"
     relation = join.tables.relation(condition.predicate)
     if relation.n_free:

@@ -4,38 +4,12 @@ from __future__ import annotations
 
 import re
 
-from structlearn._src.rules.syntax import (
-    Atom,
-    Both,
-    Clause,
-    Coefficient,
-    Comparison,
-    Condition,
-    Constant,
-    Count,
-    Filter,
-    Linear,
-    Literal,
-    Not,
-    Number,
-    Rule,
-    Summand,
-    SumVariable,
-    Term,
-)
+from structlearn._src.rules import syntax
 
-_ESCAPED = {
-    "\\": "\\\\",
-    "'": "\\'",
-    "\n": "\\n",
-    "\t": "\\t",
-    "\r": "\\r",
-    "\b": "\\b",
-    "\f": "\\f",
-}
+_ESCAPED = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f", "\\": "\\", "'": "'"}
 
 
-def write(rule: Rule) -> str:
+def write(rule: syntax.Rule) -> str:
     """Write one rule.
 
     Examples
@@ -47,7 +21,7 @@ def write(rule: Rule) -> str:
     >>> write(parse_rule("S(A, +B) <= 1 . {B: P(B)}"))
     'S(A, +B) <= 1 . {B: P(B)}'
     """
-    if isinstance(rule.body, Linear):
+    if isinstance(rule.body, syntax.Linear):
         body = write_linear(rule.body, rule.weight is None)
         filters = "".join(f" {write_filter(each)}" for each in rule.body.filters)
     else:
@@ -58,22 +32,22 @@ def write(rule: Rule) -> str:
     return f"{write_number(rule.weight)}: {body}{' ^2' if rule.squared else ''}{filters}"
 
 
-def write_clause(clause: Clause) -> str:
+def write_clause(clause: syntax.Clause) -> str:
     """Write a clause as body and head, or as a disjunction where it has no body or no head."""
     cut = clause.body if clause.body < len(clause.literals) else 0
-    body = [Literal(each.atom, not each.negated) for each in clause.literals[:cut]]
+    body = [syntax.Literal(each.atom, not each.negated) for each in clause.literals[:cut]]
     arrow = f"{' & '.join(map(_literal, body))} -> " if body else ""
     return arrow + " | ".join(map(_literal, clause.literals[cut:]))
 
 
-def write_linear(form: Linear, guard: bool = False) -> str:
+def write_linear(form: syntax.Linear, guard: bool = False) -> str:
     """Write a linear form: atoms left, a number right.
 
     With `guard` it does not start with a minus sign, which would belong to a rule before it.
     """
     *front, last = form.summands
     right = 0.0
-    if last.atom is None and isinstance(last.coefficient, Number):
+    if last.atom is None and isinstance(last.coefficient, syntax.Number):
         right = -last.coefficient.value
     else:
         front.append(last)
@@ -81,14 +55,14 @@ def write_linear(form: Linear, guard: bool = False) -> str:
     return f"{left} {form.operator} {write_number(right)}"
 
 
-def write_filter(clause: Filter) -> str:
+def write_filter(clause: syntax.Filter) -> str:
     """Write a filter."""
     return f"{{{clause.variable}: {_condition(clause.condition)}}}"
 
 
-def write_atom(atom: Atom | Comparison) -> str:
+def write_atom(atom: syntax.Atom | syntax.Comparison) -> str:
     """Write an atom, or a comparison in parentheses."""
-    if isinstance(atom, Comparison):
+    if isinstance(atom, syntax.Comparison):
         return f"({_term(atom.left)} {atom.operator} {_term(atom.right)})"
     return f"{atom.predicate}({', '.join(map(_term, atom.terms))})"
 
@@ -98,50 +72,52 @@ def write_number(value: float) -> str:
     return re.sub(r"\.0$", "", repr(float(value) + 0.0)).replace("e+", "e")
 
 
-def _literal(literal: Literal) -> str:
+def _literal(literal: syntax.Literal) -> str:
     return ("!" if literal.negated else "") + write_atom(literal.atom)
 
 
-def _term(term: Term) -> str:
-    if isinstance(term, Constant):
-        return "'" + "".join(_ESCAPED.get(letter, letter) for letter in term.value) + "'"
-    return f"+{term.name}" if isinstance(term, SumVariable) else term.name
+def _term(term: syntax.Term) -> str:
+    if isinstance(term, syntax.Constant):
+        letters = (f"\\{_ESCAPED[c]}" if c in _ESCAPED else c for c in term.value)
+        return f"'{''.join(letters)}'"
+    return f"+{term.name}" if isinstance(term, syntax.SumVariable) else term.name
 
 
-def _condition(condition: Condition) -> str:
-    if isinstance(condition, Atom):
+def _condition(condition: syntax.Condition) -> str:
+    if isinstance(condition, syntax.Atom):
         return write_atom(condition)
-    if isinstance(condition, Not):
+    if isinstance(condition, syntax.Not):
         return f"!{_condition(condition.inner)}"
-    joint = " & " if isinstance(condition, Both) else " | "
+    joint = " & " if isinstance(condition, syntax.Both) else " | "
     return joint.join(
-        _condition(part) if isinstance(part, Atom | Not) else f"({_condition(part)})"
+        _condition(part) if isinstance(part, syntax.Atom | syntax.Not) else f"({_condition(part)})"
         for part in condition.inner
     )
 
 
-def _summand(summand: Summand, guard: bool = False) -> str:
+def _summand(summand: syntax.Summand, guard: bool = False) -> str:
     if summand.atom is None:
         return f"({_coefficient(summand.coefficient)})"
-    if summand.coefficient == Number(1.0):
+    if summand.coefficient == syntax.Number(1.0):
         return write_atom(summand.atom)
     factor = _coefficient(summand.coefficient, 2)
     factor = f"({factor})" if guard and factor.startswith("-") else factor
     return f"{factor} * {write_atom(summand.atom)}"
 
 
-def _next_summand(summand: Summand) -> str:
+def _next_summand(summand: syntax.Summand) -> str:
     factor = summand.coefficient
-    if isinstance(factor, Number) and factor.value < 0:
-        return f" - {_summand(Summand(Number(-factor.value), summand.atom))}"
+    if isinstance(factor, syntax.Number) and factor.value < 0:
+        positive = syntax.Summand(syntax.Number(-factor.value), summand.atom)
+        return f" - {_summand(positive)}"
     return f" + {_summand(summand)}"
 
 
-def _coefficient(factor: Coefficient, strength: int = 0) -> str:
+def _coefficient(factor: syntax.Coefficient, strength: int = 0) -> str:
     """Write a coefficient, in parentheses where it binds weaker than what is around it."""
-    if isinstance(factor, Number):
+    if isinstance(factor, syntax.Number):
         return write_number(factor.value)
-    if isinstance(factor, Count):
+    if isinstance(factor, syntax.Count):
         return f"|{factor.variable}|"
     sign = factor.operator
     if sign in ("min", "max"):
