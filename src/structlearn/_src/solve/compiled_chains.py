@@ -211,21 +211,21 @@ def make_workspace(flat: ChainArrays) -> ChainWorkspace:
     """Return room for inference on one sequence."""
     longest, K = flat.longest, flat.states
     nodes, soft, alpha = np.empty((3, longest, K))
-    edges, tables = np.zeros((K, K)), np.empty((2 * K, K))
+    tables = np.empty((2, K, K))
     bits = np.empty(max(longest * K, K * K))
     return ChainWorkspace(
         nodes=nodes,
-        edges=edges,
-        table=edges[None],
+        edges=np.zeros((1, K, K)),
         soft=soft,
-        pairs=np.empty((K, K)),
+        pairs=np.empty((1, K, K)),
         alpha=alpha,
         later=np.empty((longest + 1, K)),
         tables=tables,
         tops=np.empty(longest),
+        table_tops=np.empty(1),
         scales=np.empty(longest),
         flat_soft=soft.reshape(-1),
-        flat_table=tables[:K].reshape(-1),
+        flat_table=tables[0].reshape(-1),
         bits=bits,
         integers=bits.view(np.int64),
     )

@@ -5,10 +5,6 @@ chain after the other, chain ``c`` from ``offsets[c] - offsets[0]`` on. `edges` 
 table for all edges (E = 1) or one per edge, E = T - chains: the table between positions ``t`` and
 ``t + 1`` of chain ``c`` has index ``t - c``. To work on a part of a batch, pass slices. States that
 a variable does not have are ``-inf`` in its row of `nodes`.
-
-Sums run on scaled probabilities. With finite potentials that spread less than `WIDE` in every row
-and table, a forward probability falls from above `TINY` to zero only if it is zero exactly; chains
-that are wider, or that go below `TINY` (only hard constraints lead there), are done with logs.
 """
 
 from __future__ import annotations
@@ -17,19 +13,22 @@ import math
 
 import numpy as np
 
-from structlearn._src.kernels.jit import kernel
-
-WIDE = 150.0
-TINY = 1e-140
-NEGLIGIBLE = -50.0  # as an exponent, beside 0
-BLOCK = 256  # terms summed before they join a long chain's total, to keep its digits
+from structlearn._src.kernels.chain.passes import (
+    WIDE,
+    filter_chain,
+    filter_chain_log,
+    push,
+    smooth_chain_log,
+)
+from structlearn._src.kernels.jit import inner, kernel
 
 
 @kernel
 def shift(tables, out, tops):
     """Subtract the maximum of every table (N, rows, K); `tops` is NaN where it spreads too wide."""
-    rows, K = tables.shape[1], tables.shape[2]
-    best = np.empty(K)
+    rows = tables.shape[1]
+    K = tables.shape[2]
+    best = np.empty(K)  # by column, so that loops become vector instructions
     for n in range(tables.shape[0]):
         for j in range(K):
             best[j] = tables[n, 0, j]
@@ -52,32 +51,40 @@ def shift(tables, out, tops):
 
 
 @kernel
-def _push(rows, source, target, tables, e):
-    """rows[target] = rows[source] @ tables[e], four source states at a time."""
-    K = rows.shape[1]
-    whole = K - K % 4
-    for j in range(K):
-        rows[target, j] = 0.0
-    for i in range(0, whole, 4):
-        p, q = rows[source, i], rows[source, i + 1]
-        r, s = rows[source, i + 2], rows[source, i + 3]
-        for j in range(K):
-            rows[target, j] += (p * tables[e, i, j] + q * tables[e, i + 1, j]) + (
-                r * tables[e, i + 2, j] + s * tables[e, i + 3, j]
-            )
-    for i in range(whole, K):
-        p = rows[source, i]
-        for j in range(K):
-            rows[target, j] += p * tables[e, i, j]
+def forward(offsets, soft, tops, tables, table_tops, alpha, inverses, values):
+    """Log partition function and filtered probabilities of every chain.
+
+    Parameters
+    ----------
+    soft, tops : arrays (T, K) and (T,)
+        Exponentials of what `shift` gave for `nodes`.
+    tables, table_tops : arrays (E, K, K) and (E,)
+        The same for `edges`.
+    alpha, inverses : arrays (T, K) and (T,)
+        Filled for `backward` and `draw`.
+    values : array (chains,)
+        Log partition functions; -inf for impossible chains, NaN for those that need logs.
+
+    Notes
+    -----
+    Rabiner (1989), "A tutorial on hidden Markov models", section V.A, with sums as scales.
+    """
+    step = 0 if tables.shape[0] == 1 else 1
+    for c in range(offsets.size - 1):
+        start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
+        e = step * (start - c)
+        values[c] = filter_chain(
+            start, stop, soft, tops, tables, e, step, table_tops, alpha, inverses
+        )
 
 
-@kernel
+@inner
 def _pull(rows, tables, e):
-    """rows[1] = tables[e] @ rows[0], in four running sums."""
+    """rows[1] = tables[e] @ rows[0], in four running sums, none of which waits for another."""
     K = rows.shape[1]
     whole = K - K % 4
     for i in range(K):
-        p, q, r, s = 0.0, 0.0, 0.0, 0.0
+        p = q = r = s = 0.0
         for j in range(0, whole, 4):
             p += tables[e, i, j] * rows[0, j]
             q += tables[e, i, j + 1] * rows[0, j + 1]
@@ -89,65 +96,7 @@ def _pull(rows, tables, e):
 
 
 @kernel
-def forward(offsets, soft, tops, tables, table_tops, alpha, scales, values):
-    """Log partition function and filtered probabilities of every chain.
-
-    Parameters
-    ----------
-    soft, tops : arrays (T, K) and (T,)
-        Exponentials of what `shift` gave for `nodes`.
-    tables, table_tops : arrays (E, K, K) and (E,)
-        The same for `edges`.
-    alpha, scales : arrays (T, K) and (T,)
-        Filled for `backward` and `draw`.
-    values : array (chains,)
-        Log partition functions; -inf for impossible chains, NaN for those that need logs.
-
-    Notes
-    -----
-    Rabiner (1989), "A tutorial on hidden Markov models", section V.A, with sums as scales.
-    """
-    K = soft.shape[1]
-    step = 0 if tables.shape[0] == 1 else 1
-    for c in range(offsets.size - 1):
-        start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
-        total, part, product = 0.0, 0.0, 1.0
-        small = False
-        for t in range(start, stop):
-            e = step * (t - 1 - c)
-            part += tops[t] if t == start else tops[t] + table_tops[e]
-            if math.isnan(part):
-                break
-            if t == start:
-                for j in range(K):
-                    alpha[t, j] = 1.0
-            else:
-                _push(alpha, t - 1, t, tables, e)
-            scale = 0.0
-            for j in range(K):
-                alpha[t, j] *= soft[t, j]
-                scale += alpha[t, j]
-            if scale == 0.0:
-                part = -np.inf
-                break
-            inverse = 1.0 / scale
-            for j in range(K):
-                a = alpha[t, j] * inverse
-                alpha[t, j] = a
-                small |= (a < TINY) & (a > 0.0)
-            scales[t] = scale
-            product *= scale
-            if product < 1e-30 or product > 1e30:
-                part += math.log(product)
-                product = 1.0
-            if t % BLOCK == 0:
-                total += part
-                part = 0.0
-        values[c] = np.nan if small else total + (part + math.log(product))
-
-
-@kernel
-def backward(offsets, soft, tables, alpha, scales, values, logs, weights, pairs):
+def backward(offsets, soft, tables, alpha, inverses, values, logs, weights, pairs):
     """Marginals after `forward` of all chains that do not need `logs`, times `weights` (chains,).
 
     `soft` becomes the node marginals, all 0 for impossible chains. Edge marginals are added to
@@ -157,7 +106,8 @@ def backward(offsets, soft, tables, alpha, scales, values, logs, weights, pairs)
     K = soft.shape[1]
     shared = tables.shape[0] == 1
     summed = shared and pairs.shape[0] == 1
-    beta, turned = np.empty((2, K)), np.empty((1, K, K))
+    beta = np.empty((2, K))
+    turned = np.empty((1, K, K))  # read by rows, which is faster than the table by columns
     for i in range(K if shared else 0):
         for j in range(K):
             turned[0, j, i] = tables[0, i, j]
@@ -165,11 +115,12 @@ def backward(offsets, soft, tables, alpha, scales, values, logs, weights, pairs)
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
         if logs[c]:
             continue
-        possible, weight = values[c] > -np.inf, weights[c]
+        possible = values[c] > -np.inf
+        weight = weights[c]
         for j in range(K):
             beta[1, j] = 1.0
         for t in range(stop - 1, start - 1, -1):
-            inverse = 1.0 / scales[t] if possible else 0.0
+            inverse = inverses[t] if possible else 0.0
             for j in range(K):
                 b = beta[1, j] if possible and alpha[t, j] > 0.0 else 0.0
                 beta[0, j] = b * soft[t, j] * inverse
@@ -186,7 +137,7 @@ def backward(offsets, soft, tables, alpha, scales, values, logs, weights, pairs)
                     for j in range(K):
                         pairs[p, i, j] += a * (tables[e, i, j] * beta[0, j])
             if shared:
-                _push(beta, 0, 1, turned, 0)
+                push(beta, 0, 1, turned, 0)
             else:
                 _pull(beta, tables, e)
     if summed:
@@ -195,7 +146,7 @@ def backward(offsets, soft, tables, alpha, scales, values, logs, weights, pairs)
                 pairs[0, i, j] *= tables[0, i, j]
 
 
-@kernel
+@inner
 def _outer(alpha, t, weight, beta, pairs):
     for i in range(alpha.shape[1]):
         a = weight * alpha[t, i]
@@ -204,75 +155,37 @@ def _outer(alpha, t, weight, beta, pairs):
 
 
 @kernel
+def longest(offsets):
+    """Length of the longest chain."""
+    most = 0
+    for c in range(offsets.size - 1):
+        most = max(most, offsets[c + 1] - offsets[c])
+    return most
+
+
+@kernel
 def forward_log(nodes, edges, offsets, alpha, scales, logs, values):
     """As `forward` for the chains that need `logs`; `alpha` and `scales` are logs there."""
-    K = nodes.shape[1]
+    step = 0 if edges.shape[0] == 1 else 1
     for c in range(offsets.size - 1):
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
-        total, part = 0.0, 0.0
-        for t in range(start, stop if logs[c] else start):
-            e = 0 if edges.shape[0] == 1 else t - 1 - c
-            for j in range(K):
-                alpha[t, j] = nodes[t, j]
-                if t > start:
-                    alpha[t, j] += _log_sum(alpha, t - 1, edges, e, j, 1, K)
-            scales[t] = _log_sum(alpha, t, edges, 0, 0, 0, K)
-            part += scales[t]
-            if part == -np.inf:
-                break
-            for j in range(K):
-                alpha[t, j] -= scales[t]
-            if t % BLOCK == 0:
-                total += part
-                part = 0.0
         if logs[c]:
-            values[c] = total + part
+            e = step * (start - c)
+            values[c] = filter_chain_log(start, stop, nodes, edges, e, step, alpha, scales)
 
 
 @kernel
 def backward_log(nodes, edges, offsets, soft, alpha, scales, values, logs, weights, pairs):
     """As `backward` for the chains that need `logs`, after `forward_log`."""
-    K = nodes.shape[1]
-    beta = np.empty((2, K))
+    beta = np.empty((2, nodes.shape[1]))
+    step = 0 if edges.shape[0] == 1 else 1
     for c in range(offsets.size - 1):
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
-        possible, weight = values[c] > -np.inf, weights[c]
-        for j in range(K):
-            beta[1, j] = 0.0
-        for t in range(stop - 1, start - 1 if logs[c] else stop - 1, -1):
-            for j in range(K):
-                soft[t, j] = weight * math.exp(alpha[t, j] + beta[1, j]) if possible else 0.0
-            if t == start or not possible:
-                continue
-            for j in range(K):
-                beta[0, j] = beta[1, j] + nodes[t, j] - scales[t]
-            e = 0 if edges.shape[0] == 1 else t - 1 - c
-            p = 0 if pairs.shape[0] == 1 else t - 1 - c
-            for i in range(K):
-                beta[1, i] = _log_sum(beta, 0, edges, e, i, 2, K)
-                for j in range(K if pairs.shape[0] > 0 else 0):
-                    pair = math.exp(alpha[t - 1, i] + edges[e, i, j] + beta[0, j])
-                    pairs[p, i, j] += weight * pair
-
-
-@kernel
-def _log_sum(rows, t, edges, e, fixed, axis, K):
-    """Log of the summed exponentials of ``rows[t]``; a column (1) or row (2) of a table added."""
-    top, total = -np.inf, 0.0
-    for attempt in range(2):
-        for i in range(K):
-            value = rows[t, i]
-            if axis == 1:
-                value += edges[e, i, fixed]
-            elif axis == 2:
-                value += edges[e, fixed, i]
-            if attempt == 0:
-                top = max(top, value)
-            elif value - top > NEGLIGIBLE:
-                total += math.exp(value - top)
-        if top == -np.inf:
-            return top
-    return top + math.log(total)
+        if logs[c] and values[c] > -np.inf:
+            e = step * (start - c)
+            p = 0 if pairs.shape[0] == 1 else start - c
+            rest = alpha, scales, beta, soft, pairs, p
+            smooth_chain_log(start, stop, weights[c], nodes, edges, e, step, *rest)
 
 
 @kernel

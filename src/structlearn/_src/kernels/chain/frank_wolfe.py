@@ -15,6 +15,7 @@ import numpy as np
 from structlearn._src.kernels.chain.sequence import (
     add_costs,
     bar_ends,
+    begin,
     find,
     pull_node,
     score,
@@ -140,28 +141,6 @@ def _leave_worst(n, edges, work):
 
 
 @inner
-def _begin(data, e, K):
-    """Where the weights of an entry begin if all pairs have one.
-
-    Unsigned, since every signed index costs a check of its sign, a third of the time of a loop.
-    """
-    return np.uint64(data.columns[e]) * np.uint64(K)
-
-
-@inner
-def _pull_node(data, t, s, factor, out, K):
-    """Like `pull_node`, but faster where all pairs have a weight."""
-    if data.pair_offsets.size > 0:
-        return pull_node(data, t, s, factor, out, K)
-    own, ones, total = out[s:], data.values.size == 0, 0.0
-    for e in range(data.rows[t], data.rows[t + 1]):
-        k, x = _begin(data, e, K), factor if ones else factor * data.values[e]
-        total += x * (2.0 * own[k] + x)
-        own[k] += x
-    return total
-
-
-@inner
 def _pull(data, first, n, work):
     """Turn the moves of links into those of nodes, and these into weights; their squared length."""
     K, moves, total = work.nodes.shape[1], work.delta, 0.0
@@ -176,7 +155,7 @@ def _pull(data, first, n, work):
                 work.turns[r, s] += x
         for s in range(K):
             if abs(moves[t, s]) > _TINY:
-                total += _pull_node(data, first + t, s, moves[t, s], work.pulled, K)
+                total += pull_node(data, first + t, s, moves[t, s], work.pulled, K)
     return total
 
 
@@ -212,7 +191,7 @@ def _add_node(data, t, s, factor, past, primal, work):
     else:
         weights, lag, pulled = primal.weights[s:], primal.lag[s:], work.pulled[s:]
         for e in range(data.rows[t], data.rows[t + 1]):
-            _add(_begin(data, e, K), factor, past, weights, lag, pulled)
+            _add(begin(data, e, K), factor, past, weights, lag, pulled)
 
 
 @inner
@@ -224,30 +203,9 @@ def _add(k, factor, past, weights, lag, pulled):
 
 
 @inner
-def _score(data, first, n, weights, nodes):
-    """Scores of positions where all pairs have a weight: two features at a time, fewer stores."""
-    K, ones = nodes.shape[1], data.values.size == 0
-    for t in range(n):
-        row, stop = nodes[t], data.rows[first + t + 1]
-        for s in range(K):
-            row[s] = 0.0
-        for e in range(data.rows[first + t], stop, 2):
-            f = min(e + 1, stop - 1)
-            x = 1.0 if ones else data.values[e]
-            y = 0.0 if f == e else 1.0 if ones else data.values[f]
-            j, k = data.columns[e] * K, data.columns[f] * K
-            a, b = weights[j : j + K], weights[k : k + K]
-            for s in range(K):
-                row[s] += x * a[s] + y * b[s]
-
-
-@inner
 def _best(data, first, n, weights, edges, work):
     """Best score of one sequence, costs included; its labels and all scores go to `work`."""
-    if data.pair_offsets.size == 0:
-        _score(data, first, n, weights, work.nodes)
-    else:
-        score(data, first, n, weights, 1.0, work.nodes)
+    score(data, first, n, weights, 1.0, work.nodes)
     add_costs(data, first, n, work.nodes)
     bar_ends(data, n, work.nodes)
     return best_path(work.nodes, 0, n, edges, 0, 0, work.delta, work.labels)

@@ -1,9 +1,10 @@
-"""Features times weights, and back: the loops of every sparse linear map.
+"""Features times weights, and back, for whole batches: the loops of every sparse linear map.
 
 Entry ``e`` of row ``i`` has the feature ``columns[e]`` and the value ``values[e]``, 1 if `values`
 is empty. Feature ``d`` has one weight for every state (`weights` (features, states)), or for the
 states ``pair_states[k]`` with ``k`` from ``pair_offsets[d]`` to ``pair_offsets[d + 1]`` only
-(`weights` (pairs,)).
+(`weights` (pairs,)). Adjoints go by column, so that threads never write to the same weight; the
+solvers that visit one sequence at a time have loops by row in `sequence`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def push_all(offsets, columns, values, weights, first, last, out):
         for s in range(S):
             out[i, s] = 0.0
         for e in range(offsets[i], offsets[i + 1]):
-            d, x = columns[e], 1.0 if ones else values[e]
+            d = columns[e]
+            x = 1.0 if ones else values[e]
             for s in range(S):
                 out[i, s] += x * weights[d, s]
 
@@ -36,7 +38,8 @@ def pull_all(offsets, rows, values, marginals, first, last, out):
         for s in range(S):
             out[d, s] = 0.0
         for e in range(offsets[d], offsets[d + 1]):
-            i, x = rows[e], 1.0 if ones else values[e]
+            i = rows[e]
+            x = 1.0 if ones else values[e]
             for s in range(S):
                 out[d, s] += x * marginals[i, s]
 
@@ -50,7 +53,8 @@ def push_pairs(offsets, columns, values, pair_offsets, pair_states, weights, fir
         for s in range(row.size):
             row[s] = 0.0
         for e in range(offsets[i], offsets[i + 1]):
-            d, x = columns[e], 1.0 if ones else values[e]
+            d = columns[e]
+            x = 1.0 if ones else values[e]
             for k in range(pair_offsets[d], pair_offsets[d + 1]):
                 # Unsigned, for no check in this short loop whether they count from the end.
                 at = np.uint64(k)
@@ -66,7 +70,8 @@ def pull_pairs(offsets, rows, values, pair_offsets, pair_states, marginals, firs
         for k in range(low, high):
             out[k] = 0.0
         for e in range(offsets[d], offsets[d + 1]):
-            i, x = rows[e], 1.0 if ones else values[e]
+            i = rows[e]
+            x = 1.0 if ones else values[e]
             for k in range(low, high):
                 out[k] += x * marginals[i, pair_states[k]]
 

@@ -20,7 +20,8 @@ class SplitFeatures(NamedTuple):
     """Entries of all positions in the order in which they are read.
 
     Features with many states have a row of weights. The weights of all others come one by one, so
-    that nothing has to be looked up.
+    that nothing has to be looked up, unlike in `sequence.score`: the solver that makes the most
+    passes can pay for a copy of the entries.
     """
 
     rows: np.ndarray  #: (positions + 1,) where the entries of every position begin
@@ -44,8 +45,11 @@ class SdcaWeights(NamedTuple):
 @inner
 def _score(layout, t, primal, row):
     """Scores of the states of a position; plain features four at a time."""
-    K, wide, columns = row.size, primal.wide, layout.columns
-    ones, e, stop = layout.values.size == 0, layout.rows[t], layout.rows[t + 1]
+    K = row.size
+    wide = primal.wide
+    columns = layout.columns
+    ones = layout.values.size == 0
+    e, stop = layout.rows[t], layout.rows[t + 1]
     for s in range(K):
         row[s] = 0.0
     while ones and e + 4 <= stop:
@@ -55,7 +59,8 @@ def _score(layout, t, primal, row):
             row[s] += (a[s] + b[s]) + (c[s] + d[s])
         e += 4
     for f in range(e, stop):
-        x, own = 1.0 if ones else layout.values[f], wide[columns[f]]
+        x = 1.0 if ones else layout.values[f]
+        own = wide[columns[f]]
         for s in range(K):
             row[s] += x * own[s]
     for e in range(layout.single_rows[t], layout.single_rows[t + 1]):
@@ -66,9 +71,12 @@ def _score(layout, t, primal, row):
 @inner
 def _pull(layout, t, row, primal):
     """Add a row to the weights of the features of a position."""
-    K, ones, all_kept = row.size, layout.values.size == 0, layout.kept.size == 0
+    K = row.size
+    ones = layout.values.size == 0
+    all_kept = layout.kept.size == 0
     for e in range(layout.rows[t], layout.rows[t + 1]):
-        d, x = layout.columns[e], 1.0 if ones else layout.values[e]
+        d = layout.columns[e]
+        x = 1.0 if ones else layout.values[e]
         own = primal.wide[d]
         if all_kept:
             for s in range(K):
@@ -105,7 +113,9 @@ def ascend(order, data, layout, parts, loss_weights, shares, primal, nodes, step
     nodes, steps : arrays (positions, states) and (sequences, states, states), float32
         The memory: errors of labels, and of transitions; no sequences if these have no weights.
     """
-    K, met, table = errors.edges.shape[0], 0.0, primal.table
+    K = errors.edges.shape[0]
+    table = primal.table
+    met = 0.0
     for i in range(order.size):
         c = order[i]
         if loss_weights[c] == 0.0:

@@ -1,19 +1,11 @@
-"""Best paths of a ragged batch of chains, laid out as in `kernels.chain`."""
+"""Best paths of a ragged batch of chains, laid out as in `forward_backward`."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from structlearn._src.kernels.chain.forward_backward import longest
 from structlearn._src.kernels.jit import inner, kernel
-
-
-@kernel
-def _longest(offsets):
-    """Length of the longest chain."""
-    longest = 0
-    for c in range(offsets.size - 1):
-        longest = max(longest, offsets[c + 1] - offsets[c])
-    return longest
 
 
 @kernel
@@ -23,7 +15,7 @@ def max_product(nodes, edges, offsets, values, labels):
     Impossible chains get -inf and labels -1.
     """
     step = 0 if edges.shape[0] == 1 else 1
-    delta = np.empty((_longest(offsets), nodes.shape[1]))
+    delta = np.empty((longest(offsets), nodes.shape[1]))
     for c in range(offsets.size - 1):
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
         values[c] = best_path(nodes, start, stop, edges, step * (start - c), step, delta, labels)
@@ -85,7 +77,7 @@ def k_best(nodes, edges, offsets, values, labels):
     """
     K, k = nodes.shape[1], values.shape[1]
     step = 0 if edges.shape[0] == 1 else 1
-    back = np.empty((_longest(offsets) + 1, K, k), np.int32)
+    back = np.empty((longest(offsets) + 1, K, k), np.int32)
     top, heads = np.empty((2, K, k)), np.empty(K, np.int64)
     for c in range(offsets.size - 1):
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
