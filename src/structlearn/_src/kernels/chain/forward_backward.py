@@ -181,7 +181,9 @@ def backward_log(nodes, edges, offsets, soft, alpha, scales, values, logs, weigh
     step = 0 if edges.shape[0] == 1 else 1
     for c in range(offsets.size - 1):
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
-        if logs[c] and values[c] > -np.inf:
+        if logs[c] and values[c] == -np.inf:
+            soft[start:stop] = 0.0
+        elif logs[c]:
             e = step * (start - c)
             p = 0 if pairs.shape[0] == 1 else start - c
             rest = alpha, scales, beta, soft, pairs, p
