@@ -8,7 +8,7 @@ from scipy.optimize import isotonic_regression, linprog
 
 import naive
 from structlearn._src.common.errors import ArgumentError, InfeasibleError
-from structlearn._src.field.admm import AdmmState, Consensus, solve_map
+from structlearn._src.field.admm import solve_map
 from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
 
 
@@ -186,70 +186,6 @@ def test_squares_and_a_sum_project_to_the_simplex():
 
 
 # ---- state ------------------------------------------------------------------------------------
-
-
-def _field(seed):
-    field, weights = naive.hinge_field(np.random.default_rng(seed))
-    return Hinges(**field), weights
-
-
-def test_weights_may_change_on_the_way():
-    for seed in range(10):
-        hinges, weights = _field(seed)
-        other = weights[::-1] + 0.5
-        consensus = Consensus(hinges, relaxation=1.6)
-        state = consensus.run(weights, consensus.begin(weights), 20)
-        consensus.change_step(state, consensus.scale(other))
-        consensus.run(other, state, 3000)
-        energy = consensus.appraise(other, state).energy
-        assert energy == pytest.approx(exact(hinges, other), rel=1e-3, abs=1e-3)
-
-
-def test_a_stored_state_goes_on_as_before(tmp_path):
-    hinges, weights = _field(5)
-    first = Consensus(hinges, step=0.3, relaxation=1.2)
-    state = first.run(weights, first.begin(weights), 4)
-    np.savez(tmp_path / "state.npz", **state._asdict())
-    first.run(weights, state, 3)
-    second = Consensus(hinges, relaxation=1.2)
-    with np.load(tmp_path / "state.npz") as stored:
-        restored = second.check_state(AdmmState(**stored))
-    assert restored.iterations == 4
-    assert second.run(weights, restored, 3) is restored
-    for name, value in state._asdict().items():
-        np.testing.assert_array_equal(getattr(restored, name), value, err_msg=name)
-
-
-def test_states_of_one_problem_know_nothing_of_each_other():
-    hinges, weights = _field(5)
-    consensus = Consensus(hinges)
-    alone = consensus.run(weights, consensus.begin(weights), 6)
-    state, other = consensus.begin(weights), consensus.begin(weights + 1.0)
-    for _ in range(6):
-        consensus.run(weights, state)
-        consensus.run(weights + 1.0, other)
-    for name, value in alone._asdict().items():
-        np.testing.assert_array_equal(getattr(state, name), value, err_msg=name)
-    assert (other.consensus != state.consensus).any()
-
-
-def test_a_state_of_another_field_is_refused():
-    hinges, _ = _field(5)
-    other, other_weights = _field(6)
-    state = Consensus(other).begin(other_weights)
-    with pytest.raises(ArgumentError, match="state"):
-        Consensus(hinges).check_state(state)
-
-
-def test_a_new_step_keeps_multipliers_and_optimum():
-    hinges, weights = _field(8)
-    ours = Consensus(hinges, relaxation=1.5)
-    state = ours.run(weights, ours.begin(weights), 5)
-    multipliers = state.multipliers.copy()
-    alphas = state.step * state.lags
-    ours.change_step(state, 7 * float(state.step))
-    np.testing.assert_allclose(state.step * state.lags, alphas)
-    np.testing.assert_array_equal(state.multipliers, multipliers)
 
 
 def test_given_variables_are_constants():
