@@ -22,18 +22,13 @@ main = main_module.main
 infer_command = importlib.import_module("structlearn._src.cli.infer")
 
 
-@pytest.fixture
-def command(monkeypatch):
-    """Return a function that makes `run` the only command, called "try"."""
+def attempt(run):
+    """The exit code of a program whose only command, called "try", is `run`."""
 
-    def install(run):
-        def add(subparsers):
-            subparsers.add_parser("try").set_defaults(run=run)
+    def add(subparsers):
+        subparsers.add_parser("try").set_defaults(run=run)
 
-        fake = types.SimpleNamespace(add=add)
-        monkeypatch.setattr(main_module, "COMMANDS", (fake,))
-
-    return install
+    return main(["try"], [types.SimpleNamespace(add=add)])
 
 
 def raising(error):
@@ -118,9 +113,8 @@ def test_bad_usage_is_one_line_and_exit_code_2(argv, words, capsys):
         (KeyboardInterrupt(), 130, "structlearn: interrupted before there was an answer"),
     ],
 )  # fmt: skip
-def test_errors_of_a_command_become_one_line(error, code, line, command, capsys):
-    command(raising(error))
-    assert main(["try"]) == code
+def test_errors_of_a_command_become_one_line(error, code, line, capsys):
+    assert attempt(raising(error)) == code
     err = capsys.readouterr().err
     assert err.startswith(line)
     assert err.count("\n") == 1
@@ -142,34 +136,30 @@ def test_what_saves_memory_is_an_option_of_the_command(monkeypatch, capsys):
         assert ("--max-table" in err) == (name == "infer")
 
 
-def test_a_bug_is_not_hidden(command):
-    command(raising(ZeroDivisionError("a bug")))
+def test_a_bug_is_not_hidden():
     with pytest.raises(ZeroDivisionError):
-        main(["try"])
+        attempt(raising(ZeroDivisionError("a bug")))
 
 
-def test_exit_code_of_a_command_is_passed_on(command):
-    command(lambda args: 7)
-    assert main(["try"]) == 7
+def test_exit_code_of_a_command_is_passed_on():
+    assert attempt(lambda args: 7) == 7
 
 
-def test_warnings_are_one_line(command, capsys):
+def test_warnings_are_one_line(capsys):
     def run(args):
         warnings.warn("mind\nthe gap", UserWarning, stacklevel=1)
         return 0
 
-    command(run)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         before = warnings.showwarning
-        assert main(["try"]) == 0
+        assert attempt(run) == 0
         assert warnings.showwarning is before
     assert capsys.readouterr().err == "structlearn: warning: mind the gap\n"
 
 
-def test_a_closed_pipe_is_silent(command, capsys):
-    command(raising(BrokenPipeError(32, "Broken pipe")))
-    assert main(["try"]) == 141
+def test_a_closed_pipe_is_silent(capsys):
+    assert attempt(raising(BrokenPipeError(32, "Broken pipe"))) == 141
     assert capsys.readouterr() == ("", "")
 
 

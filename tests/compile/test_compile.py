@@ -94,16 +94,18 @@ def test_without_a_writable_cache_folder_it_warns_once_and_works(tmp_path):
     import warnings
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
+        import numba
         from structlearn._src.kernels import jit
-        from structlearn._src.kernels.graph import wiring as wire
-        kept = jit.njit
+        kept = numba.njit
         def refuse(cache=False, **flags):
             if cache:
                 raise RuntimeError("no locator available")
             return kept(**flags)
-        jit.njit = refuse
+        numba.njit = refuse
         first = jit.kernel(lambda x: x + 1)
         second = jit.kernel(lambda x: x + 2)
+        made = first.compiled, second.compiled
+        numba.njit = kept
     print(first(1), second(1), [w.category.__name__ for w in told])
     """
     assert _run(code, tmp_path).strip() == "2 3 ['CacheWarning']"

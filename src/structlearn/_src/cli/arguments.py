@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryFile
 
 from structlearn._src.common.errors import ArgumentError
 
@@ -65,6 +64,8 @@ def check_output(option: str, path: Path | None, others: Mapping[str, Path | Non
 
 def check_folder(option: str, folder: Path) -> None:
     """Refuse a folder in which no file can be made, before any work is done."""
+    from tempfile import TemporaryFile
+
     try:
         with TemporaryFile(dir=folder):
             pass

@@ -11,15 +11,15 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from importlib import metadata
+from importlib import import_module
 from typing import Any, NoReturn
 
-from structlearn._src.cli import evaluate, infer, inspect, psl, tag, train, warm_up
 from structlearn._src.common.errors import RuleError, StructlearnError
 from structlearn._version import __version__
 
-#: A command is a module with ``add(subparsers)`` and ``run(args) -> int``, in order of the help.
-COMMANDS = (train, tag, evaluate, inspect, infer, psl, warm_up)
+#: Commands in the order of the help, each a module here with ``add(subparsers)`` and
+#: ``run(args) -> int``. Only the one that is run is imported.
+COMMANDS = ("train", "tag", "evaluate", "inspect", "infer", "psl", "warm-up")
 #: Where installed packages, such as the papers' experiments, list commands of the same form.
 GROUP = "structlearn.commands"
 
@@ -45,8 +45,11 @@ def main(argv: Sequence[str] | None = None, commands: Sequence[Any] = ()) -> int
         Modules of commands to choose from; by default all of this package and of others.
     """
     args = argparse.Namespace(command="")
+    given = sys.argv[1:] if argv is None else list(argv)
+    if not commands and given[:1] and given[0] in COMMANDS:
+        commands = (_module(given[0]),)
     try:
-        _, more = make_parser(commands).parse_known_args(argv, args)
+        _, more = make_parser(commands).parse_known_args(given, args)
         # Left to itself argparse would blame the whole program, not the command.
         if more and args.run is not _elsewhere:
             help_ = f"(see 'structlearn {args.command} --help')"
@@ -82,15 +85,21 @@ def make_parser(commands: Sequence[Any] = ()) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"structlearn {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
-    for command in commands or (*COMMANDS, *_others()):
+    for command in commands or (*map(_module, COMMANDS), *_others()):
         command.add(subparsers)
     for name in _ELSEWHERE.keys() - subparsers.choices.keys():  # without help: not in the list
         subparsers.add_parser(name, add_help=False).set_defaults(run=_elsewhere)
     return parser
 
 
+def _module(command: str) -> Any:
+    return import_module(f"structlearn._src.cli.{command.replace('-', '_')}")
+
+
 def _others() -> Iterator[Any]:
-    """Commands of other packages."""
+    """Commands of other packages, which are slow to find."""
+    from importlib import metadata
+
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
         yield entry.load()
 

@@ -100,7 +100,9 @@ def parse_columns(data: bytes, name: str = "the text") -> Columns:
     state[kernels.POSITION] = len(_BOM) if data.startswith(_BOM) else 0
     ids, ends = np.empty((most, width), np.int32), np.empty(most, np.int64)
     offsets, sizes = np.zeros(most + 1, np.int64), np.zeros(width, np.int64)
-    room = _FIRST_ROOM + width
+    room = (
+        min(_FIRST_ROOM, len(data) // 2 + 1) + width
+    )  # a string takes two bytes, with what ends it
     table, local = empty_table(buffer, room), np.zeros((room, width), np.int32)
     while (why := kernels.scan(buffer, state, table, local, sizes, ids, ends, offsets)) != 0:
         if why == kernels.WIDTH:

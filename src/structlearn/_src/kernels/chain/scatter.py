@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import kernel
+from structlearn._src.kernels.jit import kernel, or_python
 
 
+@or_python
 @kernel
 def push_all(offsets, columns, values, weights, first, last, out):
     """out[i] = sum of value times weights of the features of row ``i``."""
@@ -44,6 +45,7 @@ def pull_all(offsets, rows, values, marginals, first, last, out):
                 out[d, s] += x * marginals[i, s]
 
 
+@or_python
 @kernel
 def push_pairs(offsets, columns, values, pair_offsets, pair_states, weights, first, last, out):
     """As `push_all` with weights for some states of every feature."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.kernels.chain.forward_backward import longest
-from structlearn._src.kernels.jit import inner, kernel
+from structlearn._src.kernels.jit import inner, kernel, or_python
 
 
+@or_python
 @kernel
 def max_product(nodes, edges, offsets, values, labels):
     """Best score and labels of every chain (Viterbi); ties go to the lowest label.

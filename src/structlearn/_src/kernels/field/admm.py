@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.jit import inner, lean, or_python
 
 LINEAR = 0  # hinges first, so that `sort <= SQUARED` tells them from hard forms
 SQUARED = 1
@@ -75,6 +75,7 @@ class RangeSums(NamedTuple):
     moves: np.ndarray  #: (ranges, 1) squared change of the multipliers times length
 
 
+@or_python
 @lean
 def find_twice(offsets, variables, seen):
     """Return the first entry whose variable occurred in the same form before, or -1.
@@ -169,9 +170,10 @@ def consensus_step(bounds, relaxation, state, sums):
             state.consensus[j] = new
             state.lags[j] = kept - new
             state.ahead[j] = 2.0 * new - kept
-            cross += (kept - new - lag) * (pull - state.pull[j])
-            moved += step * step * (kept - new - lag) ** 2 / share
-            far += (new - old) ** 2 / share
+            change = kept - new - lag
+            cross += change * (pull - state.pull[j])
+            moved += step * step * (change * change) / share
+            far += (new - old) * (new - old) / share
         state.pull[j] = pull
     state.residuals[0] = np.sqrt(max(moved - 2.0 * step * cross, 0.0)) / step
     state.residuals[1] = np.sqrt(far) * step
@@ -184,6 +186,7 @@ def at_rest(state, tol):
     return tol > 0.0 and state.residuals[0] <= tol and state.residuals[1] <= tol * state.step[()]
 
 
+@or_python
 @lean
 def advance(forms, bounds, weights, relaxation, state, sums, borders, n_steps, tol):
     """Take up to `n_steps` steps on one thread."""
@@ -197,6 +200,7 @@ def advance(forms, bounds, weights, relaxation, state, sums, borders, n_steps, t
             return
 
 
+@or_python
 @lean
 def appraise(forms, bounds, weights, point, multipliers, pull, hinges, found):
     r"""Energy and largest violation at a point, and the lower bound from the multipliers.

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.kernels.field.admm import EQUAL, LINEAR, SQUARED, slope
-from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.jit import inner, lean, or_python
 
 
 class ActiveRows(NamedTuple):
@@ -39,6 +39,7 @@ def curvature(sort, weight, value, softness):
     return 1.0 / softness if inside else 0.0
 
 
+@or_python
 @lean
 def evaluate(forms, weights, softness, bases, point, slopes, gradient):
     """Return the augmented energy without its last term; write slopes and gradient."""
@@ -56,7 +57,8 @@ def evaluate(forms, weights, softness, bases, point, slopes, gradient):
             total += 0.5 * new * max(value, 0.0)
         else:
             new = slope(sort, weight, value + bases[i] * softness, softness)
-            total += new * value - 0.5 * softness * (new - bases[i]) ** 2
+            change = new - bases[i]
+            total += new * value - 0.5 * softness * (change * change)
         slopes[i] = new
         if new != 0.0:
             for e in range(start, stop):
@@ -64,6 +66,7 @@ def evaluate(forms, weights, softness, bases, point, slopes, gradient):
     return total
 
 
+@or_python
 @lean
 def gather(forms, weights, softness, bases, point, free, rows, diagonal):
     """Collect the active rows, stiff ones first; return how many of them, and how many in all.
@@ -96,7 +99,7 @@ def gather(forms, weights, softness, bases, point, free, rows, diagonal):
                     if not squared and rows.owners[j] < 0:
                         rows.owners[j] = count
                     else:
-                        diagonal[j] += rows.coefficients[entry] ** 2
+                        diagonal[j] += rows.coefficients[entry] * rows.coefficients[entry]
                     entry += 1
             if entry > before:
                 count += 1
@@ -119,7 +122,7 @@ def precondition(rows, stiff, diagonal, given, out):
             j = rows.variables[e]
             if rows.owners[j] == i:
                 product += rows.coefficients[e] * out[j]
-                size += rows.coefficients[e] ** 2 / diagonal[j]
+                size += rows.coefficients[e] * rows.coefficients[e] / diagonal[j]
         for e in range(start, stop):
             j = rows.variables[e]
             if rows.owners[j] == i:
@@ -135,6 +138,7 @@ def dot(left, right):
     return total
 
 
+@or_python
 @lean
 def direct(rows, counts, diagonal, prox, gradient, free, tol, limit, scratch, out):
     """Solve for the Newton direction by preconditioned conjugate gradients; return the steps.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.jit import inner, lean, or_python
 
 _LOW = 2**31 - 1
 _FACTORS = (1540483477, 2135587861)
@@ -25,6 +25,7 @@ def _seek(slots, keys, key):
     return slot
 
 
+@or_python
 @lean
 def push(cells, offsets, shift, size, radix, keys):
     """Add a digit to the key of every token: the cell `shift` tokens further on.
@@ -47,6 +48,7 @@ def push(cells, offsets, shift, size, radix, keys):
                 keys[t] = keys[t] * radix + digit if digit >= 0 else -1
 
 
+@or_python
 @lean
 def number(new, start, slots, keys, count, out):
     """Number keys from `start` on in order of appearance, adding those not yet in the table.
@@ -67,6 +69,7 @@ def number(new, start, slots, keys, count, out):
     return t, count
 
 
+@or_python
 @lean
 def find(new, slots, keys, out):
     """Number of every key in the table, or -1."""
@@ -76,6 +79,7 @@ def find(new, slots, keys, out):
             out[t] = slots[_seek(slots, keys, new[t])] - 1
 
 
+@or_python
 @lean
 def collect(codes, starts, offsets, columns):
     """Entries of sparse rows from (template rows, tokens) codes, -1 for none; returns how many.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.jit import inner, lean, or_python
 
 #: Why `scan` came back.
 DONE, FULL, WIDTH = range(3)
@@ -100,6 +100,7 @@ def _hashed(text, begin, end):
     return even ^ ((odd << 3) & _MASK)
 
 
+@or_python
 @lean
 def borders(text, offsets):
     """Where every line of `text` ends, from ``offsets[1]`` on; the last place is overwritten."""
@@ -120,6 +121,7 @@ def rehash(table, count):
         table.slots[slot] = g + 1
 
 
+@or_python
 @lean
 def number(table, offsets, state, out):
     """Number strings in order of appearance, each distinct one once.
@@ -139,6 +141,7 @@ def number(table, offsets, state, out):
         state[0] += 1
 
 
+@or_python
 @lean
 def find(table, text, offsets, first, last, hashes, out):
     """Number in `table` of the strings `first` to `last` of `text`, or -1.
@@ -184,6 +187,7 @@ def _skipped(data, begin, end):
     return same
 
 
+@or_python
 @lean
 def scan(data, state, table, local, sizes, ids, ends, offsets):
     """Read lines of cells and number the distinct strings of every column from 0.
@@ -257,6 +261,7 @@ def scan(data, state, table, local, sizes, ids, ends, offsets):
     return DONE
 
 
+@or_python
 @lean
 def gather(base, starts, lengths, out, offsets):
     """Copy strings one after another, a newline after each."""
@@ -269,6 +274,7 @@ def gather(base, starts, lengths, out, offsets):
         offsets[i + 1] = place
 
 
+@or_python
 @lean
 def insert(data, places, ids, text, offsets, separator, out):
     """Copy `data` with a separator and the string ``ids[i]`` of `text` before each of `places`.
