@@ -104,7 +104,8 @@ def _draw(weights, uniform):
     total = 0.0
     for k in range(weights.size):
         total += weights[k]
-    left, chosen = uniform * total, 0
+    left = uniform * total
+    chosen = 0
     for k in range(weights.size):
         if weights[k] > 0.0:
             chosen = k
@@ -141,13 +142,16 @@ def draw_paths(logs, rows, slices, uniforms, offsets, first, last, filtered, sta
     `logs` (positions, states) are log densities of the positions of these sequences alone;
     `filtered`, of the same shape, is scratch. Returns the sum of those along the paths.
     """
-    total, low = 0.0, offsets[first]
+    total = 0.0
+    low = offsets[first]
     for c in range(first, last):
         start, stop = offsets[c], offsets[c + 1]
-        own, scratch = logs[start - low : stop - low], filtered[start - low : stop - low]
-        limits, path = slices[start:stop], states[start:stop]
+        own = logs[start - low : stop - low]
+        scratch = filtered[start - low : stop - low]
+        limits = slices[start:stop]
+        path = states[start:stop]
         vanished = not _forward(own, rows, limits, scratch)
-        if vanished:
+        if vanished:  # rare: logs cost several times as much
             _forward_in_logs(own, rows, limits, scratch)
         _backward(rows, limits, uniforms[start:stop], scratch, vanished, path)
         for t in range(path.size):
@@ -183,8 +187,10 @@ def draw_tables(counts, masses, offsets, uniforms, tables):
     `masses` (cells,); its uniform number is that from ``offsets[cell] + i``.
     """
     for cell in range(counts.size):
-        opened, mass, at = 0, masses[cell], offsets[cell]
+        opened = 0
+        mass = masses[cell]
+        first = offsets[cell]
         for i in range(counts[cell]):
-            if uniforms[at + i] * (mass + i) < mass:
+            if uniforms[first + i] * (mass + i) < mass:
                 opened += 1
         tables[cell] = opened

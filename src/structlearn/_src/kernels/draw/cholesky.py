@@ -6,7 +6,8 @@ import numpy as np
 
 from structlearn._src.kernels.jit import inner
 
-_TINY = 1e-300
+_TINY = 1e-300  # least square of a diagonal entry, where rounding made it 0 or negative
+_SAFE = 1e-14  # least share of a square that must be left: less is rounding
 
 
 @inner
@@ -26,8 +27,9 @@ def factorise(matrix):
 
 @inner
 def product(left, right, n):
-    """Sum of the products of the first `n` entries, in four strands that need not wait."""
-    a, b, c, d, i = 0.0, 0.0, 0.0, 0.0, 0
+    """Sum of the products of the first `n` entries, in four sums that need not wait for another."""
+    a = b = c = d = 0.0
+    i = 0
     while i + 4 <= n:
         a += left[i] * right[i]
         b += left[i + 1] * right[i + 1]
@@ -74,12 +76,13 @@ def update(factor, vector, sign):
     """
     n = vector.size
     for j in range(n):
-        old, x = factor[j, j], vector[j]
+        old = factor[j, j]
+        x = vector[j]
         square = old * old + sign * x * x
-        if not square > 1e-14 * old * old:
+        if not square > _SAFE * old * old:
             return False
         new = np.sqrt(square)
-        c, s = new / old, x / old
+        c, s = new / old, x / old  # a rotation, or a hyperbolic one where sign is -1
         factor[j, j] = new
         for i in range(j + 1, n):
             factor[i, j] = (factor[i, j] + sign * s * vector[i]) / c

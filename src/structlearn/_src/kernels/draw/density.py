@@ -11,12 +11,12 @@ import numpy as np
 
 from structlearn._src.kernels.jit import inner, kernel, lean
 
-_BLOCK = 128
+_BLOCK = 128  # positions at a time: their columns stay in the first-level cache
 
 
 @inner
 def _load(columns, start, n, out):
-    """Copy a block of positions, whose indices cannot be negative: or loops would not be wide."""
+    """Copy a block of positions, so that loops over it have no offset and can be vectorised."""
     for m in range(columns.shape[0]):
         for b in range(n):
             out[m, b] = columns[m, start + b]
@@ -35,9 +35,21 @@ def combine(weights, rows, n, out):
         for b in range(n):
             out[b] += (w0 * r0[b] + w1 * r1[b]) + (w2 * r2[b] + w3 * r3[b])
     for m in range(whole, width):
-        w0, r0 = weights[m], rows[m]
+        weight = weights[m]
+        row = rows[m]
         for b in range(n):
-            out[b] += w0 * r0[b]
+            out[b] += weight * row[b]
+
+
+@inner
+def take_better(scores, labels, label, cost, best):
+    """best[b] = max(best[b], score of one label), plus the cost of a wrong label where it is one.
+
+    Over all labels it is the first term of the hinge loss, max_y (cost [y != label] + score_y).
+    """
+    for b in range(best.size):
+        score = scores[b] + (0.0 if labels[b] == label else cost)
+        best[b] = score if score > best[b] else best[b]
 
 
 @kernel
@@ -48,8 +60,10 @@ def add_gaussians(columns, seen, means, bands, constants, first, last, out):
     nothing is added where a position is not `seen`.
     """
     states, D, width = bands.shape
-    local, away = np.empty((D, _BLOCK)), np.empty((D, _BLOCK))
-    row, total = np.empty(_BLOCK), np.empty(_BLOCK)
+    local = np.empty((D, _BLOCK))
+    away = np.empty((D, _BLOCK))
+    row = np.empty(_BLOCK)
+    total = np.empty(_BLOCK)
     for start in range(first, last, _BLOCK):
         n = min(_BLOCK, last - start)
         _load(columns, start, n, local)
@@ -74,11 +88,12 @@ def add_moments(points, seen, states, counts, sums, outers):
 
     `points` (positions, features); `outers` (states, features, bands).
     """
-    D, width = outers.shape[1], outers.shape[2]
+    _, D, width = outers.shape
     for t in range(points.shape[0]):
         if not seen[t]:
             continue
-        k, x = states[t], points[t]
+        k = states[t]
+        x = points[t]
         counts[k] += 1.0
         for i in range(D):
             a = x[i]
@@ -96,22 +111,18 @@ def add_hinges(columns, labels, weights, factor, cost, first, last, out):
     """
     states, n_labels, width = weights.shape
     local = np.empty((width, _BLOCK))
-    scores, costs = np.empty((n_labels, _BLOCK)), np.empty((n_labels, _BLOCK))
+    scores = np.empty((n_labels, _BLOCK))
     best = np.empty(_BLOCK)
     for start in range(first, last, _BLOCK):
         n = min(_BLOCK, last - start)
         _load(columns, start, n, local)
-        for y in range(n_labels):
-            for b in range(n):
-                costs[y, b] = 0.0 if labels[start + b] == y else cost
+        own = labels[start : start + n]
         for k in range(states):
             best[:] = -np.inf
             for y in range(n_labels):
                 combine(weights[k, y], local, n, scores[y])
-                for b in range(n):
-                    other = scores[y, b] + costs[y, b]
-                    best[b] = other if other > best[b] else best[b]
+                take_better(scores[y], own, y, cost, best[:n])
             for b in range(n):
-                label = labels[start + b]
+                label = own[b]
                 if label >= 0:
                     out[start - first + b, k] += factor * (best[b] - scores[label, b])

@@ -16,10 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.kernels.draw.cholesky import backward, factorise, forward
-from structlearn._src.kernels.draw.density import combine
+from structlearn._src.kernels.draw.density import combine, take_better
 from structlearn._src.kernels.jit import inner, kernel
 
-_LANES = 64  # a power of 2
+_LANES = 64  # rows at a time, a power of 2: their products fill vector registers and fit the cache
 
 
 @inner
@@ -37,10 +37,10 @@ def _gather(V, labels, rows, columns, own):
     columns[:] = 0.0
     own[:] = 0
     for i in range(rows.size):
-        t, block, at = rows[i], i // width, i % width
+        t = rows[i]
         own[i] = labels[t]
         for m in range(V.shape[1]):
-            columns[block, m, at] = V[t, m]
+            columns[i // width, m, i % width] = V[t, m]
 
 
 @inner
@@ -57,12 +57,8 @@ def _rivals(scores, labels, y, cost, out):
     for i in range(out.size):
         out[i] = -np.inf
     for other in range(scores.shape[0]):
-        if other == y:
-            continue
-        theirs = scores[other]
-        for i in range(out.size):
-            score = theirs[i] + (0.0 if labels[i] == other else cost)
-            out[i] = score if score > out[i] else out[i]
+        if other != y:
+            take_better(scores[other], labels, other, cost, out)
     for i in range(out.size):
         out[i] -= 0.0 if labels[i] == y else cost
 
@@ -92,7 +88,7 @@ def _add_products(x, v, out):
 
 @inner
 def _add_block(columns, stiff, pull, scaled, lanes):
-    """Add a row for every lane to the lanes of precision (M, M) and linear term, the last."""
+    """Add a row for every lane to the lanes of the precision (M, M); lane M has the linear term."""
     M = columns.shape[0]
     for a in range(M):
         _scale(columns[a], stiff, scaled)
@@ -106,7 +102,8 @@ def _add_lanes(lanes, out):
     """Add the sums of lanes."""
     for a in range(lanes.shape[0]):
         for m in range(min(a + 1, lanes.shape[1])):
-            row, width = lanes[a, m], lanes.shape[2]
+            row = lanes[a, m]
+            width = row.size
             while width > 1:
                 width //= 2
                 low, high = row[:width], row[width : 2 * width]
@@ -117,7 +114,7 @@ def _add_lanes(lanes, out):
 
 @inner
 def _add_row(x, stiff, pull, out):
-    """Add one row to precision (M, M) and linear term, the last."""
+    """Add one row to the precision (M, M); row M of `out` has the linear term."""
     M = x.size
     for a in range(M):
         out[M, a] += pull * x[a]
@@ -130,7 +127,8 @@ def _add_row(x, stiff, pull, out):
 def _solve(precision, noise, out):
     """Draw from the normal distribution with this precision, and linear term in its last row."""
     M = out.size
-    factor, linear = precision[:M], precision[M]
+    factor = precision[:M]
+    linear = precision[M]
     factorise(factor)
     forward(factor, linear, np.inf)
     for m in range(M):
@@ -152,25 +150,31 @@ def draw_weights(
     `least` count as if they were as far. Where all that is random is 0, scales are their means and
     weights are the best given these: a step of expectation maximisation.
     """
-    L, M = weights.shape[1], weights.shape[2]
+    _, L, M = weights.shape
     low = 1 if L == 2 else 0
-    precision, lanes = np.empty((M + 1, M)), np.empty((M + 1, M, _LANES))
+    precision = np.empty((M + 1, M))
+    lanes = np.empty((M + 1, M, _LANES))
     scaled = np.empty(_LANES)
     for k in range(first, last):
-        rows, begin = order[borders[k] : borders[k + 1]], borders[k] - borders[first]
+        rows = order[borders[k] : borders[k + 1]]
+        begin = borders[k] - borders[first]
         n = rows.size
         width = _LANES if n >= 2 * _LANES else max(n, 1)
         blocks = (n + width - 1) // width
-        columns, own = np.empty((blocks, M, width)), np.empty(blocks * width, np.int64)
-        scores, stiff, pull = np.empty((L, own.size)), np.zeros(own.size), np.zeros(own.size)
+        columns = np.empty((blocks, M, width))
+        own = np.empty(blocks * width, np.int64)
+        scores = np.empty((L, own.size))
+        stiff = np.zeros(own.size)
+        pull = np.zeros(own.size)
         _gather(V, labels, rows, columns, own)
         for y in range(L):
             _score(weights[k, y], columns, scores[y])
         for y in range(low, L):
             _rivals(scores, own, y, cost, stiff)
-            normal, uniform = normals[y, begin : begin + n], uniforms[y, begin : begin + n]
+            normal = normals[y, begin : begin + n]
+            uniform = uniforms[y, begin : begin + n]
             _augment(scores[y], own, y, c, least, normal, uniform, stiff, pull)
-            stiff[n:] = 0.0
+            stiff[n:] = 0.0  # beyond the last row
             precision[:] = 0.0
             for m in range(M):
                 precision[m, m] = ridge * (0.5 if low else 1.0)

@@ -9,8 +9,10 @@ import numpy as np
 from structlearn._src.kernels.draw.cholesky import forward, log_determinant, product, update
 from structlearn._src.kernels.jit import inner, lean
 
+#: Kinds of classifiers. The papers' logit is here too, as kernels take no functions.
 HINGE, LOGIT = 0, 1
-_NOTHING = 50.0  # logs so far below another are lost in its rounding
+_NOTHING = 50.0  # logs so far below another are lost in its rounding: exp(-50) is 2e-22
+_TINY = 1e-300  # least argument of a logarithm
 
 
 class Components(NamedTuple):
@@ -38,13 +40,19 @@ class Prior(NamedTuple):
 
 @inner
 def log_potential(prior, weights, v, label, bar):
-    """Log potential of a label in a component; 0 where it is missing, -inf if below the bar."""
+    """Log potential of a label in a component; 0 where it is missing, -inf if below the bar.
+
+    One row at a time, as it stops at the first label that is too good; blocks of rows have theirs
+    in `density.add_hinges`.
+    """
     if label < 0:
         return 0.0
     L, M = weights.shape
-    own, hinge = product(weights[label], v, M), prior.kind == HINGE
+    hinge = prior.kind == HINGE
     slope, margin = (2.0 * prior.c, prior.cost) if hinge else (1.0, 0.0)
-    top, total = own, 1.0
+    own = product(weights[label], v, M)
+    top = own
+    total = 1.0
     for y in range(L):
         if y == label:
             continue
@@ -77,7 +85,8 @@ def predictive(prior, components, k, x, bar, vector):
     """
     n = components.counts[k]
     near = prior.constants[n] - 0.5 * components.logs[k] + np.log(n)
-    half, ratio = 0.5 * (prior.degrees + n + 1.0), 1.0 - 1.0 / (prior.strength + n + 1.0)
+    half = 0.5 * (prior.degrees + n + 1.0)
+    ratio = 1.0 - 1.0 / (prior.strength + n + 1.0)
     limit = np.expm1((near - bar) / half) / ratio
     distance = _distance(components, k, x, limit, vector)
     return near - half * np.log1p(ratio * distance) if distance <= limit else -np.inf
@@ -89,7 +98,7 @@ def _without(prior, components, k, x, vector):
     n = components.counts[k] - 1
     strength = prior.strength + n + 1.0
     distance = _distance(components, k, x, np.inf, vector)
-    shrink = np.log(max(1.0 - strength / (strength - 1.0) * distance, 1e-300))
+    shrink = np.log(max(1.0 - strength / (strength - 1.0) * distance, _TINY))
     near = prior.constants[n] - 0.5 * components.logs[k] + np.log(n)
     return near + 0.5 * (prior.degrees + n) * shrink
 
@@ -196,7 +205,8 @@ def assign(prior, components, X, V, labels, fresh, assigned, uniforms, values, v
     more entry than there is room for components.
     """
     for t in range(first, X.shape[0]):
-        x, old = X[t], assigned[t]
+        x = X[t]
+        old = assigned[t]
         if components.counts[old] == 1:
             assigned[t] = -1
             K -= 1
@@ -215,7 +225,8 @@ def assign(prior, components, X, V, labels, fresh, assigned, uniforms, values, v
                     value += log_potential(
                         prior, components.weights[k], V[t], labels[t], least - value
                     )
-                values[k], bar = value, max(bar, value)
+                values[k] = value
+                bar = max(bar, value)
         new = pick(values, K + 1, uniforms[t])
         if new == old:
             continue
@@ -258,12 +269,15 @@ def votes(prior, components, X, V, fresh, values, vector, out):
 def _vote(weights, v, kind, share, out):
     """Give a share to the best label, or to all by their probabilities."""
     L, M = weights.shape
-    best, top, total = 0, -np.inf, 0.0
+    best = 0
+    top = -np.inf
+    total = 0.0
     for y in range(L):
         score = product(weights[y], v, M)
         if score > top:
             total = total * np.exp(top - score) + 1.0
-            best, top = y, score
+            best = y
+            top = score
         else:
             total += np.exp(score - top)
     if kind == HINGE:
