@@ -22,6 +22,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.random import generator
+from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.estimators.bayesian.fitted_settings import FittedSettings, all_or_nothing
 from structlearn._src.estimators.bayesian.observed import (
     Points,
@@ -30,20 +31,21 @@ from structlearn._src.estimators.bayesian.observed import (
     read_points,
     share_right,
 )
-from structlearn._src.estimators.bayesian.sampled import positive
+from structlearn._src.estimators.bayesian.sampled import check_watch, positive
 from structlearn._src.estimators.bayesian.scaled import (
     Scaled,
     degrees_of_freedom,
     scale_of,
     scaled,
     wishart,
-    with_constant,
+    with_intercept,
 )
+from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.multiclass import MulticlassClassifier
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.sample.hinge import Hinge
 
-_SMOOTH = 0.05  # temperature of the hinge: its duals are then a softmax of the scores
+_SMOOTH = 0.05  # temperature of the hinge, small beside its cost of 1: duals are then a softmax
 _ROUNDS = 10  # predictions of labels and states in turn, where features say nothing of states
 
 
@@ -104,21 +106,43 @@ class MeanField(FittedSettings):
     max_iter: int = 100
     tol: float = 1e-3
     random_state: Any = None
+    time_limit: float | None = None
+    progress: Progress | None = None
 
     def _run(self, X: Floats, labels: Ints, offsets: Ints) -> None:
-        """Turn to shares, Gaussians, sticks and weights until the shares stay as they are."""
+        """Update shares, Gaussians, sticks and weights in turn until the shares hardly change.
+
+        A time limit or an interrupt keeps the shares so far.
+        """
         degrees_of_freedom(self.degrees, X.shape[1])  # refused before any work
         self.machine_ = Machine(float(self.C), float(self.variance))
-        first, V = self._first(X), with_constant(X)
-        belief, self.n_iter_, change = Belief(first, soft_pairs(first, offsets)), 0, np.inf
-        while self.n_iter_ < self.max_iter and change >= self.tol:
+        V = with_intercept(X)
+        first = self._first(X)
+        belief = Belief(first, soft_pairs(first, offsets))
+        self.n_iter_ = 0
+
+        def update() -> bool:
+            nonlocal belief
             self._learn(X, offsets, belief)
-            pull = self.machine_.fit(belief.shares, V, labels)
-            before, belief = belief, self._infer(X, offsets, pull)
-            change = 0.5 * float(np.abs(belief.shares - before.shares).sum(axis=1).mean())
+            new = self._infer(X, offsets, self.machine_.fit(belief.shares, V, labels))
+            change = 0.5 * float(np.abs(new.shares - belief.shares).sum(axis=1).mean())
+            belief = new
             self.n_iter_ += 1
+            return change < self.tol
+
+        watch = Watch(self.time_limit, self.progress)
+        ended = watch.repeat(update, self.max_iter, lambda: f"round {self.n_iter_}")
+        if self.n_iter_ == 0:
+            raise KeyboardInterrupt  # within the first round: there is nothing to keep
+        self.status_ = str(ended)
         self._learn(X, offsets, belief)
         self.shares_: Floats = belief.shares
+
+    @property
+    def ended_(self) -> Ending:
+        """How the rounds ended."""
+        check_is_fitted(self, "shares_")
+        return Ending(self.status_)
 
     def _first(self, X: Floats) -> Floats:
         """Return shares to begin with, by clusters of the rows."""
@@ -137,7 +161,7 @@ class MeanField(FittedSettings):
         raise NotImplementedError
 
     def _expected_scores(self, belief: Belief, X: Floats) -> Floats:
-        each = self.machine_.scores(with_constant(X))
+        each = self.machine_.scores(with_intercept(X))
         scores: Floats = np.einsum("tk,tkl->tl", belief.shares, each)
         return scores
 
@@ -154,8 +178,10 @@ class MeanField(FittedSettings):
         for name in ("n_components", "max_iter"):
             checks.integer(name, getattr(self, name), low=1)
         checks.number("tol", self.tol, low=0.0)
+        check_watch(self.time_limit, self.progress)
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class TruncatedSVM(MeanField, Scaled):
     r"""Truncated mixture of support vector machines by mean field (infinite SVM).
@@ -170,23 +196,28 @@ class TruncatedSVM(MeanField, Scaled):
     ----------
     C
         Weight of the hinge loss.
-    variance
-        Prior variance of the weights, on scaled features.
     concentration
         Of the Dirichlet process.
-    spread
-        Expected variance of the features within a component, 1 being that of all rows.
-    strength
-        Number of rows that the mean of all rows counts for in the mean of a component.
-    degrees
-        Degrees of freedom of the covariances of components, at least as many as features;
-        ``features + 2`` if None.
+    {components}
     n_components
         At which the mixture is truncated.
     max_iter, tol
         Limit on the rounds, and mean change of the shares at which they end.
     random_state
         Seed of the first shares.
+    time_limit
+        Seconds after which the rounds end with the shares so far.
+    progress
+        Called with the fraction done and a few words after every round.
+
+    Attributes
+    ----------
+    n_components_
+        Number of components with a row or more.
+    n_iter_
+        Number of rounds.
+    ended_, status_
+        How the rounds ended, and that in a word: "done", "limit", "time" or "interrupted".
 
     References
     ----------
@@ -237,7 +268,9 @@ class SwitchingSVM(MeanField):
     ----------
     likelihood
         Whether features say something about the component, by its Gaussian.
-    C, variance, concentration, spread, strength, degrees, n_components, max_iter, tol, random_state
+    C, variance, concentration, spread, strength, degrees, n_components
+        As in `TruncatedSVM`.
+    max_iter, tol, random_state, time_limit, progress
         As in `TruncatedSVM`.
 
     References
@@ -262,7 +295,8 @@ class SwitchingSVM(MeanField):
         points = _whole(read_points(X, lengths))
         labels = read_labels(Y, points)
         check_labels(labels)
-        self.coder_, self.n_features_in_ = labels.coder, points.values.shape[1]
+        self.coder_ = labels.coder
+        self.n_features_in_ = points.values.shape[1]
         self.centre_, self.scale_ = scale_of(points.values)
         steps = scaled(points.values, self.centre_, self.scale_)
         self._run(steps, labels.numbers, points.offsets)
@@ -289,7 +323,8 @@ class SwitchingSVM(MeanField):
     def _best(self, steps: Floats, offsets: Ints) -> Ints:
         """Return the number of the best label of every step."""
         best = self._expected_scores(self._infer(steps, offsets), steps).argmax(axis=1)
-        each, hinge = self.machine_.scores(with_constant(steps)), Hinge(float(self.C))
+        each = self.machine_.scores(with_intercept(steps))
+        hinge = Hinge(float(self.C))
         for _ in range(0 if self.likelihood else _ROUNDS):
             belief = self._infer(steps, offsets, hinge.log_potential(each, best))
             best = self._expected_scores(belief, steps).argmax(axis=1)
@@ -301,7 +336,8 @@ class SwitchingSVM(MeanField):
 
     def _learn(self, X: Floats, offsets: Ints, belief: Belief) -> None:
         super()._learn(X, offsets, belief)
-        starts, alpha = belief.shares[offsets[:-1]].sum(axis=0), float(self.concentration)
+        alpha = float(self.concentration)
+        starts = belief.shares[offsets[:-1]].sum(axis=0)
         self.log_start_ = expected_log_sticks(starts, alpha)
         self.log_transitions_ = expected_log_sticks(belief.pairs, alpha)
 

@@ -35,7 +35,8 @@ def expected_log_density(after: NormalWishart, X: Floats) -> Floats:
     .. math:: \frac{1}{2} \Big( \sum_{i=1}^D \psi \Big( \frac{\nu + 1 - i}{2} \Big)
               - \log |S| - D \log \pi - \frac{D}{\kappa} - \nu (x - m)^\top S^{-1} (x - m) \Big)
     """
-    D, degrees = after.width, np.asarray(after.degrees, np.float64)
+    D = after.width
+    degrees = np.asarray(after.degrees, np.float64)
     roots = np.linalg.cholesky(after.scale)
     away = np.linalg.solve(roots, (X - after.mean[:, None]).swapaxes(1, 2))
     squares = (away**2).sum(axis=1)
@@ -55,7 +56,8 @@ def expected_log_sticks(counts: Floats, alpha: float) -> Floats:
     sizes = np.take_along_axis(counts, order, axis=-1)
     later = sizes[..., ::-1].cumsum(axis=-1)[..., ::-1] - sizes
     both = digamma(1.0 + alpha + sizes + later)
-    own, rest = digamma(1.0 + sizes) - both, digamma(alpha + later) - both
+    own = digamma(1.0 + sizes) - both
+    rest = digamma(alpha + later) - both
     own[..., -1] = 0.0
     logs = own + np.concatenate([np.zeros_like(rest[..., :1]), rest[..., :-1].cumsum(-1)], axis=-1)
     out = np.empty_like(logs)

@@ -124,7 +124,47 @@ _STEPS = """\
 Steps are stochastic, and their counters go on from call to call. All calls together
 minimise what one `fit` to all their examples would; an example given twice counts twice."""
 
+_COMPONENTS = """\
+variance
+    Prior variance of the weights of classifiers, on scaled features.
+spread
+    Expected variance of the features within a component, 1 being that of all rows.
+strength
+    Number of rows that the mean of all rows counts for in the mean of a component.
+degrees
+    Degrees of freedom of the covariances of components, at least as many as features;
+    ``features + 2`` if None."""
+
+_SAMPLING = """\
+burn_in, n_draws, thin
+    Sweeps before the first draw, draws of every chain, and sweeps for each of them.
+n_chains
+    Number of independent chains, which run in threads and whose draws count together.
+warm_start
+    Whether `fit` goes on with the chains of the fit before, up to as many draws as `n_draws` then
+    says; needs the same data and parameters.
+random_state
+    Seed of everything random.
+n_jobs
+    Number of threads; all cores if None or -1. Draws do not depend on it.
+time_limit
+    Seconds after which sampling ends with the draws so far.
+progress
+    Called with the fraction done and a few words after every sweep."""
+
+_DRAWS = """\
+draws_, chains_
+    All draws, and the chains with all that they need to go on; the `trace` of a chain has what
+    every sweep did.
+ended_, status_
+    How sampling ended, and that in a word: "done", "time" or "interrupted".
+settings_, data_signature_
+    Parameters that define the model as they were in the fit, and which data chains belong to."""
+
 _PIECES = {
+    "{components}": _COMPONENTS,
+    "{sampling}": _SAMPLING,
+    "{draws}": _DRAWS,
     "{steps}": _STEPS,
     "{shared}": _SHARED,
     "{tied}": _TIED,

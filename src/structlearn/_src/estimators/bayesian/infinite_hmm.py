@@ -21,6 +21,7 @@ from structlearn._src.estimators.bayesian.observed import (
 )
 from structlearn._src.estimators.bayesian.sampled import positive
 from structlearn._src.estimators.bayesian.state_chain import StateChain
+from structlearn._src.estimators.doc import documented
 from structlearn._src.sample.emission import Categorical, Emission, covariances
 from structlearn._src.sample.hmm import HmmModel
 from structlearn._src.sample.predict import state_marginals
@@ -29,6 +30,7 @@ from structlearn._src.text.labels import LabelCoder
 _EMISSIONS = ("gaussian", "categorical")
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class InfiniteHMM(StateChain):
     r"""Hidden Markov model whose number of states is drawn with everything else.
@@ -36,7 +38,7 @@ class InfiniteHMM(StateChain):
     .. math:: \beta \sim \mathrm{GEM}(\gamma_0), \quad \pi_k \sim \mathrm{DP}(\alpha_0, \beta),
               \quad z_t \sim \pi_{z_{t-1}}, \quad x_t \sim p(x \mid \theta_{z_t}) .
 
-    Paths are drawn by a beam sampler; moves that split and join states let their number change.
+    Paths are drawn by a beam sampler; split-merge moves let the number of states change.
 
     Parameters
     ----------
@@ -58,25 +60,11 @@ class InfiniteHMM(StateChain):
         features; of diagonal ones by default 3, and at least 1.
     n_start
         Number of states to begin with, at random.
-    burn_in, n_draws, thin
-        Sweeps before the first draw, draws, and sweeps for each of them.
-    n_chains
-        Number of chains, which run in threads.
     n_moves
-        Splits and unions of states that are proposed in a sweep.
+        Splits and merges of states that are proposed in a sweep.
     merge
-        Whether states that are alike are joined in burn-in.
-    warm_start
-        Whether `fit` goes on with the chains of the fit before, up to as many draws as `n_draws`
-        then says; needs the same sequences and parameters.
-    random_state
-        Seed of everything random.
-    n_jobs
-        Number of threads; all cores if None or -1. Draws do not depend on it.
-    time_limit
-        Seconds after which sampling ends with the draws so far.
-    progress
-        Called with the fraction done and a few words after every sweep.
+        Whether states that are alike are merged in burn-in.
+    {sampling}
 
     Attributes
     ----------
@@ -90,12 +78,7 @@ class InfiniteHMM(StateChain):
         Of the states, for points.
     probabilities_, symbols_
         Of the symbols in the states, and the symbols, in order.
-    draws_, chains_
-        All draws, and the chains with all that they need to go on.
-    status_
-        "done", or "time" or "interrupted" where sampling ended before.
-    settings_, given_
-        Parameters that define the model as they were in the fit, and which data chains belong to.
+    {draws}
 
     References
     ----------

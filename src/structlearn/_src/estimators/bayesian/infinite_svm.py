@@ -11,7 +11,8 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.bayesian.fitted_settings import all_or_nothing, digest
 from structlearn._src.estimators.bayesian.sampled import Sampled, concentration, positive
-from structlearn._src.estimators.bayesian.scaled import Scaled, wishart, with_constant
+from structlearn._src.estimators.bayesian.scaled import Scaled, wishart, with_intercept
+from structlearn._src.estimators.doc import documented
 from structlearn._src.sample.mixture import (
     ComponentClassifier,
     MixtureData,
@@ -46,7 +47,7 @@ class MixtureClassifier(Scaled, Sampled):
         scaled = self._scaled(X)
         data = MixtureData(
             scaled,
-            with_constant(scaled),
+            with_intercept(scaled),
             labels,
             len(self.classes_),
             self.prior_,
@@ -81,7 +82,7 @@ class MixtureClassifier(Scaled, Sampled):
         return assigned
 
     def _shares(self, scaled: Floats) -> Floats:
-        features = with_constant(scaled)
+        features = with_intercept(scaled)
         return votes(self.draws_, self.prior_, self._classifier(), scaled, features)
 
     def _check(self) -> None:
@@ -90,6 +91,7 @@ class MixtureClassifier(Scaled, Sampled):
         concentration("concentration", self.concentration)
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class InfiniteSVM(MixtureClassifier):
     r"""Mixture of any number of linear support vector machines (Gibbs infinite SVM).
@@ -108,35 +110,13 @@ class InfiniteSVM(MixtureClassifier):
         ``2 * C * variance``.
     cost
         What a wrong class costs, :math:`\ell`.
-    variance
-        Prior variance of the weights of classifiers, on scaled features.
+    {components}
     concentration
         Of the Dirichlet process: the larger, the more components. A number, or shape and rate of
         the Gamma distribution that it is drawn from.
-    spread
-        Expected variance of the features within a component, 1 being that of all rows.
-    strength
-        Number of rows that the mean of all rows counts for in the mean of a component.
-    degrees
-        Degrees of freedom of the covariances of components, at least as many as features;
-        ``features + 2`` if None.
     n_start
-        Components to begin with.
-    burn_in, n_draws, thin
-        Sweeps before the first draw, draws of every chain, and sweeps from one to the next.
-    n_chains
-        Independent chains, whose draws vote together.
-    warm_start
-        Whether `fit` goes on with the chains of the fit before, up to as many draws as `n_draws`
-        then says; needs the same rows, classes and parameters.
-    random_state
-        Seed of everything random.
-    n_jobs
-        Threads for the chains; all cores if None or -1. Results do not depend on it.
-    time_limit
-        Seconds after which sampling ends with the draws so far.
-    progress
-        Called with the fraction done and a few words after every sweep.
+        Number of components to begin with, at random.
+    {sampling}
 
     Attributes
     ----------
@@ -144,14 +124,9 @@ class InfiniteSVM(MixtureClassifier):
         Labels, in the order of the columns of `predict_proba`.
     n_components_
         Number of components that most draws have.
-    draws_
-        What the posterior draws have: sizes, Gaussians and weights of components.
-    chains_
-        All chains, with what every sweep told in their `trace`.
     assigned_
         (rows,) Component of every row of the training data, in the last state of the first chain.
-    status_
-        How sampling ended: "done", "time" or "interrupted".
+    {draws}
 
     Notes
     -----

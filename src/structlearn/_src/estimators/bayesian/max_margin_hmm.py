@@ -20,8 +20,9 @@ from structlearn._src.estimators.bayesian.observed import (
     share_right,
 )
 from structlearn._src.estimators.bayesian.sampled import positive
-from structlearn._src.estimators.bayesian.scaled import with_constant
+from structlearn._src.estimators.bayesian.scaled import with_intercept
 from structlearn._src.estimators.bayesian.state_chain import StateChain
+from structlearn._src.estimators.doc import documented
 from structlearn._src.sample.emission import Emission
 from structlearn._src.sample.hinge import Hinge
 from structlearn._src.sample.hmm import HmmModel, HmmState
@@ -30,6 +31,7 @@ from structlearn._src.sample.predict import iterated_votes, weighted_votes
 from structlearn._src.text.labels import LabelCoder
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class MaxMarginHMM(StateChain):
     r"""Hidden Markov model with a max-margin classifier in each of any number of states.
@@ -64,7 +66,7 @@ class MaxMarginHMM(StateChain):
     alpha0, gamma0, n_start, burn_in, n_draws, thin, n_chains, n_moves
         Of the chain and its sampler, as in `InfiniteHMM`. Without likelihood no splits are tried.
     merge
-        Whether states that are alike, as are their classifiers, are joined in burn-in.
+        Whether states that are alike, as are their classifiers, are merged in burn-in.
     warm_start, random_state, n_jobs, time_limit, progress
         As in `InfiniteHMM`.
 
@@ -72,8 +74,9 @@ class MaxMarginHMM(StateChain):
     ----------
     classes_
         Labels, in order.
-    n_states_, states_, transitions_, starts_, draws_, chains_, status_
+    n_states_, states_, transitions_, starts_
         As in `InfiniteHMM`.
+    {draws}
 
     References
     ----------
@@ -183,7 +186,7 @@ class MaxMarginHMM(StateChain):
         return (self._gaussian(points),) if self.likelihood else ()
 
     def _label_emission(self, points: Points, labels: Ints) -> LabelEmission:
-        features = with_constant(self._scaled(points))
+        features = with_intercept(self._scaled(points))
         loss = Hinge(float(self.C), float(self.cost), float(self.variance))
         unseen = np.where(points.seen, labels, -1)  # without features a label says nothing of them
         return LabelEmission(features, unseen, len(self.coder_.names), loss)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Bools, Floats, Ints, locate, offsets_of
+from structlearn._src.common.arrays import Bools, Floats, Ints, cut, locate, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError
 from structlearn._src.text.labels import LabelCoder
 
@@ -51,11 +50,11 @@ class Labels(NamedTuple):
 # ---- what is seen ------------------------------------------------------------------------
 
 
-def listed(X: Any, lengths: Any) -> list[Any]:
+def as_sequences(X: Any, lengths: Any) -> list[Any]:
     """Return sequences as a list.
 
-    X may be one, or one array or frame that `lengths` cut in several, or one array of sequences
-    that are all as long.
+    X may be one already, or one array or frame that `lengths` cut in several, or one array of
+    sequences that are all equally long.
     """
     if not isinstance(X, list | tuple):
         X = _array(X, "X", "a list of sequences, or one array with `lengths`")
@@ -73,7 +72,7 @@ def read_points(X: Any, lengths: Any = None, width: int | None = None) -> Points
 
     `width` is the number of features in training; without, this is training.
     """
-    rows = [_points(x, i) for i, x in enumerate(listed(X, lengths))]
+    rows = [_points(x, i) for i, x in enumerate(as_sequences(X, lengths))]
     first = rows[0].shape[1] if width is None else width
     for i, x in enumerate(rows):
         if x.shape[1] != first:
@@ -82,7 +81,8 @@ def read_points(X: Any, lengths: Any = None, width: int | None = None) -> Points
                 f"sequence {i} has {x.shape[1]} features and {told} had {first}; all sequences "
                 f"need the same features"
             )
-    offsets, values = offsets_of(len(x) for x in rows), np.concatenate(rows)
+    offsets = offsets_of(len(x) for x in rows)
+    values = np.concatenate(rows)
     missing = np.isnan(values)
     seen: Bools = np.logical_not(missing.all(axis=1))
     _check_whole(values, missing, seen, offsets)
@@ -94,7 +94,7 @@ def read_points(X: Any, lengths: Any = None, width: int | None = None) -> Points
 
 def read_symbols(X: Any, lengths: Any, coder: LabelCoder | None = None) -> Symbols:
     """Read sequences of symbols, None or -1 where missing; without a coder, this is training."""
-    rows = listed(X, lengths)
+    rows = as_sequences(X, lengths)
     for i, x in enumerate(rows):
         if np.ndim(x) != 1 or len(x) == 0:
             raise ArgumentError(
@@ -102,9 +102,10 @@ def read_symbols(X: Any, lengths: Any, coder: LabelCoder | None = None) -> Symbo
                 f"dimension, at least one in each"
             )
     try:
-        offsets, found = offsets_of(map(len, rows)), LabelCoder().fit(rows)
+        found = LabelCoder().fit(rows)
     except ArgumentError as reason:
         raise ArgumentError(str(reason).replace("label", "symbol")) from None
+    offsets = offsets_of(map(len, rows))
     if coder is None:
         symbols = Symbols(found.transform(rows), offsets, found)
         check_seen(symbols, "a fit")
@@ -144,13 +145,15 @@ def whole_numbers(argument: str, given: Any) -> Ints:
 
 def read_labels(Y: Any, points: Points) -> Labels:
     """Read a label for every step, or one for every sequence; -1 or None where not known."""
-    offsets, lengths = points.offsets, np.diff(points.offsets)
+    offsets = points.offsets
+    lengths = np.diff(offsets)
     n = len(lengths)
     Y = Y if isinstance(Y, list | tuple) else _array(Y, "Y", "a list of labels")
     rows = list(Y)
     single = all(np.ndim(y) == 0 for y in rows)
     if single and len(rows) == offsets[-1] and (n == 1 or (points.cut and len(rows) != n)):
-        rows, single = [Y[a:b] for a, b in pairwise(offsets)], False
+        rows = cut(Y, offsets)
+        single = False
     if len(rows) != n:
         raise ArgumentError(
             f"X has {n} sequences and Y has labels for {len(rows)}; every sequence needs its own"

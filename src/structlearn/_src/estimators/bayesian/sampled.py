@@ -62,12 +62,7 @@ class Sampled(FittedSettings):
             _COUNT(name, getattr(self, name))
         checks.integer("burn_in", self.burn_in)
         checks.boolean("warm_start", self.warm_start)
-        if self.time_limit is not None:
-            checks.number("time_limit", self.time_limit, low=0.0)
-        if self.progress is not None and not callable(self.progress):
-            raise ArgumentError(
-                f"progress={self.progress!r} must be a function of a fraction and a text, or None"
-            )
+        check_watch(self.time_limit, self.progress)
         threads(self.n_jobs)
 
     # ---- sampling ------------------------------------------------------------------------
@@ -160,6 +155,16 @@ class Sampled(FittedSettings):
             }
             for name, draws in self.traces().items()
         }
+
+
+def check_watch(time_limit: Any, progress: Any) -> None:
+    """Refuse what cannot be a time limit, or be told of progress."""
+    if time_limit is not None:
+        checks.number("time_limit", time_limit, low=0.0)
+    if progress is not None and not callable(progress):
+        raise ArgumentError(
+            f"progress={progress!r} must be a function of a fraction and a text, or None"
+        )
 
 
 def concentration(name: str, given: Any) -> Concentration:

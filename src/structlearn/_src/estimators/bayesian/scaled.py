@@ -23,13 +23,15 @@ def scale_of(X: Floats) -> tuple[Floats, Floats]:
     Deviations that rounding explains count as none, as in scikit-learn's StandardScaler.
     """
     _check_sizes(X)
-    centre, variances, error = X.mean(axis=0), X.var(axis=0), len(X) * np.finfo(np.float64).eps
+    centre = X.mean(axis=0)
+    variances = X.var(axis=0)
+    error = len(X) * np.finfo(np.float64).eps
     constant = variances <= error * variances + (error * centre) ** 2
     return centre, np.where(constant | (np.ptp(X, axis=0) == 0.0), 1.0, np.sqrt(variances))
 
 
 def scaled(X: Floats, centre: Floats, scale: Floats) -> Floats:
-    """Return features less their means, in deviations; refuse those that are beyond all reason."""
+    """Return features less their means, in deviations; refuse those too large to be squared."""
     with np.errstate(over="ignore"):
         found = np.ascontiguousarray((X - centre) / scale)
     far = np.abs(found) > _FAR
@@ -53,7 +55,7 @@ def _check_sizes(X: Floats) -> None:
         )
 
 
-def with_constant(X: Floats) -> Floats:
+def with_intercept(X: Floats) -> Floats:
     """Return the features of classifiers: a last one is always 1."""
     return np.column_stack([X, np.ones(len(X))])
 
@@ -61,7 +63,7 @@ def with_constant(X: Floats) -> Floats:
 def prior_scale(spread: float, degrees: float, least: int) -> float:
     """Return what the diagonal of a scale matrix is for an expected variance of `spread`.
 
-    The variance is expected at all above ``least + 1`` degrees of freedom.
+    Below ``least + 1`` degrees of freedom the variance has no expectation: as if it were there.
     """
     return spread * max(degrees - least - 1.0, 1.0)
 
@@ -76,10 +78,10 @@ def degrees_of_freedom(degrees: float | None, least: int) -> float:
 
 
 def wishart(width: int, spread: float, strength: float, degrees: float | None) -> NormalWishart:
-    """Return what is known of the Gaussians of scaled features before any is seen."""
-    known = degrees_of_freedom(degrees, width)
-    scale = prior_scale(spread, known, width) * np.eye(width)
-    return NormalWishart(np.zeros(width), float(strength), known, scale)
+    """Return the prior of the Gaussians of scaled features."""
+    freedom = degrees_of_freedom(degrees, width)
+    scale = prior_scale(spread, freedom, width) * np.eye(width)
+    return NormalWishart(np.zeros(width), float(strength), freedom, scale)
 
 
 class Scaled(ClassifierMixin, FittedSettings):
