@@ -13,7 +13,7 @@ I. Murray, R. Adams and D. MacKay, "Elliptical slice sampling", AISTATS 2010.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 from scipy.special import log_softmax
@@ -22,15 +22,19 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.estimators.bayesian.infinite_svm import MixtureClassifier
 from structlearn._src.kernels.draw.mixture import LOGIT
 from structlearn._src.sample.hinge import prior_weights
-from structlearn._src.sample.new_component import weights_given
+from structlearn._src.sample.new_component import MaxMargin, weights_given
 
 _SLICES = 5  # elliptical slices in a sweep, which are shorter steps than those of the hinge
 
 
-class Logit(NamedTuple):
-    """Classifiers by the multinomial logit."""
+class Logit(MaxMargin):
+    """Classifiers by the multinomial logit: their potential in the place of the hinge."""
 
-    variance: float = 100.0
+    __slots__ = ()
+
+    def __new__(cls, variance: float = 100.0) -> Self:
+        """Weights have this variance a priori; there is no margin, and no weight of the loss."""
+        return super().__new__(cls, 1.0, 0.0, variance)
 
     @property
     def code(self) -> tuple[int, float, float]:
@@ -60,7 +64,13 @@ class Logit(NamedTuple):
         return weights_given(self.variance, v, scores, rng)
 
     def draw_weights(
-        self, V: Floats, labels: Ints, assigned: Ints, weights: Floats, rng: np.random.Generator
+        self,
+        V: Floats,
+        labels: Ints,
+        assigned: Ints,
+        weights: Floats,
+        rng: np.random.Generator,
+        n_jobs: int | None = 1,
     ) -> Floats:
         """Return new weights (K, L, M) by elliptical slices, all components side by side."""
         for _ in range(_SLICES):

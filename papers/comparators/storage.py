@@ -6,6 +6,7 @@ from typing import Any
 
 from papers.comparators.mean_field import Machine, MeanField, SwitchingSVM, TruncatedSVM
 from structlearn._src.common import checks
+from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.bayesian.storage import (
     GAUSSIANS,
     check_names,
@@ -18,11 +19,23 @@ from structlearn._src.estimators.storage import Family
 from structlearn._src.files import file_checks
 
 
+def _usual_ending(model: MeanField) -> Ending:
+    """How rounds ended if nothing came between: what files without a status mean."""
+    return Ending.LIMIT if model.n_iter_ >= model.settings_["max_iter"] else Ending.DONE
+
+
+def _extra_state(model: MeanField) -> dict[str, Any]:
+    unusual = {} if model.ended_ is _usual_ending(model) else {"status_": model.status_}
+    return {"weights": model.machine_.weights, **unusual}
+
+
 def _restore(model: MeanField, given: dict[str, Any]) -> None:
     """Refuse what would lead compiled code astray; set the machine."""
     fitted = check_settings(model)
     checks.integer("n_iter_", model.n_iter_)
-    K, D = fitted.n_components, check_scale(model)
+    model.status_ = str(Ending(given.get("status_", _usual_ending(model))))
+    K = fitted.n_components
+    D = check_scale(model)
     file_checks.floats("the shares", model.shares_, (len(model.shares_), K))
     check_wishart("the components", model.after_, (K,), D)
     if isinstance(model, SwitchingSVM):
@@ -50,7 +63,7 @@ FAMILIES = (
             "settings_",
         ),
         restore=_restore,
-        extra_state=lambda model: {"weights": model.machine_.weights},
+        extra_state=_extra_state,
         records=GAUSSIANS,
     ),
     mixture_family(

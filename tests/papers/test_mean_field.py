@@ -9,6 +9,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from papers.comparators.mean_field import Machine, SwitchingSVM, TruncatedSVM
 from papers.data.switching import Switching
+from structlearn import load, save
 from structlearn._src.common.errors import ArgumentError
 
 SHORT = TruncatedSVM(n_components=4, max_iter=10, random_state=0)
@@ -124,3 +125,14 @@ def test_bad_sequences():
         SwitchingSVM().fit(X[:1], [[1, 1, 1]])
     with pytest.raises(ArgumentError, match="2 steps are missing"):
         SwitchingSVM().fit([np.array([[1.0], [np.nan], [np.nan]])], [[0, 1, 1]])
+
+
+@pytest.mark.parametrize("change", [{"time_limit": 0.0}, {"max_iter": 1}, {"tol": 1.0}])
+def test_files_know_how_the_rounds_ended(change, tmp_path):
+    """Also where that is not what the number of rounds says."""
+    X, y = rings(0)
+    model = TruncatedSVM(**{"n_components": 3, "tol": 0.0, "random_state": 0} | change).fit(X, y)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.ended_ is model.ended_
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))

@@ -84,36 +84,6 @@ def test_partitions_have_their_probabilities(n_labels, classifier, sweeps):
     assert far < 0.07
 
 
-def test_draws_of_data_and_sweeps_in_turn_keep_the_prior():
-    """Geweke's test: components, concentration and weights are as if there were no data."""
-    rng, n, prior, classifier = np.random.default_rng(0), 8, vague(2), Logit(1.5)
-    V, given = rng.normal(size=(n, 2)), Gamma(3.0, 2.0)
-    rows = MixtureData(
-        rng.normal(size=(n, 2)), V, np.zeros(n, np.int64), 3, prior, classifier, given
-    )
-    state, found = MixtureSampler(rows, 2).begin(rng), []
-    for _ in range(900):
-        K = len(state.weights)
-        many = NormalWishart(
-            np.tile(prior.mean, (K, 1)), np.full(K, prior.strength), np.full(K, prior.degrees),
-            np.tile(prior.scale, (K, 1, 1)),
-        )  # fmt: skip
-        means, roots = many.draw(rng)
-        noise = np.linalg.solve(roots[state.assigned], rng.normal(size=(n, 2, 1)))[:, :, 0]
-        scores = np.einsum("tlm,tm->tl", state.weights[state.assigned], V)
-        labels = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
-        X = means[state.assigned] + noise
-        sampler = MixtureSampler(MixtureData(X, V, labels, 3, prior, classifier, given))
-        state, info = sampler.step(state, rng)
-        found.append((info.n_components, info.concentration, (state.weights**2).mean()))
-    alphas = rng.gamma(3.0, 0.5, 4000)
-    expected = (alphas[:, None] / (alphas[:, None] + np.arange(n))).sum(axis=1).mean(), 1.5, 1.5
-    blocks = np.array(found).reshape(15, 60, 3).mean(axis=1)
-    errors = blocks.std(axis=0, ddof=1) / np.sqrt(15)
-    assert np.all(np.abs(blocks.mean(axis=0) - expected) < 4 * errors + 0.01)
-    assert errors.max() < 0.1
-
-
 def test_what_the_kernel_keeps_up_to_date_is_the_posterior():
     rng, n, D = np.random.default_rng(2), 60, 4
     X = np.vstack([rng.normal(size=(n // 2, D)), 5 + rng.normal(size=(n // 2, D))])

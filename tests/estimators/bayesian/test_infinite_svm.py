@@ -78,26 +78,6 @@ def test_chains_and_threads_give_the_same_draws():
     assert one.diagnostics()["n_components"]["mean"] == traces["n_components"].mean()
 
 
-def test_an_interrupt_keeps_the_draws_so_far():
-    X, y, _ = clouds(3, 40)
-
-    def stop(fraction, words):
-        if fraction >= 0.5:
-            raise KeyboardInterrupt
-
-    model = InfiniteSVM(**SHORT | {"burn_in": 2, "n_draws": 8}, progress=stop).fit(X, y)
-    assert model.status_ == "interrupted"
-    assert 1 <= len(model.draws_) < 8
-    assert model.predict(X).shape == (40,)
-
-
-def test_a_time_limit_leaves_one_draw_at_least():
-    X, y, _ = clouds(3, 30)
-    model = InfiniteSVM(**SHORT, time_limit=0.0).fit(X, y)
-    assert model.status_ == "time"
-    assert len(model.draws_) == 1
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from papers.comparators import InfiniteLogit, SwitchingSVM, TruncatedSVM
+from papers.comparators import SwitchingSVM, TruncatedSVM
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.random import generator
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
@@ -30,19 +30,6 @@ def warm(model, *data):
 
 
 # ---- going on ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", [HMM, LABELLED, SVM, InfiniteLogit(**FEW)])
-def test_chains_go_on_as_one_long_run(model):
-    whole = copy.deepcopy(model).set_params(n_draws=5).fit(X, Y)
-    paused = warm(model, X, Y)
-    first = paused.chains_[0]
-    paused.set_params(n_draws=5, n_jobs=2, time_limit=100.0, progress=lambda *_: None).fit(X, Y)
-    assert first.sweeps == 6  # the chains of before stay as they were
-    assert len(paused.draws_) == 5
-    for one, two in zip(whole.chains_[0].draws, paused.chains_[0].draws, strict=True):
-        np.testing.assert_array_equal(one[0], two[0])
-    assert paused.fit(X, Y).status_ == "done"
 
 
 OTHERS = [

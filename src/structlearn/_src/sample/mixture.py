@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
@@ -29,37 +29,10 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.draw import mixture as kernels
 from structlearn._src.sample import hinge
 from structlearn._src.sample.hdp import Concentration, draw_gamma, first_value
+from structlearn._src.sample.new_component import MaxMargin
 from structlearn._src.sample.normal_wishart import Moments, NormalWishart
 
 _ROOM = 16  # components that arrays grow by: copies are rare, and idle ones cost little
-
-
-class ComponentClassifier(Protocol):
-    """What a mixture asks of its classifiers, whose weights are normal a priori."""
-
-    @property
-    def variance(self) -> float:
-        """Prior variance of the weights."""
-
-    @property
-    def code(self) -> tuple[int, float, float]:
-        """Kind, weight and cost, as kernels know them."""
-
-    def log_potential(self, scores: Floats, labels: Ints) -> Floats:
-        """(rows,) Log potential of labels given scores (rows, L); 0 without a label."""
-
-    def log_expected_potential(self, V: Floats, n_labels: int) -> Floats:
-        """(rows,) Log of the potential of any label, expected over the prior of the weights."""
-
-    def draw_new_weights(
-        self, v: Floats, label: int, n_labels: int, rng: np.random.Generator
-    ) -> Floats:
-        """Draw weights (L, M) from their prior times the potential of one label, exactly."""
-
-    def draw_weights(
-        self, V: Floats, labels: Ints, assigned: Ints, weights: Floats, rng: np.random.Generator
-    ) -> Floats:
-        """Return new weights (K, L, M), given the components of all rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +52,7 @@ class MixtureData:
     prior
         Of means and covariances.
     classifier
-        Of every component.
+        Of every component; a subclass may have another potential.
     concentration
         What is given of it: a number, or a prior.
     """
@@ -89,7 +62,7 @@ class MixtureData:
     labels: Ints
     n_labels: int
     prior: NormalWishart
-    classifier: ComponentClassifier
+    classifier: MaxMargin
     concentration: Concentration = 1.0
 
 
@@ -207,7 +180,7 @@ class MixtureSampler:
 def votes(
     draws: Sequence[MixtureDraw],
     prior: NormalWishart,
-    classifier: ComponentClassifier,
+    classifier: MaxMargin,
     X: Floats,
     V: Floats,
 ) -> Floats:
@@ -228,7 +201,7 @@ def votes(
     return out / len(draws)
 
 
-def kernel_prior(prior: NormalWishart, rows: int, classifier: ComponentClassifier) -> kernels.Prior:
+def kernel_prior(prior: NormalWishart, rows: int, classifier: MaxMargin) -> kernels.Prior:
     """Return what kernels know of the priors, for components of up to so many rows."""
     strength = float(prior.strength)
     degrees = float(prior.degrees)

@@ -94,7 +94,7 @@ def _choose_states(state: HmmState, rng: np.random.Generator) -> Ints | None:
     return np.array([rng.choice(np.flatnonzero(state.states == k)) for k in chosen])
 
 
-def _log_choice(n_states: int, n_one: float, n_two: float) -> float:
+def log_choice(n_states: int, n_one: float, n_two: float) -> float:
     """Log ratio of how likely `_choose_states` draws two positions: merged, against split.
 
     With the number of states where they are split, and the sizes of the two.
@@ -121,9 +121,9 @@ def _split(
     counts = hdp.count_transitions(new.states, model.offsets, new.n_states)
     after = HmmStatistics(counts, _separated(model, found, pair, k, sides))
     gain = _log_target(model, new, after, [k, -1]) - _log_target(model, state, found, [k])
-    log_ratio = gain + np.log(state.process.sticks[k]) - _log_proposal(odds, sides, pair)
+    log_ratio = gain + np.log(state.process.sticks[k]) - log_proposal(odds, sides, pair)
     right = float(sides.sum())
-    log_ratio += _log_choice(new.n_states, len(sides) - right, right) if by_state else 0.0
+    log_ratio += log_choice(new.n_states, len(sides) - right, right) if by_state else 0.0
     if np.log(rng.random()) >= log_ratio:
         return None
     apart = {k: pair.positions[~sides], state.n_states: pair.positions[sides]}
@@ -149,12 +149,12 @@ def _merge(
     gain = _log_target(model, new, after, [place])
     gain -= _log_target(model, state, found, [one, two])
     log_ratio = gain - np.log(state.process.sticks[[one, two]].sum())
-    log_ratio -= _log_choice(state.n_states, *sizes) if by_state else 0.0
+    log_ratio -= log_choice(state.n_states, *sizes) if by_state else 0.0
     threshold = np.log(rng.random())
     if threshold >= log_ratio:  # the probability of the split back, at most 1, is not needed
         return None
     pair = AnchorPair.of(model, state, anchors)
-    if threshold >= log_ratio + _log_proposal(_log_odds(pair, rng), pair.sides, pair):
+    if threshold >= log_ratio + log_proposal(_log_odds(pair, rng), pair.sides, pair):
         return None
     joined = merge_states(state, one, two)
     apart = {one: pair.positions[~pair.sides], two: pair.positions[pair.sides]}
@@ -301,7 +301,7 @@ def _difference(emissions: Sequence[Conjugate], clusters: Sequence[Arrays], n: i
     return logs[:, 1] - logs[:, 0]
 
 
-def _log_proposal(odds: Floats, sides: Bools, pair: AnchorPair) -> float:
+def log_proposal(odds: Floats, sides: Bools, pair: AnchorPair) -> float:
     """Log probability that positions go to these sides; that of the two anchors is certain."""
     logs = -np.logaddexp(0.0, np.where(sides, -odds, odds))
     logs[pair.anchors] = 0.0

@@ -14,7 +14,6 @@ from structlearn._src.estimators.bayesian.sampled import Sampled, concentration,
 from structlearn._src.estimators.bayesian.scaled import Scaled, wishart, with_intercept
 from structlearn._src.estimators.doc import documented
 from structlearn._src.sample.mixture import (
-    ComponentClassifier,
     MixtureData,
     MixtureDraw,
     MixtureInfo,
@@ -34,7 +33,7 @@ class MixtureClassifier(Scaled, Sampled):
 
     _TRACED = MixtureInfo._fields
 
-    def _classifier(self) -> ComponentClassifier:
+    def _classifier(self) -> MaxMargin:
         """Return the classifiers of the components."""
         raise NotImplementedError
 

@@ -63,7 +63,8 @@ def with_intercept(X: Floats) -> Floats:
 def prior_scale(spread: float, degrees: float, least: int) -> float:
     """Return what the diagonal of a scale matrix is for an expected variance of `spread`.
 
-    Below ``least + 1`` degrees of freedom the variance has no expectation: as if it were there.
+    There is an expected variance above ``least + 1`` degrees of freedom only; elsewhere the scale
+    is `spread` itself.
     """
     return spread * max(degrees - least - 1.0, 1.0)
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from franchise import joint_paths
 
+from franchise import joint_paths
 from structlearn._src.kernels.chain import beam
 
 

@@ -1,0 +1,49 @@
+"""Compiled densities against plain loops, at the borders of blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from structlearn._src.kernels.draw import density
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 300), (120, 130), (128, 256), (7, 7)])
+def test_hinges_of_some_positions(first, last):
+    rng = np.random.default_rng(0)
+    columns, labels = rng.normal(size=(5, 300)), rng.integers(-1, 3, 300)
+    weights, out = rng.normal(size=(4, 3, 5)), np.ones((last - first, 4))
+    density.add_hinges(columns, labels, weights, -0.8, 1.3, first, last, out)
+    for t in range(first, last):
+        scores, label = weights @ columns[:, t], labels[t]
+        worst = (scores + 1.3 * (np.arange(3) != label)).max(axis=1) - scores[:, label]
+        expected = 1.0 - 0.8 * worst if label >= 0 else np.ones(4)
+        np.testing.assert_allclose(out[t - first], expected)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_gaussians_of_some_positions(width):
+    """Bands of triangles: one alone is a diagonal."""
+    rng, D = np.random.default_rng(1), 3
+    columns, seen = rng.normal(size=(D, 300)), rng.random(300) < 0.8
+    means, bands, constants = rng.normal(size=(2, D)), rng.normal(size=(2, D, width)), np.ones(2)
+    out = np.zeros((170, 2))
+    density.add_gaussians(columns, seen, means, bands, constants, 100, 270, out)
+    for k in range(2):
+        root = sum((np.diag(bands[k, : D - j, j], j) for j in range(width)), start=np.zeros((D, D)))
+        away = root @ (columns[:, 100:270] - means[k][:, None])
+        expected = np.where(seen[100:270], 1.0 - 0.5 * (away**2).sum(axis=0), 0.0)
+        np.testing.assert_allclose(out[:, k], expected)
+
+
+def test_moments_are_sums_of_what_is_seen():
+    rng = np.random.default_rng(2)
+    points, seen, states = rng.normal(size=(40, 2)), rng.random(40) < 0.7, rng.integers(3, size=40)
+    counts, sums, outers = np.zeros(3), np.zeros((3, 2)), np.zeros((3, 2, 2))
+    density.add_moments(points, seen, states, counts, sums, outers)
+    for k in range(3):
+        own = points[seen & (states == k)]
+        assert counts[k] == len(own)
+        np.testing.assert_allclose(sums[k], own.sum(axis=0))
+        squares, product = (own**2).sum(axis=0), (own[:, 0] * own[:, 1]).sum()
+        np.testing.assert_allclose(outers[k], [[squares[0], product], [squares[1], 0.0]])

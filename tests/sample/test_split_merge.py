@@ -1,0 +1,127 @@
+"""Splits, merges and searches: what they do to states and statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from structlearn._src.sample.emission import Categorical, Gaussian
+from structlearn._src.sample.hinge import Hinge
+from structlearn._src.sample.hmm import HmmModel, start, statistics
+from structlearn._src.sample.label_emission import LabelEmission
+from structlearn._src.sample.merge import dissolve_small, merge_alike
+from structlearn._src.sample.normal_wishart import NormalWishart
+from structlearn._src.sample.split_merge import (
+    log_evidence,
+    merge_states,
+    merge_statistics,
+    split_or_merge,
+    split_states,
+)
+
+OFFSETS = np.array([0, 25, 60])
+
+
+def _model(rng, labels=False, apart=0.0):
+    """Two levels of points, and symbols; with labels also classifiers."""
+    level = np.repeat([0, 1, 0, 1], 15)
+    x = apart * level[:, None] + rng.normal(size=(60, 1))
+    prior = NormalWishart(np.zeros(1), 0.1, 3.0, np.eye(1))
+    points = Gaussian(x, np.ones(60, bool), prior)
+    emissions = (points, Categorical(rng.integers(-1, 3, 60), np.ones(3)))
+    if labels:
+        features = np.column_stack([x, np.ones(60)])
+        emissions = (*emissions, LabelEmission(features, level, 2, Hinge(0.2, 1.0, 1.0)))
+    return HmmModel(OFFSETS, emissions, 1.0, 1.0), level
+
+
+def _same_statistics(one, two):
+    np.testing.assert_array_equal(one.counts, two.counts)
+    for arrays, others in zip(one.emitted, two.emitted, strict=True):
+        for a, b in zip(arrays, others, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def test_merged_statistics_are_those_of_merged_states():
+    rng = np.random.default_rng(0)
+    model, _ = _model(rng, labels=True)
+    state = start(model, rng.integers(4, size=60), rng)
+    for one, two in ((0, 2), (3, 1)):
+        merged = merge_states(state, one, two)
+        assert merged.n_states == 3
+        assert set(merged.states) == {0, 1, 2}
+        together = (state.states == one) | (state.states == two)
+        assert len(set(merged.states[together])) == 1
+        found = merge_statistics(statistics(model, state), one, two)
+        _same_statistics(found, statistics(model, merged))
+        assert merged.process.sticks.sum() == pytest.approx(1.0)
+        assert np.isnan(merged.process.rows).all()  # to be drawn
+
+
+def test_a_merge_undoes_a_split():
+    rng = np.random.default_rng(1)
+    model, _ = _model(rng)
+    state = start(model, rng.integers(3, size=60), rng)
+    leaving = np.flatnonzero(state.states == 1)[::2]
+    split = split_states(state, 1, leaving, 0.3)
+    assert split.n_states == 4
+    assert np.all(split.states[leaving] == 3)
+    assert split.process.sticks[1] == pytest.approx(0.3 * state.process.sticks[1])
+    assert split.process.sticks[3] == pytest.approx(0.7 * state.process.sticks[1])
+    back = merge_states(split, 1, 3)
+    np.testing.assert_array_equal(back.states, state.states)
+    np.testing.assert_allclose(back.process.sticks, state.process.sticks)
+
+
+def test_evidence_is_that_of_states_one_by_one():
+    rng = np.random.default_rng(2)
+    model, _ = _model(rng, labels=True)
+    state = start(model, rng.integers(3, size=60), rng)
+    found = statistics(model, state)
+    each = [log_evidence(model, found, [k]) for k in range(3)]
+    assert log_evidence(model, found) == pytest.approx(sum(each))
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_statistics_of_accepted_moves_are_right(labels):
+    rng = np.random.default_rng(3)
+    model, _ = _model(rng, labels, apart=3.0)
+    state = start(model, rng.integers(3, size=60), rng)
+    found, accepted = statistics(model, state), 0
+    for _ in range(60):
+        state, found, moved = split_or_merge(model, state, found, rng)
+        accepted += moved
+        if moved:
+            _same_statistics(found, statistics(model, state))
+            sizes = {len(array) for own in state.parameters for array in own}
+            assert sizes == {state.n_states}
+    assert accepted > 0
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_states_that_are_alike_are_merged(labels):
+    rng = np.random.default_rng(4)
+    model, level = _model(rng, labels, apart=12.0)
+    state = start(model, 2 * level + rng.integers(2, size=60), rng)
+    merged = merge_alike(model, state)
+    assert merged.n_states == 2
+    assert len(set(zip(merged.states.tolist(), level.tolist(), strict=True))) == 2
+
+
+def test_small_states_between_others_are_dissolved():
+    rng = np.random.default_rng(5)
+    model, level = _model(rng, apart=12.0)
+    states = level.copy()
+    states[[3, 20]] = 2  # a state with one point of each level
+    left = dissolve_small(model, start(model, states, rng))
+    assert left.n_states == 2
+    np.testing.assert_array_equal(left.states, level)
+
+
+def test_without_conjugate_emissions_nothing_is_searched():
+    rng = np.random.default_rng(6)
+    model, _ = _model(rng, labels=True)
+    alone = HmmModel(OFFSETS, model.emissions[2:], 1.0, 1.0)
+    state = start(alone, rng.integers(3, size=60), rng)
+    for found in (merge_alike(alone, state), dissolve_small(alone, state)):
+        np.testing.assert_array_equal(found.states, state.states)
