@@ -17,7 +17,7 @@ import time
 import numpy as np
 import pycrfsuite
 
-from structlearn._src.metrics.chunks import chunk_scores
+from structlearn.metrics import chunk_scores
 from templates import expand, read
 
 PASSES = {"lbfgs": 135, "l2sgd": 20, "lists": 1}

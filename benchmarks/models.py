@@ -8,7 +8,7 @@ import pathlib
 import numpy as np
 
 import structlearn as sl
-from structlearn._src.graph.shapes import grid_edges
+from structlearn import grid_edges
 
 SPREADS = {"s05": (0.5, 11), "s10": (1.0, 12), "s20": (2.0, 13)}
 

@@ -24,8 +24,8 @@ ORDERS = 5
 
 def run(out: pathlib.Path) -> Report:
     from structlearn import SequenceLabeler
-    from structlearn._src.files.datasets import load_ocr
-    from structlearn._src.solve.frank_wolfe import FrankWolfe
+    from structlearn.datasets import load_ocr
+    from structlearn.solvers import FrankWolfe
 
     report = Report("ocr", "OCR letters, structured SVM, C = 0.1")
     letters = load_ocr()

@@ -42,7 +42,12 @@ myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+# Array types by their names, which say more than what they stand for.
+autodoc_type_aliases = {name: name for name in ("Floats", "Ints", "Bools", "PathLike")}
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 90
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False

@@ -19,7 +19,6 @@ from matplotlib.colors import to_rgb
 from sklearn.exceptions import ConvergenceWarning
 
 from structlearn import GridDisplay, GridLabeler, grid, infer
-from structlearn._src.display.pictures import PALETTE
 
 # %%
 # Images whose truth is known: three labels drawn from a field in which equal neighbours get a bonus
@@ -87,7 +86,8 @@ crf = fits["hidden CRF", 0.9]
 image = X_test[0]
 figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
 shares = np.exp(image) / np.exp(image).sum(axis=-1, keepdims=True)
-axes[0, 0].imshow(shares @ [to_rgb(colour) for colour in PALETTE[:states]])
+colours = "#0072B2", "#E69F00", "#009E73"  # those of the displays
+axes[0, 0].imshow(shares @ [to_rgb(colour) for colour in colours])
 axes[0, 0].set(xticks=[], yticks=[], title="what is seen")
 GridDisplay(Y_test[0]).plot(axes[0, 1], title="truth", legend=False)
 GridDisplay.from_estimator(crf, image).plot(axes[1, 0], title="predicted", legend=False)

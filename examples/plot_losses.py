@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from structlearn import DominanceDisplay, MulticlassClassifier, alpha_bound
-from structlearn._src.learn.dominance import alpha_threshold
+from structlearn.losses import alpha_threshold
 
 # %%
 # A single input and three labels, with the probabilities as weights of the examples and next to no

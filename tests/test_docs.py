@@ -11,11 +11,11 @@ import re
 import pytest
 
 import structlearn
-from structlearn._src.inference import pick
 from structlearn._src.inference.names import Query
 from structlearn._src.learn.loss import NAMED
 from structlearn._src.solve.pick import DRIVERS, SOLVERS
 from structlearn._src.solve.steps import RULES
+from structlearn.extend import METHODS
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [
@@ -49,9 +49,13 @@ def code_of(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_code_on_a_page_runs_and_prints_what_its_comments_say(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pick, "METHODS", dict(pick.METHODS))  # a page adds one of its own
     code = code_of(page)
-    exec(compile(code, str(page), "exec"), {"__name__": "__main__"})
+    methods = dict(METHODS)
+    try:
+        exec(compile(code, str(page), "exec"), {"__name__": "__main__"})
+    finally:  # a page adds one of its own
+        METHODS.clear()
+        METHODS.update(methods)
     assert capsys.readouterr().out.splitlines() == _PROMISE.findall(code)
 
 
@@ -63,7 +67,7 @@ def test_the_readme_has_examples():
 def test_every_method_and_query_is_described(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     words = set(re.findall(r"`\"?(\w+)\"?`", text))
-    assert words >= {*pick.METHODS, *Query}
+    assert words >= {*METHODS, *Query}
 
 
 def quoted(name):

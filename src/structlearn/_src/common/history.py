@@ -14,6 +14,8 @@ _COLUMNS = ("iteration", "seconds", "value", "gap", "slope")
 class History:
     """One row per iteration; row 0 is the start where the solver has valued it.
 
+    It goes on from the rows of `table`, if one is given.
+
     Examples
     --------
     >>> history = History()

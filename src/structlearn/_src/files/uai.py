@@ -71,9 +71,9 @@ def read_uai(path: PathLike, evidence: PathLike | Mapping[int, int] | None = Non
 
 
 def write_uai(graph: FactorGraph, path: PathLike, kind: str = "MARKOV") -> None:
-    """Write a model; the format has no place for names and roles.
+    """Write `graph` to the file `path`; the format has no place for names and roles.
 
-    Numbers are written so that they read back to the same float64. As ``"BAYES"`` only a
+    Numbers are written so that they read back to the same float64. As `kind` ``"BAYES"`` only a
     Bayesian network is written: every variable stands last in exactly one scope, that table
     sums to one over it (within 1e-5), and no variable is its own ancestor.
     """
@@ -94,7 +94,7 @@ def write_uai(graph: FactorGraph, path: PathLike, kind: str = "MARKOV") -> None:
 
 
 def read_evidence(path: PathLike) -> dict[int, int]:
-    """Read which variable is observed in which state.
+    """Read from the file `path` which variable is observed in which state.
 
     Two layouts are in use. Since 2014 a file is ``count variable state variable state ...``;
     before, the number of samples came first, then one such line for each. Of one sample the old
@@ -120,7 +120,7 @@ def read_evidence(path: PathLike) -> dict[int, int]:
 
 
 def write_evidence(evidence: Mapping[int, int], path: PathLike) -> None:
-    """Write evidence in the layout in use since 2014."""
+    """Write evidence to the file `path`, in the layout in use since 2014."""
     numbers = [len(evidence)]
     for variable, state in evidence.items():
         numbers += [checks.integer("variable", variable), checks.integer("state", state)]
@@ -128,7 +128,7 @@ def write_evidence(evidence: Mapping[int, int], path: PathLike) -> None:
 
 
 def read_variables(path: PathLike) -> list[int]:
-    """Read the query variables of a marginal-MAP task: their number, then their indices."""
+    """Read the query variables of a marginal-MAP task from `path`: how many, then which."""
     numbers = [number for line in _whole_lines(path) for number in line]
     if not numbers or len(numbers) != 1 + numbers[0]:
         given = f"{len(numbers) - 1} follow a count of {numbers[0]}" if numbers else "it is empty"

@@ -41,7 +41,7 @@ class UaiAnswer(NamedTuple):
 
 
 def format_partition(log_z: float) -> str:
-    r"""Text of a PR answer from the natural logarithm of the partition function.
+    r"""Text of a PR answer from `log_z`, the natural logarithm of the partition function.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def format_partition(log_z: float) -> str:
 
 
 def format_marginals(marginals: Mapping[Any, Any] | Sequence[Any]) -> str:
-    r"""Text of a MAR answer from one distribution per variable.
+    r"""Text of a MAR answer from `marginals`, one distribution per variable.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def format_marginals(marginals: Mapping[Any, Any] | Sequence[Any]) -> str:
 
 
 def format_map(labels: Mapping[Any, int] | Sequence[int]) -> str:
-    r"""Text of a MAP answer from the state of every variable.
+    r"""Text of a MAP answer from `labels`, the state of every variable.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def format_map(labels: Mapping[Any, int] | Sequence[int]) -> str:
 
 
 def format_marginal_map(assignment: Mapping[Any, int]) -> str:
-    r"""Text of an MMAP answer from the states of the query variables, which are numbers.
+    r"""Text of an MMAP answer from the `assignment` of the query variables, which are numbers.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def format_marginal_map(assignment: Mapping[Any, int]) -> str:
 
 
 def read_answer(path: PathLike) -> UaiAnswer:
-    """Read an answer; of several, with ``-BEGIN-`` between them, the last. MPE means MAP."""
+    """Read the answer in the file `path`, of several (after ``-BEGIN-``) the last; MPE is MAP."""
     task, *words = read_bytes(path).decode("ascii", "backslashreplace").split() or [""]
     task = "MAP" if task == "MPE" else task
     if task not in TASKS:

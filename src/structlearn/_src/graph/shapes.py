@@ -41,13 +41,16 @@ def pairwise(nodes: Any, edges: Any, tables: Any) -> FactorGraph:
 
 
 def chain(nodes: Any, tables: Any) -> FactorGraph:
-    """Chain of variables; `tables` is (n - 1, states, states) or one (states, states) for all."""
+    """Chain of variables with potentials `nodes` (n, states).
+
+    `tables` is (n - 1, states, states), or one (states, states) for all.
+    """
     nodes = _node_rows(nodes)
     return pairwise(nodes, chain_edges(len(nodes)), tables)
 
 
 def tree(nodes: Any, parents: Any, tables: Any) -> FactorGraph:
-    """Tree or forest given by the parent of every node, -1 for roots.
+    """Tree or forest given by `parents`, the parent of every node, -1 for roots.
 
     Edge tables follow the order of the non-root nodes; axis 0 belongs to the parent.
     """
@@ -95,7 +98,10 @@ def hidden_chain(outputs: Any, hidden: Any, transitions: Any, emissions: Any) ->
 def hidden_grid(
     outputs: Any, hidden: Any, tables: Any, emissions: Any, neighbours: int = 4
 ) -> FactorGraph:
-    """Outputs over a grid of hidden variables; arrays as in `grid`, outputs numbered first."""
+    """Outputs over a grid of hidden variables, outputs numbered first.
+
+    `outputs`, `hidden`, `tables` and `neighbours` are as in `grid`; `emissions` join the two.
+    """
     outputs = checks.potentials(outputs, "outputs")
     hidden = checks.potentials(hidden, "hidden")
     if outputs.ndim != 3 or hidden.ndim != 3 or outputs.shape[:2] != hidden.shape[:2]:
@@ -115,7 +121,10 @@ def chain_edges(n: int) -> Ints:
 
 
 def grid_edges(rows: int, columns: int, neighbours: int = 4) -> Ints:
-    """Edges of a grid numbered row by row: horizontal, vertical, then the two diagonals."""
+    """Edges of a grid of `rows` times `columns` nodes, numbered row by row.
+
+    Horizontal ones come first, then vertical ones and, with 8 `neighbours`, the two diagonals.
+    """
     if neighbours not in (4, 8):
         raise GraphError(f"neighbours={neighbours!r}: a grid has 4 or 8")
     at = np.arange(rows * columns).reshape(rows, columns)

@@ -73,7 +73,7 @@ def climb(
 
 
 def unary_labels(wiring: Wiring, potentials: Floats) -> Ints:
-    """Best state of every variable by its own unary factors alone."""
+    """Best state of every variable of a `wiring` by the `potentials` of its unary factors alone."""
     labels = np.zeros(wiring.n_variables, np.int64)
     local.unary(wiring, potentials, labels)
     return labels

@@ -184,8 +184,9 @@ def dominance(
 
     .. math:: p(y) = \frac{\sum_h \exp \theta(y, h)}{\sum_{y', h} \exp \theta(y', h)}
 
-    Exact for sequences and where `effort` allows exact inference; by belief propagation both are
-    estimates. Unknown labels of outputs count as hidden in the true labels only.
+    by a `model` with these `weights` for these `examples`. Exact for sequences and where `effort`
+    allows exact inference; by belief propagation both are estimates. Unknown labels of outputs
+    count as hidden in the true labels only.
     """
     effort, structure = effort or Effort(), examples.structure
     tables = model.push(weights, examples.inputs, effort.n_jobs)

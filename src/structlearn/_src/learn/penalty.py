@@ -16,8 +16,8 @@ class ElasticNet:
 
     .. math:: \Omega(w) = \tfrac{1}{2} (1 - r) \|w\|_2^2 + r \|w\|_1
 
-    with :math:`r = 0` the ridge of support vector machines and CRFs, :math:`r = 1` the lasso; all
-    times `strength`.
+    with :math:`r` the `l1_ratio`: 0 is the ridge of support vector machines and CRFs, 1 the lasso.
+    All is multiplied by `strength`.
     """
 
     l1_ratio: float = 0.0

@@ -36,7 +36,8 @@ def token_accuracy(labels: Any, predicted: Any, weights: Any = None) -> float:
 def sequence_accuracy(labels: Any, predicted: Any, offsets: Ints) -> float:
     """Return the share of sequences with all their labels right.
 
-    Sequences without any known label are left out.
+    Sequence ``i`` of `labels` and `predicted` is ``offsets[i]:offsets[i + 1]``. Those without any
+    known label are left out.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from structlearn._src.common.errors import ArgumentError
 def auroc(truth: Any, scores: Any, threshold: float = 0.5) -> float:
     """Area under the ROC curve: how often a positive ranks above a negative, ties counting half.
 
-    A truth of at least `threshold` is positive.
+    A `truth` of at least `threshold` is positive; `scores` are higher for likelier positives.
 
     Examples
     --------
@@ -37,8 +37,8 @@ def average_precision(
 
     .. math:: \sum_k (R_k - R_{k-1}) P_k
 
-    over the distinct scores from the top. With `negative`, of the negatives, which then rank by
-    falling scores.
+    over the distinct `scores` from the top; a `truth` of at least `threshold` is positive. With
+    `negative`, of the negatives, which then rank by falling scores.
 
     Examples
     --------
@@ -55,19 +55,22 @@ def average_precision(
 
 
 def mean_squared_error(truth: Any, scores: Any) -> float:
-    """Mean of the squared differences."""
+    """Mean of the squared differences between `truth` and `scores`."""
     true, given = _same_length(truth, scores)
     return float(np.mean((true - given) ** 2))
 
 
 def binary_accuracy(truth: Any, scores: Any, threshold: float = 0.5) -> float:
-    """Share of answers on the right side of the threshold."""
+    """Share of `scores` on the same side of the `threshold` as the `truth`."""
     true, given = _same_length(truth, scores)
     return float(np.mean((true >= threshold) == (given >= threshold)))
 
 
 def f1(truth: Any, scores: Any, threshold: float = 0.5) -> float:
-    """Harmonic mean of precision and recall of the positives; 0 if none was found."""
+    """Harmonic mean of precision and recall of the positives; 0 if none was found.
+
+    Positive is what has a `truth`, or among the `scores` a value, of at least `threshold`.
+    """
     true, given = (values >= threshold for values in _same_length(truth, scores))
     found, total = int((true & given).sum()), int(true.sum() + given.sum())
     return 2.0 * found / total if total else 0.0

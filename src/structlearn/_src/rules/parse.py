@@ -51,7 +51,7 @@ def parse(text: str, *, greedy: bool = False) -> syntax.Program:
 
 
 def parse_rule(text: str, *, greedy: bool = False) -> syntax.Rule:
-    """Read one rule; see `parse`. PSL's Python interface refuses the same texts."""
+    """Read the `text` of one rule, `greedy` as in `parse`; what PSL refuses is refused."""
     rules = parse(text, greedy=greedy)
     if len(rules) != 1:
         raise RuleError(f"{len(rules)} rules were given where one is needed", text)

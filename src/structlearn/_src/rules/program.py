@@ -81,7 +81,7 @@ class Declaration:
 
 @dataclass(frozen=True)
 class ProgramFile:
-    """What the files of a program say."""
+    """What the files of a program say: `rules`, `declarations` of predicates, and `options`."""
 
     rules: Program
     declarations: tuple[Declaration, ...] = ()

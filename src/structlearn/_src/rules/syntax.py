@@ -183,7 +183,10 @@ class Linear:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule; a weight of None makes it a hard constraint."""
+    """One rule: a `body`, whose distance is `squared` or not; without a weight a hard constraint.
+
+    Its `text` and its `place` in a file are for messages.
+    """
 
     body: Clause | Linear
     weight: float | None

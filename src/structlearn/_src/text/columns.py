@@ -76,7 +76,7 @@ class Columns(NamedTuple):
 
 
 def read_columns(path: PathLike) -> Columns:
-    """Read a column file; see `parse_columns`."""
+    """Read the column file at `path`: a line per token, an empty one after each sequence."""
     return parse_columns(read_bytes(path), str(path))
 
 

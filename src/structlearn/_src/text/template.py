@@ -96,7 +96,7 @@ class Template(NamedTuple):
 
 
 def read_template(path: PathLike) -> Template:
-    """Read a template file."""
+    """Read the template file at `path`."""
     try:
         text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as reason:
@@ -105,7 +105,7 @@ def read_template(path: PathLike) -> Template:
 
 
 def parse_template(text: str = CHUNKING, name: str = "template") -> Template:
-    r"""Parse a template, whose `name` is for error messages.
+    r"""Parse the `text` of a template, whose `name` is for error messages.
 
     Examples
     --------

@@ -1,0 +1,12 @@
+"""Losses, costs and penalties: the parts of an objective, and what they are made of."""
+
+from structlearn._src.learn.base import Objective
+from structlearn._src.learn.cost import Cost, make_cost
+from structlearn._src.learn.dominance import Dominance, alpha_threshold, dominance
+from structlearn._src.learn.loss import Loss, Part, make_loss
+from structlearn._src.learn.penalty import ElasticNet, NonNegative
+
+__all__ = [
+    "Cost", "Dominance", "ElasticNet", "Loss", "NonNegative", "Objective", "Part",
+    "alpha_threshold", "dominance", "make_cost", "make_loss",
+]  # fmt: skip
