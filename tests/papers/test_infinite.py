@@ -79,3 +79,45 @@ def test_what_models_of_actions_choose_from():
     for name, model in infinite_motion.models(seed=0, sweeps=1).items():
         for chosen in ParameterGrid(infinite_motion.GRIDS[name]):
             assert clone(model).set_params(**chosen).get_params().items() >= chosen.items()
+
+
+class Constant:
+    """A classifier that always says the same, and remembers what it was given."""
+
+    def __init__(self, label):
+        self.label = label
+
+    def fit(self, X, y):
+        self.given = X, y
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.label)
+
+    def score(self, X, y):
+        return float(np.mean(self.predict(X) == y))
+
+
+def test_scores_of_a_split():
+    split = infinite.Split(np.zeros((2, 1)), np.array([0, 1]), np.zeros((4, 1)), np.arange(4) % 2)
+    accuracy, f1 = split.scores(Constant(1))
+    assert accuracy == 50.0
+    assert f1 == pytest.approx(100.0 * (0.0 + 2 / 3) / 2)  # no label 0 was found
+
+
+def test_rows_of_sequences_are_joined_and_cut_again():
+    model = Constant(7)
+    alone = infinite_motion.Alone(model)
+    X = [np.zeros((2, 3)), np.ones((4, 3))]
+    Y = [np.array([7, 7]), np.array([1, 7, 1, 1])]
+    alone.fit(X, Y)
+    assert model.given[0].shape == (6, 3)
+    assert model.given[1].tolist() == [7, 7, 1, 7, 1, 1]
+    assert [found.tolist() for found in alone.predict(X)] == [[7, 7], [7, 7, 7, 7]]
+    assert alone.score(X, Y) == 0.5
+
+
+def test_everyone_in_the_paper_is_compared():
+    assert set(infinite.models(0, quick=True)) == set(infinite.PAPER)
+    assert set(infinite.models(0)) == set(infinite.PAPER)
+    assert set(infinite_motion.models(0, sweeps=1)) == set(infinite_motion.PAPER)

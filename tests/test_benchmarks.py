@@ -1,0 +1,108 @@
+"""Benchmarks run rarely: what they import is there, and what they report is what was measured."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import pathlib
+import sys
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).parents[1] / "benchmarks"
+OURS = ("structlearn", "papers")
+
+
+def imported(path):
+    """Modules of ours that a file imports, wherever in it, with the names that it takes."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in OURS:
+            for alias in node.names:
+                yield node.module, alias.name
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] in OURS:
+                    yield alias.name, None
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_what_is_imported_is_there(path):
+    for module, name in imported(path):
+        home = importlib.import_module(module)
+        if name is not None and not hasattr(home, name):
+            importlib.import_module(f"{module}.{name}")  # or it is a module itself
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """Import modules of the folder as its scripts do."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    names = ("report", "timing", "templates", "run")
+    yield {name: importlib.import_module(name) for name in names}
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def test_targets_are_ceilings_or_floors(bench):
+    row = bench["report"].Row
+    assert row("time", 1.0, "s", 2.0).met
+    assert not row("time", 3.0, "s", 2.0).met
+    assert row("speed", 3.0, "x", 2.0, at_least=True).met
+    assert row("free", 3.0).met is None
+    assert row("time", 3.0, "s", 2.0).ratio == 1.5
+    assert "MISSED" in row("time", 3.0, "s", 2.0).cells()
+
+
+def test_reports_are_tables_and_json(bench, tmp_path):
+    report = bench["report"].Report("toy", "a title")
+    report.add("one", 0.1234, "s", 1.0, note="why")
+    report.add("another row", 2.5e7, "messages/s")
+    report.remarks.append("quiet")
+    lines = report.text().splitlines()
+    assert lines[1] == "toy: a title"
+    assert lines[-1].strip() == "quiet"
+    assert "0.123 s" in lines[4]
+    assert "25 M messages/s" in lines[5]
+    report.save(tmp_path)
+    kept = json.loads((tmp_path / "toy.json").read_text(encoding="utf-8"))
+    assert [row["met"] for row in kept["rows"]] == [True, None]
+    assert kept["machine"]["cores"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.0123456, "0.0123"), (12345.6, "12,346"), (1.5e6, "1.5 M"), (float("inf"), "inf")],
+)
+def test_numbers_have_three_digits(bench, value, text):
+    assert bench["report"].number(value) == text
+
+
+def test_times_are_the_least_of_several_runs(bench):
+    timing = bench["timing"]
+    given = []
+    best = timing.best(lambda x: given.append(x) or len(given), repeats=3, prepare=lambda: "new")
+    assert given == ["new"] * 3
+    assert best.result == 3
+    assert best.cpu >= 0.0
+    rows = [timing.Timing(2.0, 5.0), timing.Timing(3.0, 4.0, result="last")]
+    assert timing.least(rows) == timing.Timing(2.0, 4.0, result="last")
+    assert timing.Timing(1.0, 1.0, others=0.05).quiet
+    assert not timing.Timing(1.0, 1.0, others=0.5).quiet
+
+
+def test_the_template_as_users_of_other_programs_write_it(bench, tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text("the DT B\ncat NN I\n\nruns VB O\n", encoding="utf-8")
+    sentences = bench["templates"].read(str(path))
+    assert sentences == [([["the", "DT"], ["cat", "NN"]], ["B", "I"]), ([["runs", "VB"]], ["O"])]
+    first, second = bench["templates"].expand(sentences[0][0])
+    assert {"U02:the", "U05:_B-1/the", "U06:the/cat", "U12:DT", "U17:DT/NN"} <= set(first)
+    assert "U01:the" in second
+    assert len(first) == len(second) == 19
+
+
+def test_unknown_benchmarks_are_named(bench, capsys):
+    assert bench["run"].main(["bp", "fly"]) == 2
+    assert "'fly'" in capsys.readouterr().out
+    assert all((FOLDER / f"{name}.py").exists() for name in bench["run"].NAMES)
