@@ -115,9 +115,10 @@ def test_hidden_states(kind, show):
 def test_models_made_in_python(tmp_path, capsys):
     X, Y = [np.eye(3), np.eye(3)[::-1]], [[0, 1, 2], [2, 1, 0]]
     for tied in (True, False):
-        labeler = SequenceLabeler(C=10.0, tied=tied, fit_intercept=True).fit(X, Y)
+        labeler = SequenceLabeler(C=10.0, tied=tied, fit_intercept=True, random_state=0).fit(X, Y)
         save(labeler, tmp_path / "model")
-        assert main(["inspect", "--model", str(tmp_path / "model"), "--top", "3"]) == 0
+        # All of them: by symmetry many weights are equal, and rounding decides which come first.
+        assert main(["inspect", "--model", str(tmp_path / "model"), "--top", "100"]) == 0
         out = capsys.readouterr().out
         assert "features: " in out
         assert ("  x0 at 0" in out) == (not tied)

@@ -10,9 +10,14 @@ import pytest
 import naive
 from structlearn._src.common.errors import ArgumentError, FormatError
 from structlearn._src.text import dictionary
-from structlearn._src.text.attributes import Attributes, fit, fit_transform
+from structlearn._src.text.attributes import Attributes, fit_transform
 from structlearn._src.text.columns import parse_columns
 from structlearn._src.text.template import parse_template
+
+
+def learn(*given, **more):
+    """What is learnt, without the rows."""
+    return fit_transform(*given, **more)[0]
 
 
 def random_data(rng, width, words):
@@ -109,7 +114,7 @@ def test_keys_of_many_large_columns_stay_exact():
     rows = [" ".join(f"w{x}" for x in rng.integers(0, 3000, size=6)) for _ in range(4000)]
     data = "\n".join([*rows, *rows[:50]]).encode()
     text = "U:" + "/".join(f"%x[0,{c}]" for c in range(6))  # 6 digits of about 11.5 bits
-    attributes = fit(parse_columns(data), parse_template(text))
+    attributes = learn(parse_columns(data), parse_template(text))
     assert len(attributes.unigram.tables) == 2
     assert len(attributes.unigram) == 4000
     assert attributes.unigram.names([0, 3999]) == [
@@ -122,7 +127,7 @@ def test_saved_attributes_are_the_same(seed):
     rng = np.random.default_rng(seed)
     text = random_template(rng, 2)
     train, test = (parse_columns(random_data(rng, 3, ["a", "b", "é", "d"])) for _ in range(2))
-    first = fit(train, parse_template(text), min_count=1 + seed % 2)
+    first = learn(train, parse_template(text), min_count=1 + seed % 2)
     second = Attributes.from_state({k: v.copy() for k, v in first.state().items()})
     assert second.template == first.template
     for one, two in zip(first.transform(test), second.transform(test, n_jobs=1), strict=True):
@@ -132,7 +137,7 @@ def test_saved_attributes_are_the_same(seed):
 
 
 def test_states_that_do_not_fit_together_are_refused():
-    good = fit(parse_columns(b"a X\nb Y\n"), parse_template()).state()
+    good = learn(parse_columns(b"a X\nb Y\n"), parse_template()).state()
     for name in good:
         with pytest.raises(FormatError, match=name):
             Attributes.from_state({k: v for k, v in good.items() if k != name})
@@ -143,7 +148,7 @@ def test_states_that_do_not_fit_together_are_refused():
 
 def test_columns_that_are_not_named_do_not_matter():
     columns = parse_columns(b"a X 1\nb Y 2\n\na Y 3\n")
-    attributes = fit(columns, parse_template("U1:%x[0,1]"))
+    attributes = learn(columns, parse_template("U1:%x[0,1]"))
     assert [len(v) for v in attributes.vocabularies] == [0, 2]
     other = parse_columns(b"q Y\nr Z\n")
     assert attributes.transform(other).unigram.offsets.tolist() == [0, 1, 1]
@@ -154,10 +159,10 @@ def test_columns_that_are_not_named_do_not_matter():
 def test_bad_arguments():
     columns = parse_columns(b"a\n")
     with pytest.raises(FormatError, match="names column 1"):
-        fit(columns, parse_template())
+        learn(columns, parse_template())
     with pytest.raises(ArgumentError, match="min_count"):
-        fit(columns, parse_template("U"), min_count=0)
-    attributes = fit(columns, parse_template("U"))
+        learn(columns, parse_template("U"), min_count=0)
+    attributes = learn(columns, parse_template("U"))
     assert attributes.unigram.names() == ["U"]
     for bad in (-1, 1):
         with pytest.raises(ArgumentError, match="counted from 0"):

@@ -44,3 +44,11 @@ def locate(offsets: Ints, place: int) -> tuple[int, int]:
     """Return which block a place of the flat array is in, and where in it."""
     block = int(np.searchsorted(offsets, place, side="right")) - 1
     return block, place - int(offsets[block])
+
+
+def as_array(part: Any) -> NDArray[Any]:
+    """Return an array; of text, so that nobody takes it for numbers, if it would be ragged."""
+    try:
+        return np.asarray(part)
+    except ValueError:
+        return np.array("ragged")

@@ -37,7 +37,7 @@ class Expanded(NamedTuple):
 
 
 class Attributes:
-    """The attributes that a template made of training data; see `fit`.
+    """The attributes that a template made of training data; see `fit_transform`.
 
     Attributes
     ----------
@@ -111,10 +111,10 @@ class Attributes:
         return cls(template, vocabularies, *names)
 
 
-def fit(
+def fit_transform(
     columns: Columns, template: Template, min_count: int = 1, n_jobs: int | None = None
-) -> Attributes:
-    r"""Learn which attributes a template makes of columns.
+) -> tuple[Attributes, Expanded]:
+    r"""Learn which attributes a template makes of columns, and return the rows of these.
 
     Parameters
     ----------
@@ -125,19 +125,13 @@ def fit(
     --------
     >>> from structlearn._src.text.columns import parse_columns
     >>> columns = parse_columns(b"new NN\nyork NN\n\nnew JJ\n")
-    >>> attributes = fit(columns, parse_template("U1:%x[0,0]\nU2:%x[-1,1]/%x[0,1]"))
+    >>> template = parse_template("U1:%x[0,0]\nU2:%x[-1,1]/%x[0,1]")
+    >>> attributes, expanded = fit_transform(columns, template)
     >>> attributes.unigram.names()
     ['U1:new', 'U1:york', 'U2:_B-1/NN', 'U2:NN/NN', 'U2:_B-1/JJ']
-    >>> attributes.transform(columns).unigram.columns
+    >>> expanded.unigram.columns
     array([0, 2, 1, 3, 0, 4], dtype=int32)
     """
-    return fit_transform(columns, template, min_count, n_jobs)[0]
-
-
-def fit_transform(
-    columns: Columns, template: Template, min_count: int = 1, n_jobs: int | None = None
-) -> tuple[Attributes, Expanded]:
-    """Learn attributes as `fit` does, and return the rows of the same columns with them."""
     checks.integer("min_count", min_count, low=1)
     check_width(template, columns.width)
     named = {column for row in template.rows for _, column in row.macros}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Bools, Ints, cut, locate, offsets_of
+from structlearn._src.common.arrays import Bools, Ints, as_array, cut, locate, offsets_of
 from structlearn._src.common.errors import ArgumentError
 
 HIDDEN = -1
@@ -36,8 +36,6 @@ class LabelCoder:
     >>> coder = LabelCoder().fit([["O", "B"], ["B", None]])
     >>> coder.transform([["O", "B"], ["B", None]])
     array([ 1,  0,  0, -1])
-    >>> coder.inverse_transform([1, 0, 0], np.array([0, 2, 3]))
-    [array(['O', 'B'], dtype=object), array(['B'], dtype=object)]
     """
 
     names: NDArray[Any]
@@ -72,10 +70,6 @@ class LabelCoder:
                 f"{_some(self.names)}"
             )
         return numbered
-
-    def inverse_transform(self, numbers: Any, offsets: Ints) -> list[NDArray[Any]]:
-        """Return the labels of every sequence, from their numbers, which must not be hidden."""
-        return cut(self.names[np.asarray(numbers)], offsets)
 
     def _set(self, names: Iterable[Hashable]) -> None:
         listed = _sorted(names)
@@ -247,6 +241,84 @@ def _plain(label: Any) -> Any:
 def _some(names: NDArray[Any], most: int = 20) -> str:
     shown = ", ".join(map(repr, names[:most].tolist()))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
+
+
+# ---- labels of examples ------------------------------------------------------------------
+
+
+def read_labels(
+    Y: Any,
+    sizes: Ints,
+    forms: Sequence[tuple[int, ...]] | None = None,
+    hidden: Bools | None = None,
+) -> Any:
+    """Return the labels of every example, one for each of its nodes.
+
+    Parameters
+    ----------
+    sizes
+        (examples,) How many nodes each has.
+    forms
+        Form in which the labels of every example come, if not one after the other.
+    hidden
+        (nodes,) Which nodes never have a label, whatever is given for them.
+    """
+    if not hasattr(Y, "__len__"):
+        raise ArgumentError(f"Y is a {type(Y).__name__}; it must be a list of labels per example")
+    if len(Y) != len(sizes):
+        raise ArgumentError(
+            f"X has {len(sizes)} examples and Y has {len(Y)}; every example needs its labels"
+        )
+    given = [_count(y, i) if forms is None else as_array(y).shape for i, y in enumerate(Y)]
+    for i, (mine, form) in enumerate(zip(given, forms or sizes.tolist(), strict=True)):
+        if mine != form:
+            raise ArgumentError(
+                f"example {i} has labels of shape {mine}, but {form} is needed: one label for "
+                f"every node, -1 or None where it is not known"
+            )
+    rows = Y if forms is None else [np.asanyarray(y).ravel() for y in Y]
+    if hidden is None:
+        return rows
+    masks = cut(hidden, offsets_of(sizes))
+    return [_unless(y, mask) for y, mask in zip(rows, masks, strict=True)]
+
+
+def name_labels(classes: Any, numbers: Ints) -> Any:
+    """Return the labels with these numbers, -1 for -1."""
+    if len(numbers) and numbers.min() < 0:
+        more = np.empty(len(classes) + 1, classes.dtype)
+        more[:-1] = classes
+        more[-1] = HIDDEN
+        return more[numbers]
+    return classes[numbers]
+
+
+def number_labels(Y: Any, classes: Any) -> Ints:
+    """Return the number of every label among the classes, -1 if hidden, -2 if it is none."""
+    coder = LabelCoder().fit(Y)
+    index = {name: number for number, name in enumerate(classes.tolist())}
+    table = np.array([*(index.get(name, -2) for name in coder.names.tolist()), -1])
+    return table[coder.transform(Y)]
+
+
+def _unless(labels: Any, hidden: Any) -> list[Any]:
+    """Return the labels of one example, None at nodes that are always hidden."""
+    listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    return [None if h else label for label, h in zip(listed, hidden, strict=True)]
+
+
+def _count(labels: Any, i: int) -> int:
+    if isinstance(labels, str | bytes | Set | Mapping) or not hasattr(labels, "__len__"):
+        raise ArgumentError(
+            f"the labels of example {i} are {labels!r}; a list with one label for every node is "
+            f"needed"
+        )
+    if getattr(labels, "ndim", 1) != 1:
+        raise ArgumentError(
+            f"the labels of example {i} have shape {labels.shape}; one label for every node is "
+            f"needed, in one dimension"
+        )
+    return len(labels)
 
 
 # ---- schemes -----------------------------------------------------------------------------

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Ints, cut, offsets_of
+from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.example_weights import sample_weights
 from structlearn._src.estimators.structured.plan import Batch, Coder
-from structlearn._src.estimators.structured.read_nodes import as_array
 from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.pairwise import HIDDEN, PairwiseDesign
-from structlearn._src.text.labels import LabelCoder
+from structlearn._src.text.labels import LabelCoder, name_labels, number_labels, read_labels
 
 if TYPE_CHECKING:
     from structlearn._src.learn.dominance import Dominance
@@ -45,14 +43,14 @@ class Labeler(StructuredEstimator):
         return PairwiseDesign(tied=self.tied, hidden=self.hidden, hidden_states=states, **more)
 
     def _coder(self, Y: Any, data: GraphData, classes: Any) -> Coder:
-        given = checked(Y, data)
+        given = _labels(Y, data)
         coder = LabelCoder().fit(given if classes is None else [classes])
         if not len(coder.names):
             raise ArgumentError("Y has no known label at all; at least one is needed")
         return coder
 
     def _numbers(self, coder: Coder, design: Design, Y: Any, data: GraphData) -> Ints:
-        return coder.transform(checked(Y, data))
+        return coder.transform(_labels(Y, data))
 
     # ---- fitting -------------------------------------------------------------------------
 
@@ -144,7 +142,7 @@ class Labeler(StructuredEstimator):
         batch, tables = self._read(X)
         found = self._best(batch, tables)[batch.outputs]
         weights = sample_weights(sample_weight, batch.data.n_examples)
-        true = numbered(checked(Y, batch.data), self.plan_.classes)
+        true = number_labels(_labels(Y, batch.data), self.plan_.classes)
         counts = np.repeat(weights, batch.data.sizes) * ((true != -1) & (found >= 0))
         return float(counts @ (true == found) / counts.sum()) if counts.any() else float("nan")
 
@@ -157,64 +155,8 @@ class Labeler(StructuredEstimator):
 
     def _named(self, labels: Ints, batch: Batch) -> list[Any]:
         """Cut labels into one array per example."""
-        return batch.data.cut(names_of(self.plan_.classes, labels[batch.outputs]))
+        return batch.data.cut(name_labels(self.plan_.classes, labels[batch.outputs]))
 
 
-def names_of(classes: Any, numbers: Ints) -> Any:
-    """Return the labels with these numbers, -1 for -1."""
-    if len(numbers) and numbers.min() < 0:
-        more = np.empty(len(classes) + 1, classes.dtype)
-        more[:-1], more[-1] = classes, -1
-        return more[numbers]
-    return classes[numbers]
-
-
-def numbered(Y: Any, classes: Any) -> Ints:
-    """Return the number of every label among the classes, -1 if hidden, -2 if it is none."""
-    coder = LabelCoder().fit(Y)
-    index = {name: number for number, name in enumerate(classes.tolist())}
-    table = np.array([*(index.get(name, -2) for name in coder.names.tolist()), -1])
-    return table[coder.transform(Y)]
-
-
-def checked(Y: Any, data: GraphData) -> Any:
-    """Return labels one example after the other, which must be as many as there are nodes."""
-    if not hasattr(Y, "__len__"):
-        raise ArgumentError(f"Y is a {type(Y).__name__}; it must be a list of labels per example")
-    if len(Y) != data.n_examples:
-        raise ArgumentError(
-            f"X has {data.n_examples} examples and Y has {len(Y)}; every example needs its labels"
-        )
-    flat = data.forms is None
-    given = [_count(y, i) for i, y in enumerate(Y)] if flat else [as_array(y).shape for y in Y]
-    for i, (mine, form) in enumerate(zip(given, data.forms or data.sizes.tolist(), strict=True)):
-        if mine != form:
-            raise ArgumentError(
-                f"example {i} has labels of shape {mine}, but {form} is needed: one label for "
-                f"every node, -1 or None where it is not known"
-            )
-    rows = Y if flat else [np.asanyarray(y).ravel() for y in Y]
-    if data.hidden is None:
-        return rows
-    hidden = cut(data.hidden, offsets_of(data.sizes))
-    return [_unless(y, h) for y, h in zip(rows, hidden, strict=True)]
-
-
-def _unless(labels: Any, hidden: Any) -> list[Any]:
-    """Return the labels of one example, None at nodes that are always hidden."""
-    listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
-    return [None if h else label for label, h in zip(listed, hidden, strict=True)]
-
-
-def _count(labels: Any, i: int) -> int:
-    if isinstance(labels, str | bytes | Set | Mapping) or not hasattr(labels, "__len__"):
-        raise ArgumentError(
-            f"the labels of example {i} are {labels!r}; a list with one label for every node is "
-            f"needed"
-        )
-    if getattr(labels, "ndim", 1) != 1:
-        raise ArgumentError(
-            f"the labels of example {i} have shape {labels.shape}; one label for every node is "
-            f"needed, in one dimension"
-        )
-    return len(labels)
+def _labels(Y: Any, data: GraphData) -> Any:
+    return read_labels(Y, data.sizes, data.forms, data.hidden)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from structlearn._src.common.arrays import Ints
+from structlearn._src.common.arrays import Ints, as_array
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.estimators.structured.read_nodes import Nodes, as_array, learn_nodes
+from structlearn._src.estimators.structured.read_nodes import Nodes, learn_nodes
 from structlearn._src.estimators.structured.read_sequences import listed, none_empty
 from structlearn._src.graph.shapes import grid_edges
 from structlearn._src.model.features import Features

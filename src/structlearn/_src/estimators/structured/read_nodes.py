@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints, as_array, offsets_of
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.model.features import Features, Sparse
 from structlearn._src.text.rows import Rows, from_csr
@@ -186,14 +185,6 @@ def _width(array: Any, intercept: bool, of: str) -> int:
             f"({of}s, features), with at least one feature"
         )
     return int(array.shape[1])
-
-
-def as_array(part: Any) -> NDArray[Any]:
-    """Return an array; of text, so that nobody takes it for numbers, if it would be ragged."""
-    try:
-        return np.asarray(part)
-    except ValueError:
-        return np.array("ragged")
 
 
 def with_constant(rows: Rows) -> Rows:

@@ -13,7 +13,7 @@ from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.run import threads
-from structlearn._src.estimators.structured.labeler import Labeler, names_of
+from structlearn._src.estimators.structured.labeler import Labeler
 from structlearn._src.estimators.structured.plan import Batch, Coder, Reader
 from structlearn._src.estimators.structured.read_sequences import ColumnReader, SequenceReader
 from structlearn._src.graph.batch import Sequences
@@ -23,7 +23,7 @@ from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
 from structlearn._src.model.pairwise import SPACES
 from structlearn._src.text.columns import Columns
-from structlearn._src.text.labels import Forbidden, forbidden_transitions
+from structlearn._src.text.labels import Forbidden, forbidden_transitions, name_labels
 from structlearn._src.text.template import Template, parse_template
 
 TRANSITIONS = ("table", "features", "none")
@@ -161,7 +161,7 @@ class SequenceLabeler(Labeler):
         checks.integer("k", k, low=1)
         batch, tables = self._read(X)
         scores, labels = decode.k_best(batch.examples.structure, tables, k, self._options())
-        found = [batch.data.cut(names_of(self.plan_.classes, row)) for row in labels]
+        found = [batch.data.cut(name_labels(self.plan_.classes, row)) for row in labels]
         return [
             [(float(scores[i, j]), found[j][i]) for j in range(k) if np.isfinite(scores[i, j])]
             for i in range(batch.data.n_examples)
