@@ -23,7 +23,7 @@ from structlearn._src.graph.batch import Sequences
 from structlearn._src.inference import decode
 from structlearn._src.inference.base import Options
 from structlearn._src.learn.dominance import Dominance, dominance
-from structlearn._src.learn.graph_world import Effort
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.metrics.chunks import ChunkScores, chunk_scores
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse
@@ -211,7 +211,7 @@ def sureness(train: Columns, test: Columns, passes: int = 100) -> dict[str, Domi
     weights = chunker.fit(Choice("log", 1.0), "hamming", Sdca(), passes)
     parts = {"train": chunker.train, "test": chunker.read(test.known_by([None] * 2 + [known[-1]]))}
     return {
-        name: dominance(chunker.model, part, weights, Effort(n_jobs=1))
+        name: dominance(chunker.model, part, weights, InferenceSettings(n_jobs=1))
         for name, part in parts.items()
     }
 

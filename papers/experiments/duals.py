@@ -12,7 +12,7 @@ import numpy as np
 from papers.base import Estimate, Table
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import new_figure, styled
-from structlearn._src.learn.field_objective import HingeObjective
+from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.loop import Event
@@ -66,10 +66,10 @@ class Race:
             PRIMAL: (self.inner, self.updates),
         }
 
-    def run(self, objective: HingeObjective, score: Score) -> list[Curve]:
+    def run(self, objective: FieldObjective, score: Score) -> list[Curve]:
         """Let all learners start from the same weights."""
         return [
-            Path.of(solver, replace(objective), count).curve(name, objective, score, self.points)
+            Path.of(solver, objective, count).curve(name, objective, score, self.points)
             for name, (solver, count) in self.learners().items()
         ]
 
@@ -97,20 +97,19 @@ class Path(NamedTuple):
     steps: list[int]
 
     @classmethod
-    def of(cls, solver: Solver, objective: HingeObjective, iterations: int) -> Path:
+    def of(cls, solver: Solver, objective: FieldObjective, iterations: int) -> Path:
         """Learn, and keep all weights on the way."""
         path = cls([], [])
 
         def note(event: Event) -> None:
-            view = solver.view(objective) if isinstance(solver, Paired) else objective
             path.weights.append(event.weights.copy())
-            path.steps.append(view.iterations)
+            path.steps.append(event.inference_steps)
 
         start = objective.start
         minimise(solver, objective, start, max_iter=iterations, tol=None, callbacks=(note,))
         return path
 
-    def curve(self, name: str, judge: HingeObjective, score: Score, points: int) -> Curve:
+    def curve(self, name: str, judge: FieldObjective, score: Score, points: int) -> Curve:
         """Judge some of the weights."""
         which = _spaced(len(self.steps), points)
         found = [(judge.value(self.weights[i]), score(self.weights[i])) for i in which]

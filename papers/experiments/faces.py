@@ -24,9 +24,9 @@ from structlearn._src.field.admm import Consensus
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import HINGE, Hinges
 from structlearn._src.files.fetch import data_path
-from structlearn._src.learn.field_objective import HingeObjective
-from structlearn._src.learn.field_world import HingeEffort
+from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.world import InferenceSettings
 
 _STATES = 6
 _HALF = 32  # rows of an image that are given
@@ -34,7 +34,8 @@ _TRAIN, _POOL, _TEST = 50, 350, 50  # images to learn from, of the first so many
 _STRETCH = 2.5  # of inputs around their median
 _RIDGE = 0.01
 _SHOWN = 8  # faces in the picture
-_EFFORT = HingeEffort(tol=1e-4, step=1.0, relaxation=1.6)
+_SETTINGS = InferenceSettings(tol=1e-4, step=1.0, relaxation=1.6)
+_STEPS = 10_000  # of ADMM, at most, for a prediction
 
 
 # ---- images ------------------------------------------------------------------------------
@@ -255,14 +256,14 @@ class Completer:
         labels = self.field.labels(faces.outputs(faces.test))
         self.examples = make_field_examples(self.field.hinges, labels)
         self.world = Consensus(
-            self.examples.hinges, step=_EFFORT.step, relaxation=_EFFORT.relaxation
+            self.examples.hinges, step=_SETTINGS.step, relaxation=_SETTINGS.relaxation
         )
         self.state = self.world.begin(self.examples.weights)
 
     def halves(self, weights: Floats) -> Floats:
         """Lower halves."""
-        tol = _EFFORT.tol * np.sqrt(len(self.examples.hinges.variables))
-        self.world.run(self.examples.fill_in(weights), self.state, _EFFORT.max_iter, tol)
+        tol = _SETTINGS.tol * np.sqrt(len(self.examples.hinges.variables))
+        self.world.run(self.examples.fill_in(weights), self.state, _STEPS, tol)
         found = self.state.consensus.reshape(self.field.variables.shape)
         return self.faces.complete(found[:, : self.field.n_outputs])
 
@@ -271,12 +272,12 @@ class Completer:
         return self.faces.error(self.halves(weights))
 
 
-def objective_of(faces: Faces, rng: np.random.Generator) -> HingeObjective:
+def objective_of(faces: Faces, rng: np.random.Generator) -> FieldObjective:
     """Return the objective of learning; the surrogate is that of the paper, and stays in tests."""
     outputs = faces.outputs(faces.train)
     made = Field(faces.inputs(faces.train), outputs.shape[1])
     known = make_field_examples(made.hinges, made.labels(outputs), weights=start(faces, made, rng))
-    return HingeObjective(known, 1.0, NonNegative(strength=_RIDGE), _EFFORT)
+    return FieldObjective(known, 1.0, NonNegative(strength=_RIDGE), _SETTINGS)
 
 
 def run(settings: Settings) -> Record:

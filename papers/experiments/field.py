@@ -12,8 +12,8 @@ from papers.experiments.trio import LATENT, MARGINAL, Learner, objective, predic
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.graph.batch import Graphs, assemble
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
-from structlearn._src.learn.graph_world import Effort
-from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.structured_objective import StructuredObjective
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse, by_position
 from structlearn._src.model.model import LinearModel
@@ -26,7 +26,7 @@ from structlearn._src.text.rows import Rows
 
 _START = 0.1  # standard deviation of the first weights: at 0 hidden states would stay alike
 _STEP = 0.02
-_EXACT = Effort(method="exact", n_jobs=1)
+_EXACT = InferenceSettings(method="exact", n_jobs=1)
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Setup:
     states: int = 4
     n_train: int = 20
     n_test: int = 100
-    effort: Effort = _EXACT
+    settings: InferenceSettings = _EXACT
 
 
 CHAIN = Setup(20, 1)
-GRID = Setup(6, 6, effort=Effort(method="bp", sweeps=30, tol=1e-3, n_jobs=1))
+GRID = Setup(6, 6, settings=InferenceSettings(method="bp", sweeps=30, tol=1e-3, n_jobs=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Trial:
 
     def objective(self, learner: Learner) -> StructuredObjective:
         """Return what the learner minimises."""
-        return objective(learner, self.model, self.train, self.setup.states, self.setup.effort)
+        return objective(learner, self.model, self.train, self.setup.states, self.setup.settings)
 
     def fit(self, learner: Learner, how: str) -> Fit:
         """Train from small random weights, by one of `WAYS`."""
@@ -88,7 +88,7 @@ class Trial:
 
     def accuracy(self, learner: Learner, weights: Floats) -> float:
         """Percentage of the outputs of the test examples that are right."""
-        found = predict(learner, self.model, weights, self.test, self.setup.effort.method)
+        found = predict(learner, self.model, weights, self.test, self.setup.settings.method)
         right = found.reshape(self.truth.shape) == self.truth
         return 100.0 * float(right[:, ~self.field.hidden].mean())
 

@@ -21,9 +21,9 @@ from structlearn._src.display.pictures import PALETTE, new_figure, styled
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.learn.cost import make_cost
 from structlearn._src.learn.dominance import alpha_threshold
-from structlearn._src.learn.graph_world import Effort
 from structlearn._src.learn.loss import make_loss
-from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.structured_objective import StructuredObjective
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.model import LinearModel
 from structlearn._src.model.term import LinearTerm
@@ -71,7 +71,8 @@ class Choice(NamedTuple):
         assert isinstance(structure, Sequences)
         loss = make_loss(self.loss, None if self.loss == "log" else eps_y, alpha=self.alpha)
         costs = make_cost(cost, structure.states)
-        return StructuredObjective(model, examples, loss, costs, self.C, effort=Effort(n_jobs=1))
+        settings = InferenceSettings(n_jobs=1)
+        return StructuredObjective(model, examples, loss, costs, self.C, settings=settings)
 
 
 def choices(loss: str, Cs: Iterable[float], alphas: Sequence[float] = ALPHAS) -> list[Choice]:

@@ -8,7 +8,7 @@ which asks in its last section whether the idea carries over to discrete graphs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from papers.data.synthetic import noisy_images, quadrants
 from structlearn._src.common.arrays import Floats
 from structlearn._src.display.pictures import new_figure, styled
 from structlearn._src.estimators.structured.grid import GridLabeler
-from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.loop import Event
 from structlearn._src.solve.loop import run as minimise
@@ -92,14 +92,12 @@ def _curve(
 ) -> Curve:
     weights: list[Floats] = []
     sweeps: list[int] = []
-    fresh = replace(objective)  # with messages of its own
 
     def note(event: Event) -> None:
-        view = solver.view(fresh) if isinstance(solver, Paired) else fresh
         weights.append(np.array(event.weights))
-        sweeps.append(view.sweeps)
+        sweeps.append(event.inference_steps)
 
-    minimise(solver, fresh, start, max_iter=steps, tol=None, callbacks=(note,))
+    minimise(solver, objective, start, max_iter=steps, tol=None, callbacks=(note,))
     return Curve(name, np.array(sweeps, float), np.array([objective.value(w) for w in weights]))
 
 

@@ -26,8 +26,8 @@ from structlearn._src.inference.loopy import best_states
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.tables import tables_to_potentials
 from structlearn._src.inference.trw import TreeReweighted
-from structlearn._src.learn.graph_world import Effort
-from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.structured_objective import StructuredObjective
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.lbfgs import Lbfgs
 from structlearn._src.solve.loop import run as minimise
@@ -132,10 +132,10 @@ def accuracy(rival: Rival, images: Any, labels: Any, new: Any, truth: Any, part:
 
 def train(rival: Rival, objective: StructuredObjective, part: int) -> Floats:
     """Return the weights after all stages."""
-    effort = Effort(method="trw", sweeps=_FEWER if rival.hard else _SWEEPS, tol=1e-4)
+    effort = InferenceSettings(method="trw", sweeps=_FEWER if rival.hard else _SWEEPS, tol=1e-4)
     weights = np.random.default_rng(0).normal(0.0, _START, objective.n_weights)
     for solver, steps, temperature in _stages(rival, part):
-        now = replace(objective, effort=effort).softened(temperature)
+        now = replace(objective, settings=effort).softened(temperature)
         weights = minimise(solver, now, weights, max_iter=steps, tol=None).weights
     return weights
 

@@ -8,9 +8,9 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.inference import decode
 from structlearn._src.inference.base import Options
 from structlearn._src.learn.cost import make_cost
-from structlearn._src.learn.graph_world import Effort
 from structlearn._src.learn.loss import make_loss
-from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.structured_objective import StructuredObjective
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.model import LinearModel
 
@@ -31,11 +31,11 @@ TRIO = (MARGINAL, LATENT, HIDDEN_CRF)  # the order of the columns in all tables
 
 
 def objective(
-    learner: Learner, model: LinearModel, examples: Examples, states: int, effort: Effort
+    learner: Learner, model: LinearModel, examples: Examples, states: int, effort: InferenceSettings
 ) -> StructuredObjective:
     """Return what the learner minimises; errors are counted, and C is 1."""
     cost = make_cost("hamming", states)
-    return StructuredObjective(model, examples, make_loss(learner.loss), cost, effort=effort)
+    return StructuredObjective(model, examples, make_loss(learner.loss), cost, settings=effort)
 
 
 def predict(

@@ -23,9 +23,9 @@ from structlearn._src.estimators.fields.rule_model import RuleModel
 from structlearn._src.field.admm import Consensus
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.files.fetch import data_path
-from structlearn._src.learn.field_objective import HingeObjective
-from structlearn._src.learn.field_world import HingeEffort
+from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.metrics.ranking import average_precision
 from structlearn._src.rules.ground import Grounding, ground
 from structlearn._src.rules.parse import parse
@@ -33,7 +33,8 @@ from structlearn._src.rules.syntax import Program
 from structlearn._src.rules.tables import Tables
 
 _FOLDS = 8
-_EFFORT = HingeEffort(tol=1e-4)
+_SETTINGS = InferenceSettings(tol=1e-4)
+_STEPS = 10_000  # of ADMM, at most, for a prediction
 _FINE = 1e-5  # tolerance of predictions
 _RIDGE = 0.003  # for every link with a label
 _MEASURE = "AuPR of distrust"
@@ -189,20 +190,20 @@ def bitcoin(settings: Settings) -> Record:
 # ---- both --------------------------------------------------------------------------------
 
 
-def objective_of(grounding: Grounding, learnt: Any = None) -> HingeObjective:
+def objective_of(grounding: Grounding, learnt: Any = None) -> FieldObjective:
     """Return the objective of a ground program with labels."""
     labels = grounding.tables.labels()
     examples = make_field_examples(
         grounding.hinges, labels, weights=grounding.weights, learnt=learnt, surrogate="loss"
     )
     strength = _RIDGE * float((~examples.hidden).sum())
-    return HingeObjective(examples, penalty=NonNegative(strength=strength), effort=_EFFORT)
+    return FieldObjective(examples, penalty=NonNegative(strength=strength), settings=_SETTINGS)
 
 
 class Judge:
     """AuPR of distrust on another field of the same rules, without surrogate."""
 
-    def __init__(self, objective: HingeObjective, test: Grounding) -> None:
+    def __init__(self, objective: FieldObjective, test: Grounding) -> None:
         self.examples = objective.examples
         self.labels = test.tables.labels()
         self.known = ~np.isnan(self.labels)
@@ -213,6 +214,6 @@ class Judge:
     def __call__(self, weights: Floats) -> float:
         """Predict, and compare with the truth."""
         whole = self.examples.fill_in(weights)[:-1]  # without the surrogate
-        self.world.run(whole, self.state, _EFFORT.max_iter, self.tol)
+        self.world.run(whole, self.state, _STEPS, self.tol)
         predicted = self.state.consensus[self.known]
         return average_precision(self.labels[self.known], predicted, negative=True)

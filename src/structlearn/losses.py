@@ -3,10 +3,10 @@
 from structlearn._src.learn.base import Objective
 from structlearn._src.learn.cost import Cost, make_cost
 from structlearn._src.learn.dominance import Dominance, alpha_threshold, dominance
-from structlearn._src.learn.loss import Loss, Part, make_loss
+from structlearn._src.learn.loss import Loss, LossPart, make_loss
 from structlearn._src.learn.penalty import ElasticNet, NonNegative
 
 __all__ = [
-    "Cost", "Dominance", "ElasticNet", "Loss", "NonNegative", "Objective", "Part",
+    "Cost", "Dominance", "ElasticNet", "Loss", "NonNegative", "LossPart", "Objective",
     "alpha_threshold", "dominance", "make_cost", "make_loss",
 ]  # fmt: skip

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import latent
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+import latent
 import naive
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Sequences
@@ -20,9 +20,9 @@ from structlearn._src.learn.dominance import (
     alpha_threshold,
     dominance,
 )
-from structlearn._src.learn.graph_world import Effort
 from structlearn._src.learn.loss import make_loss
-from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.structured_objective import StructuredObjective
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.model import LinearModel
 from structlearn._src.model.term import LinearTerm
@@ -52,7 +52,7 @@ def best_scores(chances, alpha):
         for z in range(k)
         if z != y
     ]
-    slope, least = np.array(rows), np.repeat([0.0, 1.0], [k, k * (k - 1)])
+    gradient, least = np.array(rows), np.repeat([0.0, 1.0], [k, k * (k - 1)])
 
     def value(both):
         scores, top = both[:k], both[:k].max()
@@ -67,7 +67,11 @@ def best_scores(chances, alpha):
         np.concatenate([start, 1.5 + start.max() - start]),
         jac=True,
         method="SLSQP",
-        constraints={"type": "ineq", "fun": lambda z: slope @ z - least, "jac": lambda z: slope},
+        constraints={
+            "type": "ineq",
+            "fun": lambda z: gradient @ z - least,
+            "jac": lambda z: gradient,
+        },
         options={"ftol": 1e-14, "maxiter": 500},
     )
     scores = found.x[:k]
@@ -161,7 +165,7 @@ def test_the_objective_is_the_conditional_risk(seed, alpha):
         LinearModel(((LinearTerm(1, k),),)), examples, loss, make_cost("hamming", k)
     )
     scores = np.random.default_rng(seed).normal(size=k)
-    assert objective.loss_slope(scores)[0] == pytest.approx(risk(scores, chances, alpha))
+    assert objective.loss_gradient(scores)[0] == pytest.approx(risk(scores, chances, alpha))
 
 
 def test_bounds_by_hand():
@@ -246,7 +250,7 @@ def test_messages_estimate_what_they_cannot_sum():
     for seed in range(5):
         tree = latent.graph_case(seed, "tree", hidden=0.0)
         weights = np.random.default_rng(seed).normal(size=tree.model.n_weights)
-        effort = Effort("bp", tol=1e-10, sweeps=200)
+        effort = InferenceSettings("bp", tol=1e-10, sweeps=200)
         exact = dominance(tree.model, tree.examples, weights)
         rough = dominance(tree.model, tree.examples, weights, effort)
         np.testing.assert_allclose(rough.best, exact.best, rtol=1e-6)

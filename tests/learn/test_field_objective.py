@@ -9,11 +9,11 @@ from hinge_fields import dense, least_energy, random_field
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.field.examples import SURROGATES, make_field_examples
 from structlearn._src.field.hinges import HINGE
-from structlearn._src.learn.field_objective import HingeObjective
-from structlearn._src.learn.field_world import HingeEffort
+from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.world import Budget, InferenceSettings, count_steps
 
-EXACT = HingeEffort(tol=1e-10, max_iter=200_000)
+EXACT = InferenceSettings(tol=1e-10, sweeps=200_000)
 C, RIDGE, STRENGTH = 1.7, 0.3, 0.4
 
 
@@ -30,7 +30,7 @@ def make(seed, surrogate, hidden, hard=False, binary=True, **choices):
     examples = make_field_examples(
         hinges, labels, surrogate=surrogate, strength=STRENGTH, **choices
     )
-    return hinges, HingeObjective(examples, C, NonNegative(strength=RIDGE), EXACT), rng
+    return hinges, FieldObjective(examples, C, NonNegative(strength=RIDGE), EXACT), rng
 
 
 def surrogate_term(kind, labels):
@@ -64,14 +64,14 @@ def test_value_and_gradient(surrogate, hidden, hard):
         hinges, objective, rng = make(seed, surrogate, hidden, hard)
         weights = rng.uniform(0.3, 2.0, objective.n_weights)
         labels = objective.examples.labels
-        value, slope = objective.value_slope(weights)
+        value, gradient, _ = objective.value_gradient(weights)
         assert value == pytest.approx(exact_value(hinges, labels, surrogate, weights), abs=1e-6)
         assert objective.value(weights) == pytest.approx(value)
         for i in range(len(weights)):
             step = np.zeros(len(weights))
             step[i] = 1e-4
             ends = [exact_value(hinges, labels, surrogate, weights + s * step) for s in (1, -1)]
-            assert slope[i] == pytest.approx((ends[0] - ends[1]) / 2e-4, abs=2e-3)
+            assert gradient[i] == pytest.approx((ends[0] - ends[1]) / 2e-4, abs=2e-3)
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -80,7 +80,7 @@ def test_never_below_the_penalty(surrogate, binary):
     for seed in range(5):
         _, objective, rng = make(seed, surrogate, True, binary=binary)
         for weights in rng.uniform(0, 3, (5, objective.n_weights)):
-            loss, _ = objective.loss_slope(weights)
+            loss, _, _ = objective.loss_gradient(weights)
             assert loss >= -1e-7
             assert objective.value(weights) >= objective.penalty.value(weights) - 1e-7
 
@@ -123,7 +123,7 @@ def test_bound_bounds_and_touches():
         bound = objective.linearise(touch)
         assert bound.value(touch) == pytest.approx(objective.value(touch), abs=1e-7)
         np.testing.assert_allclose(
-            bound.value_slope(touch)[1], objective.value_slope(touch)[1], atol=1e-5
+            bound.value_gradient(touch)[1], objective.value_gradient(touch)[1], atol=1e-5
         )
         np.testing.assert_array_equal(bound.scales, objective.scales)
         for weights in rng.uniform(0, 3, (5, objective.n_weights)):
@@ -133,60 +133,46 @@ def test_bound_bounds_and_touches():
 def test_paired_with_many_steps_is_exact():
     for kind in SURROGATES:
         _, objective, rng = make(2, kind, True)
-        paired = objective.paired(20_000)
+        paired = objective.with_budget(Budget(20_000))
         for weights in rng.uniform(0.2, 2, (3, objective.n_weights)):
-            value, slope = objective.value_slope(weights)
-            near, rough = paired.value_slope(weights)
+            value, gradient, _ = objective.value_gradient(weights)
+            near, rough, _ = paired.value_gradient(weights)
             assert near == pytest.approx(value, abs=1e-5)
-            np.testing.assert_allclose(rough, slope, atol=1e-3)
+            np.testing.assert_allclose(rough, gradient, atol=1e-3)
 
 
 def test_few_steps_go_on_where_they_stood():
     _, objective, rng = make(2, "entropy", True)
     weights = rng.uniform(0.2, 2, objective.n_weights)
-    ones, ten = objective.paired(1), objective.paired(10)
+    ones, ten = (objective.with_budget(Budget(n)) for n in (1, 10))
+    memory = ones.begin()
     for _ in range(10):
-        once = ones.value_slope(weights)
-    np.testing.assert_array_equal(once[1], ten.value_slope(weights)[1])
-    assert ones.iterations == ten.iterations == 20
-    assert objective.iterations == 0
+        once = ones.value_gradient(weights, memory)
+    many = ten.value_gradient(weights)
+    np.testing.assert_array_equal(once.gradient, many.gradient)
+    assert count_steps(memory) == count_steps(many.memory) == 20
+    assert count_steps(objective.begin()) == 0
 
 
 def test_warm_start():
     _, objective, rng = make(4, "entropy", True)
     weights = rng.uniform(0.2, 2, objective.n_weights)
-    objective.value(weights)
-    cold = objective.iterations
-    objective.value(weights)
-    assert objective.iterations - cold == 2  # one step in each world shows that it is at rest
+    memory = objective.begin()
+    objective.value(weights, memory)
+    cold = count_steps(memory)
+    objective.value(weights, memory)
+    assert count_steps(memory) - cold == 2  # one step in each world shows that it is at rest
 
 
 def test_no_inference_where_all_is_labelled():
     _, objective, rng = make(4, "entropy", False)
-    objective.value(rng.uniform(0.2, 2, objective.n_weights))
-    assert objective.worlds[1].iterations == 0
-    paired = objective.paired(1)
-    paired.value(paired.start)
-    assert paired.iterations == 1
-
-
-def test_recall_goes_back():
-    _, objective, rng = make(5, "entropy", True)
-    paired = objective.paired(2)
-    weights = rng.uniform(0.2, 2, (6, objective.n_weights))
-    for each in weights[:3]:
-        paired.value_slope(each)
-    kept = paired.messages()
-    after = [paired.value_slope(each) for each in weights[3:]]
-    other = objective.paired(2)
-    other.recall(kept)
-    for each, (value, slope) in zip(weights[3:], after, strict=True):
-        again = other.value_slope(each)
-        assert again[0] == value
-        np.testing.assert_array_equal(again[1], slope)
-    assert other.iterations == paired.iterations
-    with pytest.raises(ArgumentError, match="use those of the same objective"):
-        other.recall(kept[:-1])
+    memory = objective.begin()
+    objective.value(rng.uniform(0.2, 2, objective.n_weights), memory)
+    ((free, clamped),) = memory
+    assert free.iterations > 0
+    assert clamped.iterations == 0
+    paired = objective.with_budget(Budget(1))
+    assert count_steps(paired.value_gradient(paired.start).memory) == 1
 
 
 # ---- what is learnt ----------------------------------------------------------------------
@@ -208,7 +194,7 @@ def test_fixed_weights_stay():
     whole = make(0, "entropy", True, hard=True)[1]
     inserted = np.insert(weights, 1, 2.0)
     np.testing.assert_allclose(
-        objective.loss_slope(weights)[1], whole.loss_slope(inserted)[1][[0, 2, 3]], atol=1e-6
+        objective.loss_gradient(weights)[1], whole.loss_gradient(inserted)[1][[0, 2, 3]], atol=1e-6
     )
 
 
@@ -219,21 +205,23 @@ def test_given_variables_are_fixed_in_both_worlds():
     labels = np.round(rng.random(6))
     labels[0] = np.nan
     given = np.arange(6) >= 4
-    objective = HingeObjective(make_field_examples(hinges, labels, given=given), effort=EXACT)
-    objective.value(objective.start)
-    free, clamped = (world.state.consensus for world in objective.worlds)
+    objective = FieldObjective(make_field_examples(hinges, labels, given=given), settings=EXACT)
+    ((free, clamped),) = objective.value_gradient(objective.start).memory
+    free, clamped = free.consensus, clamped.consensus
     np.testing.assert_array_equal(free[4:], labels[4:])
     np.testing.assert_array_equal(clamped[1:], labels[1:])
     fixed = np.where(given, labels, np.nan)
 
     def entropy(y):
         mine = y[~given]
-        slope = np.where(given, 0.0, 4 * y - 2)
-        return mine @ mine + (1 - mine) @ (1 - mine), slope
+        gradient = np.where(given, 0.0, 4 * y - 2)
+        return mine @ mine + (1 - mine) @ (1 - mine), gradient
 
     value, where = least_energy(hinges, np.ones(4), fixed, entropy)
     np.testing.assert_allclose(free, where, atol=1e-4)
-    assert -objective.half(objective.start, clamped=False)[0] == pytest.approx(value, abs=1e-6)
+    world = objective.pairs[0].free
+    values, _, _ = world.solve(objective.push(objective.start), np.ones(1), world.begin())
+    assert -values[0] == pytest.approx(value, abs=1e-6)
 
 
 def test_surrogate_forms():

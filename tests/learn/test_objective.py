@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import itertools
 
-import latent
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import latent
 import naive
 from structlearn._src.common import threads
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Sequences, assemble
 from structlearn._src.graph.wiring import OUTPUT
 from structlearn._src.learn.cost import make_cost
-from structlearn._src.learn.graph_world import Effort
-from structlearn._src.learn.loss import NAMED, Loss, Part, make_loss
-from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.loss import NAMED, Loss, LossPart, make_loss
 from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.structured_objective import StructuredObjective
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.model import LinearModel
 from structlearn._src.model.term import LinearTerm, TableTerm
@@ -40,8 +40,8 @@ ANY_EPS, ANY_COST = st.sampled_from(EPS), st.sampled_from(sorted(COSTS))
 
 def mixture(eps, alpha):
     """Any temperatures, on their own or beside the log loss."""
-    part = Part(1.0 - alpha, *eps, True)
-    return Loss((Part(alpha, 1.0, 1.0, False), part) if alpha else (part,), eps[1])
+    part = LossPart(1.0 - alpha, *eps, True)
+    return Loss((LossPart(alpha, 1.0, 1.0, False), part) if alpha else (part,), eps[1])
 
 
 def made(case, loss, cost="hamming", C=1.0, **options):
@@ -55,13 +55,13 @@ def check(case, loss, cost="hamming", C=0.7, seed=0, rtol=1e-9):
     given_, matrix, mean = COSTS[cost]
     objective = made(case, loss, given_, C)
     weights = np.random.default_rng(seed).normal(size=case.model.n_weights)
-    losses, slopes = case.losses(weights, loss, matrix, mean)
+    losses, gradients = case.losses(weights, loss, matrix, mean)
     by = C * case.examples.weights
     np.testing.assert_allclose(objective.losses(weights), losses, rtol, 1e-9)
-    value, slope = objective.value_slope(weights)
+    value, gradient, _ = objective.value_gradient(weights)
     assert value == pytest.approx(0.5 * weights @ weights + by @ losses, rel=rtol)
     assert objective.value(weights) == value
-    np.testing.assert_allclose(slope, weights + by @ slopes, rtol, 1e-9)
+    np.testing.assert_allclose(gradient, weights + by @ gradients, rtol, 1e-9)
 
 
 # ---- graphs ------------------------------------------------------------------------------
@@ -88,12 +88,12 @@ def differences(objective, seed):
     """Central differences of the value in random directions; the point lies on no kink."""
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=objective.n_weights)
-    slope = objective.value_slope(weights)[1]
+    gradient = objective.value_gradient(weights)[1]
     for _ in range(3):
         direction = rng.normal(size=len(weights))
         direction /= np.linalg.norm(direction)
         up, down = (objective.value(weights + sign * 1e-5 * direction) for sign in (1, -1))
-        assert (up - down) / 2e-5 == pytest.approx(slope @ direction, rel=1e-6, abs=1e-7)
+        assert (up - down) / 2e-5 == pytest.approx(gradient @ direction, rel=1e-6, abs=1e-7)
 
 
 @STEADY
@@ -181,15 +181,15 @@ def test_the_log_loss_is_multinomial_logistic_regression():
     scores = x @ weights
     chances = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     value = 0.5 * (weights**2).sum() - 1.7 * by @ np.log(chances[np.arange(30), y])
-    slope = weights + 1.7 * x.T @ (by[:, None] * (chances - np.eye(3)[y]))
+    gradient = weights + 1.7 * x.T @ (by[:, None] * (chances - np.eye(3)[y]))
     structure = Sequences(np.arange(31), 3)
     examples = Examples(structure, ((x,),), y, by)
     objective = StructuredObjective(
         LinearModel(((LinearTerm(4, 3),),)), examples, make_loss("log"), C=1.7
     )
-    ours = objective.value_slope(weights.ravel())
+    ours = objective.value_gradient(weights.ravel())
     assert ours[0] == pytest.approx(value, rel=1e-12)
-    np.testing.assert_allclose(ours[1], slope.ravel(), rtol=1e-11)
+    np.testing.assert_allclose(ours[1], gradient.ravel(), rtol=1e-11)
 
 
 # ---- some of the examples ----------------------------------------------------------------
@@ -204,14 +204,14 @@ def test_some_examples_are_those_examples(make, name):
     n = objective.n_examples
     for which in (np.array([2, 0]), np.array([1]), np.arange(n), np.array([1, 1, 2])):
         weights = rng.normal(size=objective.n_weights)
-        losses, slopes = case.losses(weights, objective.loss, COSTS["hamming"][1])
+        losses, gradients = case.losses(weights, objective.loss, COSTS["hamming"][1])
         by = 0.9 * case.examples.weights[which]
-        for value, slope in (
-            objective.loss_slope(weights, which),
-            objective.take(which).loss_slope(weights),
+        for value, gradient, _ in (
+            objective.batch_gradient(weights, which),
+            objective.take(which).loss_gradient(weights),
         ):
             assert value == pytest.approx(by @ losses[which], rel=1e-9)
-            np.testing.assert_allclose(slope, by @ slopes[which], rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(gradient, by @ gradients[which], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(objective.take(which).losses(weights), losses[which], 1e-9)
 
 
@@ -220,14 +220,14 @@ def test_graphs_without_factors_of_some_group():
     case = latent.graph_case(3, "loopy", n_graphs=6, most=3)
     weights = np.random.default_rng(0).normal(size=case.model.n_weights)
     objective = made(case, make_loss("marginal"))
-    losses, slopes = case.losses(weights, objective.loss, COSTS["hamming"][1])
+    losses, gradients = case.losses(weights, objective.loss, COSTS["hamming"][1])
     missing = 0
     for i in range(6):
         piece = objective.take(np.array([i]))
         missing += sum(not len(group) for group in piece.examples.structure.groups)
-        value, slope = piece.loss_slope(weights)
+        value, gradient, _ = piece.loss_gradient(weights)
         assert value == pytest.approx(case.examples.weights[i] * losses[i], rel=1e-9)
-        np.testing.assert_allclose(slope, case.examples.weights[i] * slopes[i], 1e-9, 1e-9)
+        np.testing.assert_allclose(gradient, case.examples.weights[i] * gradients[i], 1e-9, 1e-9)
     assert missing
 
 
@@ -269,7 +269,9 @@ def test_the_linearised_objective_is_convex_and_touches_from_above(seed, name, l
     bound = objective.linearise(point)
     assert bound.convex
     assert bound.value(point) == pytest.approx(objective.value(point), rel=1e-9)
-    for ours, theirs in zip(bound.value_slope(point), objective.value_slope(point), strict=True):
+    for ours, theirs in zip(
+        bound.value_gradient(point)[:2], objective.value_gradient(point)[:2], strict=True
+    ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
     line = np.array([bound.value(point + t * direction) for t in (-1.0, -0.3, 0.4, 1.1)])
     true = np.array([objective.value(point + t * direction) for t in (-1.0, -0.3, 0.4, 1.1)])
@@ -294,7 +296,9 @@ def test_results_do_not_depend_on_the_number_of_threads(make, monkeypatch):
     weights = np.random.default_rng(0).normal(size=case.model.n_weights)
     for name in ("hybrid", "eps"):
         one, three = (
-            made(case, make_loss(name), effort=Effort(n_jobs=n)).value_slope(weights)
+            made(case, make_loss(name), settings=InferenceSettings(n_jobs=n)).value_gradient(
+                weights
+            )
             for n in (1, 3)
         )
         assert one[0] == three[0]

@@ -10,7 +10,7 @@ import pytest
 import naive
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.learn.cost import make_cost
-from structlearn._src.learn.loss import NAMED, Part, make_loss
+from structlearn._src.learn.loss import NAMED, LossPart, make_loss
 from structlearn._src.learn.penalty import ElasticNet
 
 BORDERS = np.array([0, 3, 4, 9])
@@ -72,21 +72,21 @@ def test_names_stand_for_the_temperatures_of_the_papers():
         "perceptron": (0.0, 0.0, False),
     }
     for name, choice in expected.items():
-        assert make_loss(name).parts == (Part(1.0, *choice),)
+        assert make_loss(name).parts == (LossPart(1.0, *choice),)
         assert make_loss(name).eps_h == choice[1]
     assert set(NAMED) == {*expected, "hybrid"}
 
 
 def test_temperatures_can_be_chosen():
-    assert make_loss("eps", eps_y=0.2).parts == (Part(1.0, 0.2, 0.2, True),)
-    assert make_loss("eps", eps_y=0.2, eps_h=0.3).parts == (Part(1.0, 0.2, 0.3, True),)
-    assert make_loss("eps", eps_h=0.3).parts == (Part(1.0, 0.5, 0.3, True),)
-    assert make_loss("marginal", eps_y=0.1).parts == (Part(1.0, 0.1, 1.0, True),)
+    assert make_loss("eps", eps_y=0.2).parts == (LossPart(1.0, 0.2, 0.2, True),)
+    assert make_loss("eps", eps_y=0.2, eps_h=0.3).parts == (LossPart(1.0, 0.2, 0.3, True),)
+    assert make_loss("eps", eps_h=0.3).parts == (LossPart(1.0, 0.5, 0.3, True),)
+    assert make_loss("marginal", eps_y=0.1).parts == (LossPart(1.0, 0.1, 1.0, True),)
     assert make_loss("marginal", eps_h=0.1).eps_h == 0.1
 
 
 def test_hybrid_mixes_and_leaves_out_what_has_no_share():
-    both = Part(0.3, 1.0, 1.0, False), Part(0.7, 0.0, 1.0, True)
+    both = LossPart(0.3, 1.0, 1.0, False), LossPart(0.7, 0.0, 1.0, True)
     assert make_loss("hybrid", alpha=0.3).parts == both
     assert make_loss("hybrid", alpha=1.0).parts == make_loss("log").parts
     assert make_loss("hybrid", alpha=0.0).parts == make_loss("marginal").parts
@@ -118,7 +118,7 @@ def test_penalty_is_a_sum_of_a_smooth_part_and_one_for_prox(ratio):
     penalty, weights = ElasticNet(ratio), rng.normal(size=7)
     squares = 0.5 * (1.0 - ratio) * (weights**2).sum()
     assert penalty.value(weights) == pytest.approx(squares + ratio * np.abs(weights).sum())
-    np.testing.assert_allclose(penalty.slope(weights), (1.0 - ratio) * weights)
+    np.testing.assert_allclose(penalty.gradient(weights), (1.0 - ratio) * weights)
     assert penalty.smooth == (ratio == 0.0)
 
 

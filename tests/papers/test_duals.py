@@ -13,7 +13,7 @@ from papers.experiments import duals, faces, trust
 from papers.experiments.duals import Curve, Race
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import Hinges
-from structlearn._src.learn.field_objective import HingeObjective
+from structlearn._src.learn.field_objective import FieldObjective
 
 # ---- curves --------------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ def test_race():
         np.zeros(m), np.full(m, 2), np.arange(m) % 5, n, 5,
     )  # fmt: skip
     labels = np.where(np.arange(n) < 3, np.nan, np.round(rng.random(n)))
-    objective = HingeObjective(make_field_examples(hinges, labels, strength=0.3))
+    objective = FieldObjective(make_field_examples(hinges, labels, strength=0.3))
     start = objective.value(objective.start)
     curves = Race(updates=20, warm_up=3, points=5).run(objective, lambda w: float(w.sum()))
     for curve in curves:

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chains import KINDS, chains
-from toys import Quadratic
 
+from chain_objectives import KINDS, chains
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.solve.annealed import Annealed
 from structlearn._src.solve.cccp import Cccp
@@ -17,6 +16,7 @@ from structlearn._src.solve.lbfgs import Lbfgs
 from structlearn._src.solve.loop import run
 from structlearn._src.solve.owlqn import Owlqn
 from structlearn._src.solve.pick import choose
+from toys import Quadratic
 
 
 @pytest.mark.parametrize("kind", ["dense", "bars", "matrix"])

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from toys import Hidden, Kinks, Logistic, Slow
 
 from structlearn._src.common.errors import ArgumentError, FormatError
 from structlearn._src.files import store
 from structlearn._src.graph.batch import Sequences
+from structlearn._src.learn.world import Budget
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse
 from structlearn._src.solve import checkpoint as module
@@ -29,6 +29,7 @@ from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.stochastic import Stochastic
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import Rows
+from toys import Hidden, Kinks, Logistic, Slow
 
 CASES = {
     "lbfgs": (Lbfgs(memory=4), Logistic(0, spread=30.0)),
@@ -121,7 +122,7 @@ def test_worlds_go_on_from_their_messages(tmp_path):
     """An objective that remembers, under a solver that knows nothing of it."""
 
     def go(max_iter, place=None):
-        toy = Slow(0).paired(2)
+        toy = Slow(0).with_budget(Budget(2))
         solver = Stochastic("fixed", 0.01)
         return run(solver, toy, np.zeros(6), max_iter=max_iter, tol=None, checkpoint=place)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from toys import Logistic, Quadratic, kuhn_tucker
 
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.solve.descent import Descent
 from structlearn._src.solve.loop import run
+from toys import Logistic, Quadratic, kuhn_tucker
 
 
 def start(toy):
@@ -37,7 +37,7 @@ def test_every_step_descends():
     toy = Logistic(4, spread=30.0)
     history = run(Descent(), toy, start(toy), max_iter=300, tol=None).history
     assert (np.diff(history.value) < 0.0).all()
-    assert history.slope[-1] < history.slope[1]
+    assert history.gradient[-1] < history.gradient[1]
 
 
 def test_the_first_length_does_not_matter():

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chains import KINDS, chains
 from sklearn.svm import LinearSVC
 
+from chain_objectives import KINDS, chains
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.learn.chain_world import counts
-from structlearn._src.solve import compiled_chains as sequences
+from structlearn._src.learn.chain_world import add_counts
 from structlearn._src.solve import frank_wolfe as module
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.frank_wolfe import FrankWolfe, dual_value
@@ -43,7 +42,7 @@ def test_the_gap_closes_where_all_features_are_one():
     (x,), *edges = given.examples.inputs
     inputs = (((x > 0.0).astype(float),), *edges)
     objective = replace(given, examples=replace(given.examples, inputs=inputs))
-    assert len(sequences.flatten(objective).data.values) == 0
+    assert len(objective.chain_arrays.data.values) == 0
     fit = solve(objective, max_iter=5000, tol=1e-5)
     assert fit.converged
     assert fit.value == pytest.approx(objective.value(fit.weights), rel=1e-12)
@@ -84,7 +83,7 @@ def test_weights_and_cost_are_those_of_the_dual_variables(kind, pairwise):
     np.testing.assert_allclose(nodes.sum(axis=1), 1.0)
     weight = np.repeat(by, np.diff(examples.structure.offsets))
     tables = (weight[:, None] * nodes, steps)[: len(objective.model.groups)]
-    true = counts(examples.structure, examples.labels, by, tables)
+    true = add_counts(examples.structure, examples.labels, by, tables, None)
     expected = objective.model.pull(
         tuple(a - b for a, b in zip(true, tables, strict=True)), examples.inputs
     )
@@ -121,7 +120,7 @@ def test_pairwise_steps_converge_where_classic_ones_creep():
 def test_the_average_counts_later_steps_more():
     """One example at a time, with the average kept the slow way."""
     objective, solver = chains(5), FrankWolfe()
-    flat, state = sequences.flatten(objective), begin(objective, solver)
+    flat, state = objective.chain_arrays, begin(objective, solver)
     order = np.random.default_rng(0).permutation(objective.n_examples)
     total, mass = np.zeros(objective.n_weights), 0.0
     for k, c in enumerate(order, start=1):

@@ -7,6 +7,13 @@ import itertools
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.solve import curvature
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import run
+from structlearn._src.solve.owlqn import Owlqn
+from structlearn._src.solve.search import Point, wolfe
 from toys import (
     Kinks,
     Logistic,
@@ -15,13 +22,6 @@ from toys import (
     kuhn_tucker,
     smallest_kinks,
 )
-
-from structlearn._src.common.errors import ArgumentError
-from structlearn._src.solve import curvature
-from structlearn._src.solve.lbfgs import Lbfgs
-from structlearn._src.solve.loop import run
-from structlearn._src.solve.owlqn import Owlqn
-from structlearn._src.solve.search import Point, wolfe
 
 
 def start(toy):
@@ -75,7 +75,7 @@ def test_direction_is_the_textbook_recursion():
         step = rng.normal(size=n)
         pairs.append((step, hessian @ step))
         curvature.push(state, *pairs[-1])
-        slope = rng.normal(size=n)
+        gradient = rng.normal(size=n)
         for first in (None, inverse):
             s, y = pairs[-1]
             base = np.diag(np.ones(n) if first is None else first)
@@ -83,8 +83,8 @@ def test_direction_is_the_textbook_recursion():
             for s, y in pairs[-memory:]:
                 turn = np.eye(n) - np.outer(y, s) / (s @ y)
                 matrix = turn.T @ matrix @ turn + np.outer(s, s) / (s @ y)
-            got = curvature.direction(state, slope, first)
-            np.testing.assert_allclose(got, -matrix @ slope, rtol=1e-9)
+            got = curvature.direction(state, gradient, first)
+            np.testing.assert_allclose(got, -matrix @ gradient, rtol=1e-9)
 
 
 def test_pairs_without_curvature_are_dropped():
@@ -110,28 +110,30 @@ def test_line_search_ends_where_wolfe_wants(first):
     rng = np.random.default_rng(0)
     for _ in range(20):
         weights = rng.normal(size=toy.n_weights)
-        begin = Point(weights, *toy.value_slope(weights))
-        direction = -begin.slope * rng.random(toy.n_weights)
+        begin = Point(weights, *toy.value_gradient(weights))
+        direction = -begin.gradient * rng.random(toy.n_weights)
         found = wolfe(toy, begin, direction, first)
-        along = begin.slope @ direction
+        along = begin.gradient @ direction
         length = np.linalg.norm(found.weights - weights) / np.linalg.norm(direction)
         assert found.value <= begin.value + 1e-4 * length * along
-        assert found.slope @ direction >= 0.9 * along
+        assert found.gradient @ direction >= 0.9 * along
 
 
 def test_line_search_needs_a_way_down():
     toy = Quadratic()
     weights = np.ones(toy.n_weights)
-    begin = Point(weights, *toy.value_slope(weights))
-    assert wolfe(toy, begin, begin.slope, 1.0) is None
+    begin = Point(weights, *toy.value_gradient(weights))
+    assert wolfe(toy, begin, begin.gradient, 1.0) is None
     assert toy.calls == 1
 
 
 def test_infinite_values_shorten_the_step():
     class Walled(Quadratic):
-        def value_slope(self, weights):
-            value, slope = super().value_slope(weights)
-            return (np.nan, slope * np.nan) if np.abs(weights).max() > 0.3 else (value, slope)
+        def value_gradient(self, weights, memory=None):
+            found = super().value_gradient(weights, memory)
+            if np.abs(weights).max() <= 0.3:
+                return found
+            return found._replace(value=np.nan, gradient=found.gradient * np.nan)
 
     toy = Walled(spread=1.0)
     assert np.abs(toy.optimum()).max() < 0.3
@@ -142,8 +144,8 @@ def test_infinite_values_shorten_the_step():
 def test_slopes_decide_where_rounding_hides_the_decrease():
     class High(Logistic):
         def losses(self, weights, which):
-            losses, slope = super().losses(weights, which)
-            return losses + 1e8, slope
+            losses, gradient = super().losses(weights, which)
+            return losses + 1e8, gradient
 
     toy = High(3)
     fit = run(Lbfgs(), toy, start(toy), max_iter=60, tol=None)
@@ -151,7 +153,7 @@ def test_slopes_decide_where_rounding_hides_the_decrease():
 
 
 def test_a_bad_memory_is_dropped():
-    """Where the quasi-Newton direction leads up, the slope itself leads down."""
+    """Where the quasi-Newton direction leads up, the gradient itself leads down."""
     toy, solver = Logistic(3), Lbfgs()
     state = solver.start(toy, start(toy), np.random.default_rng(0))
     for _ in range(4):
@@ -234,9 +236,9 @@ def test_owlqn_moves_no_weight_against_its_sub_gradient():
     run(Owlqn(), toy, start(toy), tol=None, callbacks=[lambda e: path.append(e.weights.copy())])
     assert len(path) > 20
     for old, new in itertools.pairwise(path):
-        slope = toy.value_slope(old)[1]
-        least = np.sign(slope) * np.maximum(np.abs(slope) - 0.5, 0.0)
-        least = np.where(old == 0.0, least, slope + 0.5 * np.sign(old))
+        gradient = toy.value_gradient(old)[1]
+        least = np.sign(gradient) * np.maximum(np.abs(gradient) - 0.5, 0.0)
+        least = np.where(old == 0.0, least, gradient + 0.5 * np.sign(old))
         assert ((new - old) * least <= 0.0).all()
         assert (old * new >= 0.0).all()
 

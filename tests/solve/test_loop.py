@@ -7,28 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from toys import Kinks, Logistic, Quadratic
 
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.history import History
 from structlearn._src.common.watch import Watch
-from structlearn._src.solve.base import Report
+from structlearn._src.solve.base import Report, Solver
 from structlearn._src.solve.lbfgs import Lbfgs
-from structlearn._src.solve.loop import arrived, run
+from structlearn._src.solve.loop import convergence_reason, run
 from structlearn._src.solve.stochastic import Stochastic
+from toys import Kinks, Logistic, Quadratic
 
 
 @dataclass
-class Script:
+class Script(Solver):
     """A solver that reports what it is told; weights count its steps."""
 
     reports: list
     name = "script"
     first: float | None = None
     average: bool = False
-
-    def refuses(self, objective):
-        return ""
 
     def start(self, objective, weights, rng):
         return {"weights": weights, "i": 0} | ({} if self.first is None else {"value": self.first})
@@ -135,15 +132,15 @@ def test_steps_worse_than_the_start_get_their_time():
 def test_gap_and_slope_are_relative():
     assert play([Report(100.0, gap=0.9)], tol=0.01).converged
     assert not play([Report(100.0, gap=1.1)], tol=0.01).converged
-    assert play([Report(100.0, slope=0.3)], tol=0.01).converged  # weights have norm sqrt(8)
-    assert not play([Report(100.0, slope=0.4)], tol=0.01).converged
+    assert play([Report(100.0, gradient=0.3)], tol=0.01).converged  # weights have norm sqrt(8)
+    assert not play([Report(100.0, gradient=0.4)], tol=0.01).converged
     assert play([Report(gap=0.009)], tol=0.01).converged  # absolute where no value is known
-    assert arrived(Report(), History(), 1.0, 1.0, 1, 1.0) == ""
+    assert convergence_reason(Report(), History(), 1.0, 1.0, 1, 1.0) == ""
 
 
 def test_no_tolerance_no_stop():
     assert play(values(1.0, 1.0, 1.0, 1.0), patience=1).n_iter == 4
-    assert play([Report(1.0, slope=0.0, gap=0.0)] * 3).n_iter == 3
+    assert play([Report(1.0, gradient=0.0, gap=0.0)] * 3).n_iter == 3
 
 
 def test_divergence_keeps_the_last_good_weights():
@@ -257,8 +254,8 @@ def test_history_columns():
     assert history.iteration.tolist() == [0, 1, 2, 3, 4]
     assert (np.diff(history.seconds) >= 0.0).all()
     assert np.isnan(history.gap).all()
-    assert np.isnan(history.slope[0])
-    assert np.isfinite(history.slope[1:]).all()
+    assert np.isnan(history.gradient[0])
+    assert np.isfinite(history.gradient[1:]).all()
     again = History(history.table)
     np.testing.assert_array_equal(again.table, history.table)
     assert again.best(1) == history.best(1) == history.value[1:-1].min()

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chains import KINDS, chains
 
+from chain_objectives import KINDS, chains
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.model.model import LinearModel
 from structlearn._src.model.term import LinearTerm, symmetric
-from structlearn._src.solve.base import answer, stream
+from structlearn._src.solve.base import current_weights, stream
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.frank_wolfe import FrankWolfe
 from structlearn._src.solve.lbfgs import Lbfgs
@@ -37,7 +37,7 @@ def both(objective, passes=3, scale=0.1, **options):
     for _ in range(passes):
         one, other = compiled.step(objective, a), plain.step(objective, b)
         np.testing.assert_allclose(a["weights"], b["weights"], rtol=1e-7, atol=1e-9)
-        np.testing.assert_allclose(answer(a), answer(b), rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(current_weights(a), current_weights(b), rtol=1e-7, atol=1e-9)
         assert one.value == pytest.approx(other.value, rel=1e-8, abs=1e-9)
 
 
@@ -97,10 +97,10 @@ def test_adagrad_against_a_slow_loop(kind, l1_ratio):
             met = touched[i] | edge_weights(objective)
             weights[met] = pulled(weights, squares, missed, l1_ratio)[met]
             missed[met] = 0.0
-            slope = n * alone[i].loss_slope(weights)[1]
-            squares[met] += slope[met] ** 2
+            gradient = n * alone[i].loss_gradient(weights)[1]
+            squares[met] += gradient[met] ** 2
             step = 0.3 / (np.sqrt(squares) + 1e-12)
-            weights[met] = pulled(weights - step * slope, squares, missed + 1, l1_ratio)[met]
+            weights[met] = pulled(weights - step * gradient, squares, missed + 1, l1_ratio)[met]
             missed[~met] += 1
         weights, missed = pulled(weights, squares, missed, l1_ratio), 0.0 * missed
         solver.step(objective, state)

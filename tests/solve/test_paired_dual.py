@@ -10,10 +10,9 @@ from hinge_fields import random_field
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.field.admm import Consensus
 from structlearn._src.field.examples import make_field_examples
-from structlearn._src.learn.field_objective import HingeObjective
-from structlearn._src.learn.field_world import HingeEffort
+from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.penalty import NonNegative
-from structlearn._src.solve.base import messages_of
+from structlearn._src.learn.world import InferenceSettings, copy_memory, leaves
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.lbfgs import Lbfgs
@@ -22,18 +21,18 @@ from structlearn._src.solve.owlqn import Owlqn
 from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.stochastic import Stochastic
 
-EXACT = HingeEffort(tol=1e-10, max_iter=200_000)
+EXACT = InferenceSettings(tol=1e-10, sweeps=200_000)
 STEPS = Stochastic(rule="fixed", step_size=0.5, average=1.0)
 
 
-def field(seed=0, hidden=True, surrogate="entropy", effort=EXACT, learnt=None):
+def field(seed=0, hidden=True, surrogate="entropy", settings=EXACT, learnt=None):
     rng = np.random.default_rng(seed)
     hinges = random_field(rng, n=8, m=30)
     labels = np.round(rng.random(8))
     if hidden:
         labels[:3] = np.nan
     examples = make_field_examples(hinges, labels, surrogate=surrogate, strength=0.3, learnt=learnt)
-    return HingeObjective(examples, 1.0, NonNegative(strength=0.1), effort)
+    return FieldObjective(examples, 1.0, NonNegative(strength=0.1), settings)
 
 
 def algorithm_1(objective, inner_steps, warm_up, n_updates, step, ridge):
@@ -50,8 +49,8 @@ def algorithm_1(objective, inner_steps, warm_up, n_updates, step, ridge):
         for world, state in zip((free, clamped), states, strict=True):
             world.run(whole, state, inner_steps)
         if t > warm_up:
-            slope = ridge * whole + states[1].hinges - states[0].hinges
-            whole[:-1] = np.maximum(whole[:-1] - step * slope[:-1] / counts, 0.0)
+            gradient = ridge * whole + states[1].hinges - states[0].hinges
+            whole[:-1] = np.maximum(whole[:-1] - step * gradient[:-1] / counts, 0.0)
             path.append(whole[:-1].copy())
     return np.array(path)
 
@@ -59,7 +58,7 @@ def algorithm_1(objective, inner_steps, warm_up, n_updates, step, ridge):
 @pytest.mark.parametrize("warm_up", [0, 4])
 @pytest.mark.parametrize("inner_steps", [1, 3])
 def test_paired_is_algorithm_1(inner_steps, warm_up):
-    objective = field(1, effort=HingeEffort(tol=0.0))
+    objective = field(1, settings=InferenceSettings(tol=0.0))
     path = []
     run(
         Paired(Stochastic(rule="fixed", step_size=0.5), inner_steps, warm_up),
@@ -94,16 +93,16 @@ def test_restart_gives_the_same_bits(tmp_path, driver, rule):
         "em": Cccp(inner, inner_iter=3, inner_tol=0.0),
         "subgradient": inner,
     }[driver]
-    rough = HingeEffort(tol=1e-3)
+    rough = InferenceSettings(tol=1e-3)
     start = field(3).start
     whole = run(
-        solver, field(3, effort=rough), start, max_iter=12, tol=None,
+        solver, field(3, settings=rough), start, max_iter=12, tol=None,
         rng=np.random.default_rng(0),
     )  # fmt: skip
     place = Checkpoint(tmp_path / "run.safetensors", iterations=1)
     for end in (5, 12):
         fit = run(
-            solver, field(3, effort=rough), start, max_iter=end, tol=None,
+            solver, field(3, settings=rough), start, max_iter=end, tol=None,
             rng=np.random.default_rng(0), checkpoint=place,
         )  # fmt: skip
     np.testing.assert_array_equal(fit.weights, whole.weights)
@@ -157,11 +156,12 @@ def test_one_weight_without_hidden_variables(driver):
 def test_paired_ends_where_subgradient_steps_end():
     inner = Stochastic(rule="adagrad", step_size=0.3, average=0.5)
     for seed in range(3):
-        one, other = field(seed, effort=HingeEffort(tol=1e-6)), field(seed)
+        one, other = field(seed, settings=InferenceSettings(tol=1e-6)), field(seed)
         primal = run(inner, one, one.start, max_iter=200, tol=None)
         paired = run(Paired(inner), other, other.start, max_iter=200, tol=None)
         assert other.value(paired.weights) == pytest.approx(other.value(primal.weights), rel=1e-2)
-        assert one.iterations > 3 * 2 * 200  # while paired learning takes two a step
+        assert primal.history.inference_steps[-1] > 3 * 2 * 200
+        assert paired.history.inference_steps[-1] == 2 * 201  # two a step, and two at the start
 
 
 @pytest.mark.parametrize("solver", [Owlqn(), Lbfgs()])
@@ -178,10 +178,14 @@ def test_state_is_all_there_is():
     for _ in range(5):
         solver.step(objective, state)
     copy = {key: np.array(x) if isinstance(x, np.ndarray) else x for key, x in state.items()}
+    copy["memory"] = copy_memory(state["memory"])
     other, fresh = Paired(STEPS, sweeps=1), field(4)
     for _ in range(5):
         solver.step(objective, state)
         other.step(fresh, copy)
     np.testing.assert_array_equal(state["weights"], copy["weights"])
-    np.testing.assert_array_equal(state["messages"], copy["messages"])
-    assert messages_of(objective)["messages"].shape == state["messages"].shape
+    for (path, one), (same, two) in zip(
+        leaves(state["memory"]), leaves(copy["memory"]), strict=True
+    ):
+        assert path == same
+        np.testing.assert_array_equal(one, two)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from chains import KINDS, chains
 from numba import config
 from scipy.special import softmax
 
+from chain_objectives import KINDS, chains
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.chain.sdca import ascend
 from structlearn._src.solve import sdca as module
@@ -46,8 +46,8 @@ def test_the_optimum_is_that_of_a_quasi_newton_method(kind, loss):
     assert fit.converged
     assert fit.value == objective.value(fit.weights)
     assert fit.value == pytest.approx(expected.value, rel=1e-8)
-    slope = objective.value_slope(fit.weights)[1]
-    assert np.abs(slope).max() < 1e-3
+    gradient = objective.value_gradient(fit.weights)[1]
+    assert np.abs(gradient).max() < 1e-3
     np.testing.assert_allclose(fit.weights, expected.weights, atol=1e-3)
 
 

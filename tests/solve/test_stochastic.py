@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from toys import Kinks, Logistic, Quadratic, kuhn_tucker, smallest_kinks
 
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.solve.base import lasso, ridge
@@ -15,6 +14,7 @@ from structlearn._src.solve.loop import run
 from structlearn._src.solve.owlqn import Owlqn
 from structlearn._src.solve.steps import RULES, share
 from structlearn._src.solve.stochastic import Stochastic, _estimate
+from toys import Kinks, Logistic, Quadratic, kuhn_tucker, smallest_kinks
 
 
 def start(toy):
@@ -32,8 +32,8 @@ def by_hand(toy, rule, step, updates):
     """Full-batch steps written out."""
     weights, squares, path = start(toy), 0.0, []
     for t in range(1, updates + 1):
-        slope = toy.value_slope(weights)[1]
-        squares = squares + slope**2
+        gradient = toy.value_gradient(weights)[1]
+        squares = squares + gradient**2
         length = {
             "fixed": step,
             "decaying": step / (1 + step * (t - 1)),
@@ -41,7 +41,7 @@ def by_hand(toy, rule, step, updates):
             "pegasos": 1 / t,
             "adagrad": step / (np.sqrt(squares) + 1e-12),
         }[rule]
-        weights = weights - length * slope
+        weights = weights - length * gradient
         if rule == "pegasos":
             radius = math.sqrt(toy.value(start(toy)))
             weights = weights * min(1.0, radius / np.linalg.norm(weights))
@@ -81,35 +81,36 @@ def test_averages_without_an_end_have_the_same_centre(fraction):
 def test_batches_cover_every_example_once_and_are_unbiased():
     class Spy(Quadratic):
         seen: list
-        slopes: list
+        gradients: list
 
-        def loss_slope(self, weights, which=None):
-            loss, slope = super().loss_slope(weights, which)
+        def batch_gradient(self, weights, which):
+            found = super().batch_gradient(weights, which)
             self.seen.append(which)
-            self.slopes.append(slope)
-            return loss, slope
+            self.gradients.append(found.gradient)
+            return found
 
     toy = Spy(n=23)
-    toy.seen, toy.slopes = [], []
-    # A step of next to nothing, so that all slopes are taken at the same weights.
+    toy.seen, toy.gradients = [], []
+    # A step of next to nothing, so that all gradients are taken at the same weights.
     fit(Stochastic("fixed", 1e-300, batch_size=5), toy, 2)
     first, second = toy.seen[:5], toy.seen[5:10]
     assert [len(which) for which in first] == [5, 5, 5, 5, 3]
     for order in (np.concatenate(first), np.concatenate(second)):
         assert sorted(order) == list(range(23))
     assert not np.array_equal(np.concatenate(first), np.concatenate(second))
-    whole = Quadratic(n=23).loss_slope(start(toy))[1]
-    np.testing.assert_allclose(sum(toy.slopes[:5]), whole)
+    whole = Quadratic(n=23).loss_gradient(start(toy))[1]
+    np.testing.assert_allclose(sum(toy.gradients[:5]), whole)
 
 
 def test_estimates_are_unbiased():
     toy = Quadratic(n=24)
     weights = np.random.default_rng(0).normal(size=toy.n_weights)
     order = np.random.default_rng(1).permutation(24).reshape(6, 4)
-    losses, slopes = zip(*(_estimate(toy, weights, which) for which in order), strict=True)
-    value, slope = toy.value_slope(weights)
+    estimates = (_estimate(toy, weights, which, None) for which in order)
+    losses, gradients = zip(*estimates, strict=True)
+    value, gradient, _ = toy.value_gradient(weights)
     np.testing.assert_allclose(np.mean(losses) + toy.penalty.value(weights), value)
-    np.testing.assert_allclose(np.mean(slopes, axis=0), slope)
+    np.testing.assert_allclose(np.mean(gradients, axis=0), gradient)
 
 
 # ---- where they get to -------------------------------------------------------------------

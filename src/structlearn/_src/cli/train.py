@@ -233,7 +233,7 @@ class _Iterations:
         self._progress = progress
 
     def __call__(self, event: Event) -> None:
-        known = {"objective": event.value, "gap": event.gap, "slope": event.slope}
+        known = {"objective": event.value, "gap": event.gap, "gradient": event.gradient}
         facts = [f"{name} {x:.6g}" for name, x in known.items() if not math.isnan(x)]
         seconds = f"{event.history.seconds[-1]:.1f} s"
         self._progress(None, f"iteration {event.iteration}: {', '.join([*facts, seconds])}")

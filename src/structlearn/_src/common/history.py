@@ -8,7 +8,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 
-_COLUMNS = ("iteration", "seconds", "value", "gap", "slope")
+_COLUMNS = ("iteration", "seconds", "value", "gap", "gradient", "inference_steps")
 
 
 class History:
@@ -20,7 +20,7 @@ class History:
     --------
     >>> history = History()
     >>> history.add(0, 0.0, 3.0)
-    >>> history.add(1, 0.5, 2.0, slope=0.1)
+    >>> history.add(1, 0.5, 2.0, gradient=0.1)
     >>> history.value
     array([3., 2.])
     """
@@ -29,7 +29,7 @@ class History:
         self._rows: list[tuple[float, ...]] = []
         self._best: list[float] = []
         for row in () if table is None else table.tolist():
-            self._append(tuple(row))
+            self._append((*row, *[math.nan] * (len(_COLUMNS) - len(row))))  # old files have fewer
 
     def add(
         self,
@@ -37,13 +37,15 @@ class History:
         seconds: float,
         value: float = math.nan,
         gap: float = math.nan,
-        slope: float = math.nan,
+        gradient: float = math.nan,
+        inference_steps: float = math.nan,
     ) -> None:
         """Append a row; NaN stands for what is not known."""
-        self._append((iteration, seconds, value, gap, slope))
+        self._append((iteration, seconds, value, gap, gradient, inference_steps))
 
     def _append(self, row: tuple[float, ...]) -> None:
-        value, before = row[2] if row[0] else math.nan, self.best()
+        value = row[2] if row[0] else math.nan
+        before = self.best()
         self._rows.append(row)
         self._best.append(before if value > before or math.isnan(value) else value)
 
@@ -64,7 +66,7 @@ class History:
 
     @property
     def table(self) -> Floats:
-        """All rows: iteration, seconds, value, gap, slope."""
+        """All rows: iteration, seconds, value, gap, gradient, inference steps."""
         return np.array(self._rows, np.float64).reshape(-1, len(_COLUMNS))
 
     def _column(self, name: str) -> Floats:
@@ -95,6 +97,13 @@ class History:
         return self._column("gap")
 
     @property
-    def slope(self) -> Floats:
+    def gradient(self) -> Floats:
         """Norm of the gradient, or NaN."""
-        return self._column("slope")
+        return self._column("gradient")
+
+    slope = gradient  # its name in earlier versions
+
+    @property
+    def inference_steps(self) -> Floats:
+        """Message sweeps, or steps of ADMM, so far in all worlds; NaN where nothing is iterated."""
+        return self._column("inference_steps")

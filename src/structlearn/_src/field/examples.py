@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.threads import split
 from structlearn._src.field.hinges import HINGE, Hinges
 
 SURROGATES = ("entropy", "loss", "none")
@@ -49,6 +50,41 @@ class HingeExamples:
         whole = self.weights.copy()
         whole[self.learnt] = weights
         return whole
+
+    def cut(self, n: int) -> list[HingeExamples]:
+        """Cut the field into at most `n` parts that share no variable but given ones.
+
+        Minimal energies and their hinges then add up. A field that hangs together is one part.
+        """
+        component, sizes = self._components()
+        ranges = split(offsets_of(sizes), n)
+        return [self._part(component, first, last) for first, last in ranges]
+
+    def _components(self) -> tuple[Ints, Ints]:
+        """Which component every form belongs to, and how many entries each component has."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        h = self.hinges
+        lengths = np.diff(h.offsets)
+        forms = np.repeat(np.arange(h.n_forms), lengths)
+        joined = ~self.given[h.variables]
+        size = h.n_forms + h.n_variables
+        ends = forms[joined], h.n_forms + h.variables[joined]
+        links = coo_array((np.ones(len(ends[0]), np.int8), ends), (size, size))
+        found = connected_components(links, directed=False)[1][: h.n_forms]
+        component = np.unique(found, return_inverse=True)[1]
+        return component, np.bincount(component, lengths).astype(np.int64)
+
+    def _part(self, component: Ints, first: int, last: int) -> HingeExamples:
+        forms = np.flatnonzero((component >= first) & (component < last))
+        variables = np.unique(self.hinges.variables[block_indices(self.hinges.offsets, forms)])
+        return replace(
+            self,
+            hinges=self.hinges.take(forms, variables),
+            labels=self.labels[variables],
+            given=self.given[variables],
+        )
 
 
 def make_field_examples(

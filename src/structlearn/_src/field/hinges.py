@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError
 from structlearn._src.kernels.field.admm import find_twice
 
@@ -81,6 +81,23 @@ class Hinges:
     def sizes(self) -> Ints:
         """How many hinges every group has."""
         return np.bincount(self.groups[~self.hard], minlength=self.n_groups)
+
+    def take(self, forms: Ints, variables: Ints) -> Hinges:
+        """Return some of the forms, over some of the variables in a numbering of their own."""
+        entries = block_indices(self.offsets, forms)
+        numbers = np.full(self.n_variables, -1)
+        numbers[variables] = np.arange(len(variables))
+        return Hinges(
+            offsets_of(np.diff(self.offsets)[forms]),
+            numbers[self.variables[entries]],
+            self.coefficients[entries],
+            self.constants[forms],
+            self.kinds[forms],
+            self.powers[forms],
+            self.groups[forms],
+            len(variables),
+            self.n_groups,
+        )
 
     # ---- values at a point ----------------------------------------------------------------
 

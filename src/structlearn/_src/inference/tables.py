@@ -68,6 +68,13 @@ def tables_to_chains(
     return Chains(nodes, edges, sequences.offsets, n_jobs)
 
 
+def clamp_labels(labels: Ints, states: int) -> Floats:
+    """Potentials that leave only the label of every position, where there is one."""
+    out = np.where(labels[:, None] == np.arange(states), 0.0, -np.inf)
+    out[labels < 0] = 0.0
+    return out
+
+
 def forbid_ends(sequences: Sequences, added: Floats | None) -> Floats:
     """Forbid the states that must not begin or end a sequence."""
     forbidden = sequences.forbidden

@@ -11,8 +11,10 @@ from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Graphs, Sequences
 from structlearn._src.graph.wiring import HIDDEN
-from structlearn._src.learn.chain_world import SequenceWorld, clamp
-from structlearn._src.learn.graph_world import Effort, GraphWorld
+from structlearn._src.inference.tables import clamp_labels
+from structlearn._src.learn.chain_world import ChainWorld
+from structlearn._src.learn.graph_world import GraphWorld
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.model import LinearModel, Tables
 
@@ -178,22 +180,26 @@ class Dominance:
 
 
 def dominance(
-    model: LinearModel, examples: Examples, weights: Floats, effort: Effort | None = None
+    model: LinearModel,
+    examples: Examples,
+    weights: Floats,
+    settings: InferenceSettings | None = None,
 ) -> Dominance:
     r"""Probabilities of the true and of the most likely labels of every example.
 
     .. math:: p(y) = \frac{\sum_h \exp \theta(y, h)}{\sum_{y', h} \exp \theta(y', h)}
 
-    by a `model` with these `weights` for these `examples`. Exact for sequences and where `effort`
+    by a `model` with these `weights` for these `examples`. Exact for sequences and where `settings`
     allows exact inference; by belief propagation both are estimates. Unknown labels of outputs
     count as hidden in the true labels only.
     """
-    effort, structure = effort or Effort(), examples.structure
-    tables = model.push(weights, examples.inputs, effort.n_jobs)
+    settings = settings or InferenceSettings()
+    structure = examples.structure
+    tables = model.push(weights, examples.inputs, settings.n_jobs)
     if isinstance(structure, Sequences):
-        whole, true, best = _sequence_values(structure, examples.labels, tables, effort)
+        whole, true, best = _sequence_values(structure, examples.labels, tables, settings)
     else:
-        whole, true, best = _graph_values(structure, examples.labels, tables, effort)
+        whole, true, best = _graph_values(structure, examples.labels, tables, settings)
     known = np.logical_or.reduceat(examples.labels >= 0, structure.variables[:-1])
     return Dominance(np.where(known, _probability(true, whole), np.nan), _probability(best, whole))
 
@@ -203,27 +209,26 @@ def _probability(part: Floats, whole: Floats) -> Floats:
 
 
 def _sequence_values(
-    sequences: Sequences, labels: Ints, tables: Tables, effort: Effort
+    sequences: Sequences, labels: Ints, tables: Tables, settings: InferenceSettings
 ) -> tuple[Floats, Floats, Floats]:
     """Log partition functions, scores of the known labels, and best scores."""
-    fixed = clamp(labels, sequences.states)
+    fixed = clamp_labels(labels, sequences.states)
     free, clamped = (
-        SequenceWorld(sequences, 1.0, added, effort.n_jobs).chains(tables)
-        for added in (None, fixed)
+        ChainWorld(sequences, 1.0, added, settings.n_jobs).chains(tables) for added in (None, fixed)
     )
     return free.log_partition(), clamped.log_partition(), free.best()[0]
 
 
 def _graph_values(
-    graphs: Graphs, labels: Ints, tables: Tables, effort: Effort
+    graphs: Graphs, labels: Ints, tables: Tables, settings: InferenceSettings
 ) -> tuple[Floats, Floats, Floats]:
     """As `_sequence_values`, hidden variables summed out."""
     outputs = np.where(graphs.wiring.roles == HIDDEN, -1, 0)
     worlds = (
-        GraphWorld(graphs, outputs, 1.0, 1.0, clamped=False, effort=effort),
-        GraphWorld(graphs, labels, 1.0, 1.0, clamped=True, effort=effort),
-        GraphWorld(graphs, outputs, 0.0, 1.0, clamped=False, effort=effort),
+        GraphWorld(graphs, outputs, 1.0, 1.0, clamped=False, settings=settings),
+        GraphWorld(graphs, labels, 1.0, 1.0, clamped=True, settings=settings),
+        GraphWorld(graphs, outputs, 0.0, 1.0, clamped=False, settings=settings),
     )
     ones = np.ones(graphs.n_examples)
-    whole, true, best = (world.solve(tables, ones)[0] for world in worlds)
+    whole, true, best = (world.solve(tables, ones, world.begin())[0] for world in worlds)
     return whole, true, best

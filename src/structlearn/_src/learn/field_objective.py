@@ -1,23 +1,24 @@
-"""The objective of learning in hinge-loss fields: two worlds under ADMM."""
+"""The objective of hinge-loss fields: two worlds under ADMM."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.common.errors import ArgumentError
 from structlearn._src.field.examples import HingeExamples
-from structlearn._src.learn.base import Penalty
-from structlearn._src.learn.bound import Bound
-from structlearn._src.learn.field_world import HingeEffort, HingeWorld
+from structlearn._src.learn.base import Hints, Penalty
+from structlearn._src.learn.field_world import FieldWorld
+from structlearn._src.learn.objective import Pair, TwoWorlds
 from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.world import InferenceSettings
 
 
-@dataclass(eq=False)
-class HingeObjective:
+@dataclass(frozen=True, eq=False)
+class FieldObjective(TwoWorlds):
     r"""Penalty plus C times how much more energy the labels need than the best of all values.
 
     .. math:: F(w) = \Omega(w) + C \Bigl(\min_z \, [w^\top \phi(\hat y, z) - h(\hat y, z)]
@@ -26,21 +27,17 @@ class HingeObjective:
     with labels :math:`\hat y` and hidden variables :math:`z`. The second minimum is over more, so
     :math:`F \ge \Omega`; it is convex where nothing is hidden. One weight per group that is
     learnt; its gradient is C times the sum of the group's hinges in the clamped world less that
-    in the free one.
-
-    Both worlds keep the state of ADMM between evaluations. `paired` returns the objective for
-    paired-dual learning, whose worlds take a few steps per evaluation; `linearise` the bound
-    whose hidden variables stay, for expectation maximisation.
+    in the free one. A budget makes it paired-dual learning, a tangent expectation maximisation.
 
     Parameters
     ----------
     examples
-        The field and what is known about it, see `make_field_examples`.
+        The field and what is known about it.
     C
         Weight of the losses against the penalty.
     penalty
         What large weights cost; it keeps them at or above 0.
-    effort
+    settings
         How worlds infer.
 
     References
@@ -52,8 +49,7 @@ class HingeObjective:
     examples: HingeExamples
     C: float = 1.0
     penalty: Penalty = field(default_factory=NonNegative)
-    effort: HingeEffort = field(default_factory=HingeEffort)
-    n_examples: int = field(default=1, init=False)
+    settings: InferenceSettings = field(default_factory=InferenceSettings)
 
     @property
     def n_weights(self) -> int:
@@ -61,9 +57,14 @@ class HingeObjective:
         return len(self.examples.learnt)
 
     @property
+    def example_weights(self) -> Floats:
+        """The field is one example."""
+        return np.ones(1)
+
+    @property
     def convex(self) -> bool:
-        """Whether the objective is convex: nothing is hidden."""
-        return not self.examples.hidden.any()
+        """Whether the objective is convex: nothing is hidden, or a tangent stands for it."""
+        return self.tangent is not None or not self.examples.hidden.any()
 
     @property
     def scales(self) -> Floats:
@@ -71,71 +72,36 @@ class HingeObjective:
         return 1.0 / self.examples.hinges.sizes[self.examples.learnt]
 
     @property
+    def hints(self) -> Hints:
+        """Steps as long as a weight; projected subgradients waver, so that CCCP takes them all."""
+        return Hints(sweeps=1, inner_tol=0.0, step=float(self.start.mean()) or 1.0, C=self.C)
+
+    @property
     def start(self) -> Floats:
         """Weights to begin with."""
         return self.examples.weights[self.examples.learnt]
 
     @cached_property
-    def worlds(self) -> tuple[HingeWorld, HingeWorld]:
+    def pairs(self) -> tuple[Pair]:
         """The free and the clamped world."""
         known = self.examples
-        fixed = known.given, ~known.hidden
-        free, clamped = (HingeWorld(known, which, self.effort) for which in fixed)
-        return free, clamped
+        free = FieldWorld(known, known.given, self.settings)
+        return (Pair(1.0, free, FieldWorld(known, ~known.hidden, self.settings)),)
 
-    @property
-    def iterations(self) -> int:
-        """Steps of ADMM so far in both worlds."""
-        return sum(world.iterations for world in self.worlds)
+    def push(self, weights: Floats) -> Floats:
+        """Weights of all groups, the learnt ones being these."""
+        return self.examples.fill_in(weights)
 
-    # ---- values ----------------------------------------------------------------------------
+    def pull(self, gradient: Floats) -> Floats:
+        """Gradient by the weights that are learnt."""
+        return gradient[self.examples.learnt]
 
-    def half(self, weights: Floats, clamped: bool) -> tuple[float, Floats]:
-        """C times the value of the free or of the clamped world, and the gradient."""
-        value, slope = self.worlds[clamped].solve(self.examples.fill_in(weights))
-        return self.C * value, self.C * slope[self.examples.learnt]
-
-    def loss_slope(self, weights: Floats, which: Ints | None = None) -> tuple[float, Floats]:
-        """C times the loss, and the gradient; there is one example, so `which` says nothing."""
-        free, high = self.half(weights, clamped=False)
-        clamped, low = self.half(weights, clamped=True)
-        return free - clamped, high - low
-
-    def value(self, weights: Floats) -> float:
-        """Return the objective, penalty included."""
-        return self.loss_slope(weights)[0] + self.penalty.value(weights)
-
-    def value_slope(self, weights: Floats) -> tuple[float, Floats]:
-        """Return the objective and the gradient of all but the non-smooth part of the penalty."""
-        value, slope = self.loss_slope(weights)
-        return value + self.penalty.value(weights), slope + self.penalty.slope(weights)
-
-    # ---- what drivers ask for ----------------------------------------------------------------
-
-    def take(self, which: Ints) -> HingeObjective:
+    def take(self, which: Ints) -> Self:
         """Return the objective of the only example."""
         return self
 
-    def paired(self, sweeps: int) -> HingeObjective:
-        """Return the same objective with worlds that take only so many steps per evaluation."""
-        return replace(self, effort=replace(self.effort, steps=sweeps))
-
-    def linearise(self, weights: Floats) -> Bound:
-        """Return the convex upper bound that touches the objective at `weights`."""
-        value, slope = self.half(weights, clamped=True)
-        return Bound(self, slope, value - float(slope @ weights))
-
-    def messages(self) -> Floats:
-        """Return the state of both worlds, flat."""
-        return np.concatenate([world.messages() for world in self.worlds])
-
-    def recall(self, messages: Floats) -> None:
-        """Put the worlds back to where they stood when they had these messages."""
-        free, clamped = self.worlds
-        if len(messages) != free.n_messages + clamped.n_messages:
-            raise ArgumentError(
-                f"{len(messages)} messages were given, but these worlds have "
-                f"{free.n_messages + clamped.n_messages}; use those of the same objective"
-            )
-        free.recall(messages[: free.n_messages])
-        clamped.recall(messages[free.n_messages :])
+    def shards(self, n: int) -> list[Self]:
+        """Cut the field into at most `n` parts that share no free variable."""
+        return [
+            replace(self, examples=part, tangent=None, warm=None) for part in self.examples.cut(n)
+        ]

@@ -2,213 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, block_indices
-from structlearn._src.common.errors import ArgumentError, TooWideError
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Graphs
-from structlearn._src.graph.condition import condition, places
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT, Wiring
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.junction import (
-    TRAINED,
-    EliminationTree,
-    JunctionTree,
-    affordable,
-    order_for,
+from structlearn._src.inference.clamped import Solution
+from structlearn._src.inference.engine import clamp, forest_shares, make_engine
+from structlearn._src.inference.tables import potentials_to_tables, tables_to_potentials
+from structlearn._src.learn.world import (
+    CONVERGED,
+    Budget,
+    InferenceSettings,
+    Memory,
+    add_tables,
 )
-from structlearn._src.inference.loopy import best_states
-from structlearn._src.inference.messenger import Messenger
-from structlearn._src.inference.names import Query
-from structlearn._src.inference.tables import (
-    point_mass,
-    potentials_to_tables,
-    tables_to_potentials,
-)
-from structlearn._src.inference.trw import covering_forests
-from structlearn._src.learn.world import Subtracting
 from structlearn._src.model.model import Tables
 
-
-@dataclass(frozen=True)
-class Effort:
-    """How worlds infer.
-
-    Parameters
-    ----------
-    method
-        "exact" by elimination, "bp" by belief propagation, "auto" exact where that is quick;
-        "trw" by tree-reweighted messages, which have a single fixed point at one temperature, so
-        that learning stays sound where factors are strong and plain messages end anywhere. Both
-        worlds weigh the factors alike, so that a loss is never negative.
-    sweeps, tol
-        When message passing stops: after so many sweeps, or when messages move by less.
-    damping
-        Share of the old message that stays in every update.
-    """
-
-    method: str = "auto"
-    sweeps: int = 100
-    tol: float = 1e-4
-    damping: float = 0.0
-    n_jobs: int | None = None
+_SWEEPS = 100  # over messages, where an evaluation is to converge
+_TOL = 1e-4  # largest change of a message that counts as none: weights move by far more
 
 
-class Engine(Protocol):
-    """Solves one problem again and again with other potentials."""
+class GraphMemory(NamedTuple):
+    """Where message passing stands."""
 
-    @property
-    def messengers(self) -> tuple[Messenger, ...]:
-        """Whatever passes messages; none in exact engines."""
-        ...
-
-    def solve(self, potentials: Floats) -> tuple[Floats, Floats]:
-        """Values of the graphs, and the beliefs of all factors."""
-        ...
+    messages: Memory  #: log messages, one array for each run of messages
+    iterations: Ints  #: () sweeps so far
 
 
-class _Exact:
-    """Elimination, planned once."""
-
-    messengers: tuple[Messenger, ...] = ()
-
-    def __init__(self, problem: Problem, effort: Effort) -> None:
-        order = order_for(problem, Options().max_table, effort.n_jobs)
-        self.tree = EliminationTree(problem, order, effort.n_jobs)
-
-    def solve(self, potentials: Floats) -> tuple[Floats, Floats]:
-        """Values of the graphs, and the marginals of all factors."""
-        with self.tree.stores.lend() as store:
-            return self.tree.forward(potentials, store), self.tree.backward(store)[1]
-
-
-class _Messages:
-    """Belief propagation, plain or tree-reweighted; messages stay between calls."""
-
-    def __init__(self, problem: Problem, effort: Effort, shares: Floats | None) -> None:
-        self.problem, self.effort = problem, effort
-        self.messenger = Messenger(
-            problem,
-            appearance=shares,
-            damping=effort.damping,
-            n_jobs=effort.n_jobs,
-        )
-        self.hard = bool((problem.eps == 0.0).any())
-        # What is maximised is decoded and then fixed, so that value and beliefs belong to
-        # labels that exist; the rest is inferred given them.
-        self.inner = problem.eps == 0.0
-        self.rest: Clamp | None = None
-        if self.hard and not self.inner.all():
-            labels = np.where(self.inner, 0, -1)
-            self.rest = Clamp(problem.wiring, labels, float(problem.eps.max()), effort, shares)
-
-    @property
-    def messengers(self) -> tuple[Messenger, ...]:
-        """Whatever passes messages."""
-        return self.messenger, *(() if self.rest is None else self.rest.messengers)
-
-    def solve(self, potentials: Floats) -> tuple[Floats, Floats]:
-        """Values of the graphs, and the beliefs of all factors."""
-        messenger = self.messenger
-        messenger.load(potentials)
-        messenger.run(self.effort.sweeps, self.effort.tol)
-        if not self.hard:
-            values, _, factors = messenger.value(factor_beliefs=True)
-            return values, factors
-        if self.rest is None:
-            labels, wiring = messenger.decode(), self.problem.wiring
-            return wiring.score(potentials, labels), point_mass(wiring, labels)[1]
-        labels = best_states(self.problem, messenger.beliefs()[0])
-        values, beliefs = self.rest.solve(potentials, np.where(self.inner, labels, -1))
-        return values, beliefs
-
-
-def make_engine(problem: Problem, effort: Effort, shares: Floats | None) -> Engine:
-    """Return the engine that `effort` asks for, or that suits the problem.
-
-    Parameters
-    ----------
-    shares
-        (factors,) Weights of the factors in tree-reweighted messages; None for plain ones.
-    """
-    if effort.method in ("bp", "trw"):
-        return _messages(problem, effort, shares)
-    if effort.method == "exact":
-        reason = JunctionTree().refuses(problem, Query.MARGINALS, Options(n_jobs=effort.n_jobs))
-        if reason:
-            raise TooWideError(reason)
-        return _Exact(problem, effort)
-    easy = affordable(problem, Options(n_jobs=effort.n_jobs), TRAINED)
-    return _Exact(problem, effort) if easy else _messages(problem, effort, shares)
-
-
-def shares_for(wiring: Wiring, effort: Effort) -> Floats | None:
-    """Return in how many of some forests that cover the graphs each factor is, if that matters."""
-    if effort.method != "trw":
-        return None
-    return covering_forests(wiring, np.random.default_rng(0)).mean(axis=0)
-
-
-def _messages(problem: Problem, effort: Effort, shares: Floats | None) -> Engine:
-    if not problem.uniform and problem.eps_hidden == 0.0:
-        raise ArgumentError(
-            f"eps_y={problem.eps_output:g} with eps_h=0 cannot be trained by belief propagation, "
-            f"whose messages do not tell the marginals then; raise eps_h, or set eps_y=0"
-        )
-    return _Messages(problem, effort, shares)
-
-
-class Clamp:
-    """Graphs with some variables fixed: the same tables, read at the fixed states only."""
-
-    def __init__(
-        self, wiring: Wiring, labels: Ints, eps: float, effort: Effort, shares: Floats | None
-    ) -> None:
-        self.wiring = wiring
-        small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), labels)
-        self.free = small.wiring.n_variables > 0
-        self.engine: Engine | None = None
-        if self.free:
-            roles = np.full(small.wiring.n_variables, HIDDEN)
-            problem = Problem(small.wiring._replace(roles=roles), small.potentials, eps, eps)
-            # The weights of the whole graph, not those of what is left: both worlds are to be
-            # maxima of one function, over all beliefs or over those that agree with the labels.
-            kept = None if shares is None else shares[small.factors]
-            self.engine = make_engine(problem, effort, kept)
-        factor_graphs = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
-        gone = np.ones(wiring.n_factors, np.bool_)
-        gone[small.factors] = False
-        self.gone_graphs = factor_graphs[gone]
-        self.fix(labels)
-
-    def fix(self, labels: Ints) -> None:
-        """Fix the same variables to other states."""
-        where, kept = places(self.wiring, labels)
-        self.kept, self.gone = where[kept], where[~kept]
-
-    def solve(self, potentials: Floats, labels: Ints | None = None) -> tuple[Floats, Floats]:
-        """Values of the graphs, and beliefs of all factors, point masses where fixed."""
-        if labels is not None:
-            self.fix(labels)
-        fixed = np.bincount(self.gone_graphs, potentials[self.gone], self.wiring.n_graphs)
-        values = fixed.astype(np.float64)
-        beliefs = np.zeros(len(potentials))
-        beliefs[self.gone] = 1.0
-        if self.engine is not None:
-            inner, beliefs[self.kept] = self.engine.solve(potentials[self.kept])
-            values = values + inner
-        return values, beliefs
-
-    @property
-    def messengers(self) -> tuple[Messenger, ...]:
-        """Whatever passes messages."""
-        return () if self.engine is None else self.engine.messengers
-
-
-class GraphWorld(Subtracting):
+class GraphWorld:
     """Graphs whose variables labelled -1 are hidden; free, or clamped to the other labels.
 
     Parameters
@@ -223,6 +49,8 @@ class GraphWorld(Subtracting):
         Whether labelled variables are fixed.
     added
         (potentials,) What is added to the potentials, for task costs.
+    settings
+        How to infer.
     """
 
     def __init__(
@@ -234,35 +62,60 @@ class GraphWorld(Subtracting):
         *,
         clamped: bool,
         added: Floats | None = None,
-        effort: Effort,
+        settings: InferenceSettings,
     ) -> None:
-        self.graphs, self.added = graphs, added
+        self.graphs = graphs
+        self.added = added
+        self.sweeps = settings.sweeps or _SWEEPS
+        self.tol = _TOL if settings.tol is None else settings.tol
         wiring = graphs.wiring
-        self.engine: Engine | Clamp
-        shares = shares_for(wiring, effort)
+        options = Options(n_jobs=settings.n_jobs, damping=settings.damping)
+        # Both worlds weigh the factors of the whole graph alike, so that no loss is negative.
+        shares = forest_shares(wiring) if settings.method == "trw" else None
         if clamped:
-            self.engine = Clamp(wiring, labels, eps_h, effort, shares)
+            self._clamped = clamp(wiring, labels, eps_h, settings.method, options, shares)
+            self._fixed = self._clamped.fix(labels)
         else:
             roles = np.where(labels < 0, HIDDEN, OUTPUT)
             zeros = np.zeros(int(wiring.table_offsets[-1]))
             problem = Problem(wiring._replace(roles=roles), zeros, eps_y, eps_h)
-            self.engine = make_engine(problem, effort, shares)
+            self._engine = make_engine(problem, settings.method, options, shares)
+        self.is_clamped = clamped
+        self.approximate = not (self._clamped if clamped else self._engine).exact
 
-    @property
-    def messengers(self) -> tuple[Messenger, ...]:
-        """Whatever passes messages."""
-        return self.engine.messengers
+    def begin(self) -> GraphMemory | None:
+        """Return messages that say nothing; exact worlds need none."""
+        if not self.approximate:
+            return None
+        messages = (self._clamped if self.is_clamped else self._engine).begin()
+        return GraphMemory(messages, np.zeros((), np.int64))
 
-    def solve(self, tables: Tables, weights: Floats) -> tuple[Floats, Tables]:
-        """Values of the graphs, and their weighted expected tables."""
-        potentials = tables_to_potentials(self.graphs, tables)
+    def solve(
+        self, parameters: Tables, factors: Floats, memory: GraphMemory | None,
+        budget: Budget = CONVERGED, into: Tables | None = None,
+    ) -> tuple[Floats, Tables, GraphMemory | None]:  # fmt: skip
+        """Values of the graphs, and their expected tables times `factors`."""
+        potentials = tables_to_potentials(self.graphs, parameters)
         for extra in (self.added, self.graphs.forbidden_potentials):
             if extra is not None:
                 potentials += extra
-        values, beliefs = self.engine.solve(potentials)
+        found = self._infer(potentials, () if memory is None else memory.messages, budget)
+        if memory is not None:
+            for mine, new in zip(memory.messages, found.memory, strict=True):
+                mine[...] = new
+            memory.iterations[...] += found.sweeps
         wiring = self.graphs.wiring
-        beliefs *= np.repeat(weights, np.diff(wiring.table_offsets[wiring.graph_factors]))
-        return values, potentials_to_tables(self.graphs, beliefs, tables)
+        sizes = np.diff(wiring.table_offsets[wiring.graph_factors])
+        beliefs = found.beliefs * np.repeat(factors, sizes)
+        expected = potentials_to_tables(self.graphs, beliefs, parameters)
+        return found.values, add_tables(into, expected), memory
+
+    def _infer(self, potentials: Floats, messages: Memory, budget: Budget) -> Solution:
+        sweeps = budget.sweeps or self.sweeps
+        tol = self.tol if budget.sweeps is None else 0.0
+        if self.is_clamped:
+            return self._clamped.solve(potentials, self._fixed, messages, sweeps, tol)
+        return self._engine.solve(potentials, messages, sweeps, tol)
 
 
 def cost_entries(graphs: Graphs, labels: Ints, rows: Floats) -> Floats:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 from structlearn._src.common import checks
 
 
-class Part(NamedTuple):
+class LossPart(NamedTuple):
     """One pair of worlds in a loss: its share, its temperatures, whether errors are pushed."""
 
     share: float
     eps_y: float
     eps_h: float
-    costly: bool
+    with_cost: bool
 
 
 #: Temperatures of outputs and hidden variables, and whether the task cost takes part.
@@ -43,7 +43,7 @@ class Loss(NamedTuple):
     Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014, eq. 4.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[LossPart, ...]
     eps_h: float  #: temperature of the hidden variables in prediction
 
     @property
@@ -52,9 +52,9 @@ class Loss(NamedTuple):
         return all(part.eps_y > 0 and part.eps_h > 0 for part in self.parts)
 
     @property
-    def idle(self) -> bool:
+    def zero_is_optimal(self) -> bool:
         """Whether weights of 0 have no loss: then minimising means nothing, and steps all."""
-        return all(part.eps_y == 0 and not part.costly for part in self.parts)
+        return all(part.eps_y == 0 and not part.with_cost for part in self.parts)
 
     def softened(self, eps: float) -> Loss:
         """Return the loss with no temperature below `eps`."""
@@ -81,14 +81,14 @@ def make_loss(
         Share of the log loss in "hybrid"; other losses do not use it.
     """
     checks.one_of("loss", name, tuple(NAMED))
-    y, h, costly = NAMED[name]
+    y, h, with_cost = NAMED[name]
     if eps_y is not None:
         y = checks.number("eps_y", eps_y, low=0.0, open_high=True)
         h = y if name == "eps" else h
     if eps_h is not None:
         h = checks.number("eps_h", eps_h, low=0.0, open_high=True)
     if name != "hybrid":
-        return Loss((Part(1.0, y, h, costly),), h)
+        return Loss((LossPart(1.0, y, h, with_cost),), h)
     share = checks.number("alpha", alpha, low=0.0, high=1.0)
-    parts = Part(share, 1.0, 1.0, False), Part(1.0 - share, y, h, costly)
+    parts = LossPart(share, 1.0, 1.0, False), LossPart(1.0 - share, y, h, with_cost)
     return Loss(tuple(part for part in parts if part.share > 0), h)

@@ -1,262 +1,197 @@
-"""The regularised objective: penalty plus the losses of all examples."""
+"""The one objective: free less clamped worlds, whatever the family."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from abc import abstractmethod
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
-from structlearn._src.common.errors import ArgumentError
-from structlearn._src.graph.batch import Graphs, Sequences
-from structlearn._src.inference.messenger import Messenger
-from structlearn._src.learn.bound import Bound
-from structlearn._src.learn.chain_world import LabelledSequences, SequenceWorld, clamp
-from structlearn._src.learn.cost import Cost
-from structlearn._src.learn.graph_world import Effort, GraphWorld, cost_entries
-from structlearn._src.learn.loss import Loss, Part
-from structlearn._src.learn.penalty import ElasticNet
-from structlearn._src.learn.world import World
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import LinearModel, Tables
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.learn.base import Ability, Evaluation, Objective
+from structlearn._src.learn.world import CONVERGED, Budget, Memory, World, copy_memory
 
-_KEPT = 256  # graphs up to which each is planned by itself, and kept
+_BOTH = (True, True)
+_FREE_ONLY = (True, False)
+_CLAMPED_ONLY = (False, True)
 
 
-class Worlds(NamedTuple):
+class Pair(NamedTuple):
     """The two worlds of one part of a loss, and the part's share."""
 
     share: float
-    free: World
-    clamped: World
+    free: World[Any]
+    clamped: World[Any]
 
 
-@dataclass(eq=False)
-class StructuredObjective:
-    r"""Penalty plus C times the losses of structured examples.
+class Tangent(NamedTuple):
+    """A linear function of the weights that takes the place of the clamped worlds."""
 
-    .. math:: F(w) = \Omega(w) + C \sum_i c_i \ell_i(w), \qquad
-              \nabla \ell_i = E_\text{free}[\phi_i] - E_\text{clamped}[\phi_i]
-
-    Parameters
-    ----------
-    model
-        Weights to tables, and back.
-    examples
-        What is learnt from.
-    loss
-        Temperatures, cost and mixture.
-    cost
-        The task cost, for losses that use one.
-    C
-        Weight of the losses against the penalty.
-    penalty
-        What large weights cost.
-    effort
-        How worlds infer.
-    """
-
-    model: LinearModel
-    examples: Examples
-    loss: Loss
-    cost: Cost | None = None
-    C: float = 1.0
-    penalty: ElasticNet = field(default_factory=ElasticNet)
-    effort: Effort = field(default_factory=Effort)
-
-    @property
-    def n_weights(self) -> int:
-        """Number of weights."""
-        return self.model.n_weights
-
-    @property
-    def n_examples(self) -> int:
-        """Number of examples."""
-        return self.examples.n_examples
-
-    @property
-    def convex(self) -> bool:
-        """Whether the objective is convex: nothing is hidden."""
-        return not self.examples.hidden
-
-    @property
-    def smooth(self) -> bool:
-        """Whether the losses have a gradient everywhere."""
-        return self.loss.smooth or (not self.examples.hidden and self._soft_outputs)
-
-    @property
-    def _soft_outputs(self) -> bool:
-        return all(part.eps_y > 0 for part in self.loss.parts)
-
-    @cached_property
-    def worlds(self) -> tuple[Worlds, ...]:
-        """The pairs of worlds of all parts of the loss; they keep their messages."""
-        return tuple(self._make_worlds(part) for part in self.loss.parts)
-
-    @property
-    def messengers(self) -> tuple[Messenger, ...]:
-        """Whatever passes messages in any of the worlds."""
-        worlds = (world for pair in self.worlds for world in (pair.free, pair.clamped))
-        return tuple(messenger for world in worlds for messenger in world.messengers)
-
-    @property
-    def sweeps(self) -> int:
-        """Message sweeps done so far in all worlds, each by its slowest graph."""
-        return sum(int(m.iterations.max(initial=0)) for m in self.messengers)
-
-    def messages(self) -> Floats:
-        """Return all messages, flat."""
-        return np.concatenate([np.empty(0), *(m.messages for m in self.messengers)])
-
-    def recall(self, messages: Floats) -> None:
-        """Put the worlds back to where they stood when they had these messages."""
-        starts = offsets_of(np.array([len(m.messages) for m in self.messengers], np.int64))
-        if len(messages) != starts[-1]:
-            raise ArgumentError(
-                f"{len(messages)} messages were given, but these worlds have {starts[-1]}; "
-                f"use those of the same objective"
-            )
-        for i, messenger in enumerate(self.messengers):
-            messenger.messages = messages[starts[i] : starts[i + 1]].copy()
-
-    def _make_worlds(self, part: Part) -> Worlds:
-        examples = self.examples
-        if part.eps_y != part.eps_h:
-            examples = examples.at_two_temperatures()
-        costs = None
-        if part.costly and self.cost is not None:
-            costs = self.cost.rows(examples.labels, examples.structure.variables)
-        if isinstance(examples.structure, Sequences):
-            return self._sequence_worlds(part, examples.structure, costs)
-        return self._graph_worlds(part, examples.structure, costs)
-
-    def _sequence_worlds(self, part: Part, sequences: Sequences, costs: Floats | None) -> Worlds:
-        labels, n_jobs = self.examples.labels, self.effort.n_jobs
-        free = SequenceWorld(sequences, part.eps_y, costs, n_jobs)
-        clamped: World = LabelledSequences(sequences, labels)
-        if self.examples.hidden:
-            fixed = clamp(labels, sequences.states)
-            clamped = SequenceWorld(sequences, part.eps_h, fixed, n_jobs)
-        return Worlds(part.share, free, clamped)
-
-    def _graph_worlds(self, part: Part, graphs: Graphs, costs: Floats | None) -> Worlds:
-        labels = self.examples.labels
-        added = None if costs is None else cost_entries(graphs, labels, costs)
-        free, clamped = (
-            GraphWorld(
-                graphs, labels, part.eps_y, part.eps_h,
-                clamped=fixed, added=None if fixed else added, effort=self.effort,
-            )
-            for fixed in (False, True)
-        )  # fmt: skip
-        return Worlds(part.share, free, clamped)
-
-    def tables(self, weights: Floats) -> Tables:
-        """Tables of all groups at these weights."""
-        return self.model.push(weights, self.examples.inputs, self.effort.n_jobs)
-
-    def losses(self, weights: Floats) -> Floats:
-        """Loss of every example, without its weight and without C."""
-        return self._differences(weights)[0]
-
-    def loss_slope(self, weights: Floats, which: Ints | None = None) -> tuple[float, Floats]:
-        """C times the weighted losses of all examples, or of those in `which`, and the gradient."""
-        if which is not None:
-            return self._some(weights, which)
-        losses, difference = self._differences(weights)
-        slope = self.model.pull(difference, self.examples.inputs, self.effort.n_jobs)
-        return self.C * float(losses @ self.examples.weights), slope
-
-    def _some(self, weights: Floats, which: Ints) -> tuple[float, Floats]:
-        """Go example by example where plans are kept; messages never are: runs can be resumed."""
-        graphs = isinstance(self.examples.structure, Graphs)
-        if not graphs or self.n_examples > _KEPT or self.messengers:
-            return self.take(which).loss_slope(weights)
-        parts = [self._single(int(i)).loss_slope(weights) for i in which]
-        return sum(loss for loss, _ in parts), np.sum([slope for _, slope in parts], axis=0)
-
-    def _single(self, i: int) -> StructuredObjective:
-        if i not in self._singles:
-            exact = replace(self.effort, method="exact")
-            self._singles[i] = replace(self.take(np.array([i])), effort=exact)
-        return self._singles[i]
-
-    @cached_property
-    def _singles(self) -> dict[int, StructuredObjective]:
-        """Single graphs, which solvers come back to: planning costs more than an evaluation."""
-        return {}
+    gradient: Floats
+    constant: float
 
     def value(self, weights: Floats) -> float:
-        """Return the objective, penalty included."""
-        losses = self._differences(weights)[0]
-        return self.penalty.value(weights) + self.C * float(losses @ self.examples.weights)
+        """Return the function at some weights."""
+        return self.constant + float(self.gradient @ weights)
 
-    def value_slope(self, weights: Floats) -> tuple[float, Floats]:
-        """Return the objective and the gradient of all but the non-smooth part of the penalty."""
-        value, slope = self.loss_slope(weights)
-        return value + self.penalty.value(weights), slope + self.penalty.slope(weights)
 
-    def _differences(self, weights: Floats) -> tuple[Floats, Tables]:
-        """Losses, and C times the weighted difference of the two worlds' expected tables."""
-        tables = self.tables(weights)
-        losses, total = np.zeros(self.n_examples), None
-        for share, free, clamped in self.worlds:
-            by = self.C * share * self.examples.weights
-            high, expected = free.solve(tables, by)
-            low = clamped.subtract(tables, by, expected)
-            losses += share * (high - low)
-            total = expected if total is None else _sum(total, expected)
-        assert total is not None
-        return losses, total
+class _Fields:
+    """What the subclasses of `TwoWorlds` have as fields, each in its own order."""
 
-    # ---- what drivers ask for ------------------------------------------------------------
-
-    def take(self, which: Ints) -> StructuredObjective:
-        """Return the objective of some of the examples."""
-        return replace(self, examples=self.examples.take(which))
-
-    def softened(self, eps: float) -> StructuredObjective:
-        """Return the objective with no temperature below `eps`."""
-        return replace(self, loss=self.loss.softened(eps))
-
-    def paired(self, sweeps: int) -> StructuredObjective:
-        """Return the same objective with worlds that do only so many sweeps per evaluation."""
-        return replace(self, effort=replace(self.effort, sweeps=sweeps, tol=0.0))
-
-    def linearise(self, weights: Floats) -> Linearised:
-        """Return the convex upper bound that touches the objective at `weights`."""
-        value, slope = self.half(weights, clamped=True)
-        return Linearised(self, slope, value - float(slope @ weights))
-
-    def half(self, weights: Floats, clamped: bool) -> tuple[float, Floats]:
-        """C times the weighted values of the free or of the clamped worlds, and the gradient."""
-        tables = self.tables(weights)
-        value, slope = 0.0, np.zeros(self.n_weights)
-        for pair in self.worlds:
-            by = self.C * pair.share * self.examples.weights
-            values, expected = (pair.clamped if clamped else pair.free).solve(tables, by)
-            slope += self.model.pull(expected, self.examples.inputs, self.effort.n_jobs)
-            value += float(values @ by)
-        return value, slope
+    examples: Any
+    C: float
 
 
 @dataclass(frozen=True, eq=False)
-class Linearised(Bound):
-    """The bound for structured examples, whose free worlds can be softened."""
+class TwoWorlds(_Fields, Objective):
+    r"""Penalty plus C times how much higher the free worlds lie than the clamped ones.
 
-    whole: StructuredObjective
+    .. math:: F(w) = \Omega(w) + C \sum_i c_i \sum_p s_p
+              \bigl(\Phi_{ip}^\text{free}(\theta(w)) - \Phi_{ip}^\text{clamped}(\theta(w))\bigr)
+
+    with weights :math:`c_i` of the examples and shares :math:`s_p` of the parts of the loss. The
+    parameters :math:`\theta` of the inference problems are a linear function of the weights
+    (`push`), so that the gradient is its adjoint (`pull`) of the gradients by the parameters.
+
+    Drivers are two fields. With a `budget`, evaluations spend only so much inference from where
+    the memory stands: paired learning. With a `tangent`, the clamped worlds are replaced by their
+    linear bound, as CCCP wants:
+
+    .. math:: \Omega(w) + C \sum_i c_i \sum_p s_p \Phi_{ip}^\text{free} - \langle u, w \rangle - b
+
+    which is convex, nowhere below the objective, and equal to it where the tangent touches.
+
+    Subclasses say what the worlds are, and how weights become parameters.
+    """
+
+    budget: Budget = field(default=CONVERGED, kw_only=True)
+    tangent: Tangent | None = field(default=None, kw_only=True)
+    warm: Memory = field(default=None, kw_only=True)
 
     @property
-    def smooth(self) -> bool:
-        """Whether the losses have a gradient everywhere."""
-        return self.whole.smooth
+    def data(self) -> object:
+        """What tells these examples from others, in checkpoints."""
+        return self.examples
 
-    def softened(self, eps: float) -> Linearised:
-        """Return the objective with no temperature of the free worlds below `eps`."""
-        return replace(self, whole=self.whole.softened(eps))
+    # ---- what subclasses say ---------------------------------------------------------------
 
+    @property
+    @abstractmethod
+    def example_weights(self) -> Floats:
+        """(examples,) How much each counts."""
 
-def _sum(a: Tables, b: Tables) -> Tables:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
+    @cached_property
+    @abstractmethod
+    def pairs(self) -> tuple[Pair, ...]:
+        """The pairs of worlds of all parts of the loss, made when they are first needed."""
+
+    @abstractmethod
+    def push(self, weights: Floats) -> Any:
+        """Return the parameters of the worlds."""
+
+    @abstractmethod
+    def pull(self, gradient: Any) -> Floats:
+        """Return the gradient by the weights, the adjoint of `push`."""
+
+    @abstractmethod
+    def shards(self, n: int) -> list[Self]:
+        """Cut the examples into at most `n` objectives whose losses and gradients add up."""
+
+    # ---- values ----------------------------------------------------------------------------
+
+    @property
+    def approximate(self) -> bool:
+        """Whether values are only those that messages have got to."""
+        return any(pair.free.approximate or pair.clamped.approximate for pair in self.pairs)
+
+    def begin(self) -> Memory:
+        """Return the memories of all worlds: fresh, or a copy of what `warmed` was given."""
+        if self.warm is not None:
+            return copy_memory(self.warm)
+        return tuple((pair.free.begin(), pair.clamped.begin()) for pair in self.pairs)
+
+    def losses(self, weights: Floats, memory: Memory = None) -> Floats:
+        """Loss of every example, without its weight and without C."""
+        return self._compare(weights, memory, _BOTH)[0]
+
+    def loss_gradient(self, weights: Floats, memory: Memory = None) -> Evaluation:
+        """C times the weighted losses of all examples, and the gradient."""
+        losses, difference, memory = self._compare(weights, memory, self._sides)
+        value, gradient = self._weighed(losses), self.pull(difference)
+        if self.tangent is not None:
+            value -= self.tangent.value(weights)
+            gradient -= self.tangent.gradient
+        return Evaluation(value, gradient, memory)
+
+    def value(self, weights: Floats, memory: Memory = None) -> float:
+        """Return the objective, penalty included; no gradient is pulled back."""
+        value = self._weighed(self._compare(weights, memory, self._sides)[0])
+        if self.tangent is not None:
+            value -= self.tangent.value(weights)
+        return value + self.penalty.value(weights)
+
+    @property
+    def _sides(self) -> tuple[bool, bool]:
+        return _BOTH if self.tangent is None else _FREE_ONLY
+
+    def _weighed(self, losses: Floats) -> float:
+        return self.C * float(losses @ self.example_weights)
+
+    def _compare(
+        self, weights: Floats, memory: Memory, sides: tuple[bool, bool]
+    ) -> tuple[Floats, Any, Memory]:
+        """Free less clamped values of every example, with the gradient by the parameters."""
+        memory = self.begin() if memory is None else memory
+        parameters = self.push(weights)
+        losses = np.zeros(self.n_examples)
+        gradient: Any = None
+        for pair, memories in zip(self.pairs, memory, strict=True):
+            each = zip((pair.free, pair.clamped), (1.0, -1.0), memories, sides, strict=True)
+            for world, sign, mine, wanted in each:
+                if wanted:
+                    factors = (sign * self.C * pair.share) * self.example_weights
+                    values, gradient, _ = world.solve(
+                        parameters, factors, mine, self.budget, gradient
+                    )
+                    losses += (sign * pair.share) * values
+        return losses, gradient, memory
+
+    # ---- what drivers ask for --------------------------------------------------------------
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What it can do beyond values and gradients."""
+        return frozenset({Ability.BATCHES, Ability.LINEARISE, Ability.RESUME})
+
+    def linearise(self, weights: Floats, memory: Memory = None) -> Self:
+        """Return the convex upper bound that touches the objective at `weights`."""
+        losses, difference, memory = self._compare(weights, memory, _CLAMPED_ONLY)
+        gradient = -self.pull(difference)
+        tangent = Tangent(gradient, -self._weighed(losses) - float(gradient @ weights))
+        return self._with(tangent=tangent, warm=memory)
+
+    def with_budget(self, budget: Budget) -> Self:
+        """Return the same objective with so much inference per evaluation."""
+        return self._with(budget=budget)
+
+    def warmed(self, memory: Memory) -> Self:
+        """Return the same objective, whose `begin` is a copy of this memory."""
+        return self._with(warm=memory)
+
+    def _with(self, **changes: Any) -> Self:
+        """Return a copy that shares the worlds, which cost much to make."""
+        _ = self.pairs
+        other = copy(self)
+        vars(other).pop("_singles", None)  # made for the fields as they were
+        vars(other).update(changes)
+        return other
+
+    def _share_of_tangent(self, which: Ints) -> Tangent | None:
+        """Return the part of the tangent that goes with some of the examples."""
+        if self.tangent is None:
+            return None
+        share = len(which) / self.n_examples
+        return Tangent(share * self.tangent.gradient, share * self.tangent.constant)

@@ -29,7 +29,7 @@ class ElasticNet:
 
     @property
     def smooth(self) -> bool:
-        """Whether `slope` tells everything."""
+        """Whether `gradient` tells everything."""
         return self.lasso == 0.0
 
     @property
@@ -47,7 +47,7 @@ class ElasticNet:
         squares = 0.5 * self.ridge * float(weights @ weights)
         return squares + (0.0 if self.smooth else self.lasso * float(np.abs(weights).sum()))
 
-    def slope(self, weights: Floats) -> Floats:
+    def gradient(self, weights: Floats) -> Floats:
         """Return the gradient of the squares."""
         return self.ridge * weights
 
@@ -62,7 +62,7 @@ class NonNegative(ElasticNet):
 
     @property
     def smooth(self) -> bool:
-        """Whether `slope` tells everything: never, as there is a border."""
+        """Whether `gradient` tells everything: never, as there is a border."""
         return False
 
     def prox(self, weights: Floats, step: float | Floats) -> Floats:

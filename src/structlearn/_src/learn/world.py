@@ -1,50 +1,160 @@
-r"""A world: one inference problem whose potentials follow the weights.
+r"""What a world is: one inference problem as a pure function with explicit memory.
 
-Every learner compares two of them. In the *free* world outputs and hidden variables may take any
-value, often pushed towards mistakes by a task cost; in the *clamped* world outputs are fixed to
-the labels. A world answers with the value of every example and the expected tables of every group
-of factors, that is the gradient of the values by the tables.
+Every learner compares two worlds. In the *free* one outputs and hidden variables may take any
+value, often pushed towards mistakes by a task cost or an entropy; in the *clamped* one outputs are
+fixed to the labels. A world answers with the value of every example and its gradient by the
+parameters of the inference problem: tables of potentials, or weights of hinges.
+
+Nothing changes inside a world. What inference goes on from (messages, variables of ADMM) is its
+*memory*, which the caller owns: a tree of tuples whose leaves are arrays.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.inference.messenger import Messenger
-from structlearn._src.model.model import Tables
+from structlearn._src.common.errors import ArgumentError
+
+#: A tree of tuples whose leaves are arrays; None where nothing is remembered.
+Memory = Any
+#: What a world is solved at: tables of all groups, or weights of all groups of hinges.
+Parameters = TypeVar("Parameters")
 
 
-class World(Protocol):
-    """One inference problem over a batch of examples, with what it remembers between calls."""
+class Budget(NamedTuple):
+    """How much inference one evaluation may spend."""
+
+    #: Message sweeps, or steps of ADMM, from where the memory stands; None goes on to convergence.
+    sweeps: int | None = None
+
+
+CONVERGED = Budget()
+
+
+@dataclass(frozen=True)
+class InferenceSettings:
+    """How worlds infer.
+
+    Parameters
+    ----------
+    method
+        For graphs: "exact" by elimination, "bp" by belief propagation, "auto" exact where that is
+        quick; "trw" by tree-reweighted messages, which have a single fixed point at one
+        temperature, so that learning stays sound where factors are strong and plain messages end
+        anywhere. Both worlds weigh the factors alike, so that a loss is never negative.
+    sweeps
+        Limit on the sweeps, or on the steps of ADMM, of an evaluation that is to converge; by
+        default 100 sweeps or 10,000 steps.
+    tol
+        Convergence: messages move by less (default 1e-4), or the residuals of ADMM per local copy
+        are smaller (default 1e-3).
+    damping
+        Share of the old message that stays in every update.
+    step, relaxation
+        Of ADMM, see `field.consensus.Consensus`.
+    n_jobs
+        Number of threads.
+    """
+
+    method: str = "auto"
+    sweeps: int | None = None
+    tol: float | None = None
+    damping: float = 0.0
+    step: float | None = None
+    relaxation: float = 1.0
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.sweeps is not None:
+            checks.integer("sweeps", self.sweeps, low=1)
+        if self.tol is not None:
+            checks.number("tol", self.tol, low=0.0)
+
+
+class World(Protocol[Parameters]):
+    """One inference problem over a batch of examples."""
 
     @property
-    def messengers(self) -> tuple[Messenger, ...]:
-        """Whatever passes messages here, and keeps them between calls; none in exact worlds."""
+    def approximate(self) -> bool:
+        """Whether its values are only those that messages have got to."""
         ...
 
-    def solve(self, tables: Tables, weights: Floats) -> tuple[Floats, Tables]:
-        """Values of the examples, and the expected tables times the examples' weights.
+    def begin(self) -> Memory:
+        """Return the memory before any inference."""
+        ...
 
-        The arrays are new, so that the caller may change them.
+    def solve(
+        self,
+        parameters: Parameters,
+        factors: Floats,
+        memory: Memory,
+        budget: Budget = CONVERGED,
+        into: Parameters | None = None,
+    ) -> tuple[Floats, Parameters, Memory]:
+        """Values of the examples, their gradient by the parameters, and where inference stands.
+
+        Parameters
+        ----------
+        parameters
+            What the potentials are.
+        factors
+            (examples,) What the gradient of every example is multiplied by.
+        memory
+            Where inference begins. Its arrays are brought up to date in place, and it is returned.
+        budget
+            How far inference goes.
+        into
+            Where the gradient is added; new arrays if None.
         """
         ...
 
-    def subtract(self, tables: Tables, weights: Floats, out: Tables) -> Floats:
-        """Values of the examples; subtracts the weighted expected tables from `out`."""
-        ...
+
+def add_tables(into: tuple[Floats, ...] | None, more: tuple[Floats, ...]) -> tuple[Floats, ...]:
+    """Add tables in place; new ones stay as they are."""
+    if into is None:
+        return more
+    for table, each in zip(into, more, strict=True):
+        table += each
+    return into
 
 
-class Subtracting:
-    """A world that subtracts what it solves for."""
+# ---- memories ------------------------------------------------------------------------------
 
-    def solve(self, tables: Tables, weights: Floats) -> tuple[Floats, Tables]:
-        """Values of the examples, and the weighted expected tables."""
-        raise NotImplementedError
 
-    def subtract(self, tables: Tables, weights: Floats, out: Tables) -> Floats:
-        """Values of the examples; subtracts the weighted expected tables from `out`."""
-        values, expected = self.solve(tables, weights)
-        for mine, theirs in zip(out, expected, strict=True):
-            mine -= theirs
-        return values
+def leaves(memory: Memory, path: str = "memory") -> Iterator[tuple[str, Any]]:
+    """Yield the arrays of a memory, each with its path in the tree."""
+    if isinstance(memory, tuple):
+        for number, branch in enumerate(memory):
+            yield from leaves(branch, f"{path}.{number}")
+    elif memory is not None:
+        yield path, memory
+
+
+def count_steps(memory: Memory) -> int:
+    """Return how many sweeps or steps of ADMM are behind a memory, over all its worlds."""
+    if hasattr(memory, "iterations"):
+        return int(memory.iterations)
+    return sum(map(count_steps, memory)) if isinstance(memory, tuple) else 0
+
+
+def copy_memory(memory: Memory) -> Memory:
+    """Return a memory that shares no array."""
+    return deepcopy(memory)
+
+
+def fill(memory: Memory, arrays: Mapping[str, Any]) -> None:
+    """Write the arrays that `leaves` has yielded into a memory of the same worlds."""
+    for path, array in leaves(memory):
+        if path not in arrays or np.shape(arrays[path]) != np.shape(array):
+            raise ArgumentError(
+                f"a memory was given whose {path} does not fit these worlds; use one of the same "
+                f"objective"
+            )
+        array[...] = arrays[path]

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, cast
+from typing import ClassVar
 
 import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.watch import Ending
-from structlearn._src.learn.base import Objective
-from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
+from structlearn._src.learn.base import Ability, Objective
+from structlearn._src.solve.base import Report, Solver, State, draw_seed, refusal, stream
 from structlearn._src.solve.lbfgs import Lbfgs
 from structlearn._src.solve.loop import run
 
 
-class Softenable(Objective, Protocol):
-    """An objective that has a smooth neighbour at every temperature."""
-
-    def softened(self, eps: float) -> Objective:
-        """Return the objective with no temperature below `eps`."""
-        ...
-
-
 @dataclass(frozen=True)
-class Annealed:
+class Annealed(Solver):
     r"""Smooth the maxima of the loss, minimise, cool, repeat.
 
     A soft maximum over :math:`N` labellings at temperature :math:`\epsilon` lies above the maximum
@@ -60,6 +52,7 @@ class Annealed:
     inner_iter: int = 200
     inner_tol: float = 1e-5
     name: ClassVar[str] = "annealed"
+    needs: ClassVar[frozenset[Ability]] = frozenset({Ability.SOFTEN})
 
     def __post_init__(self) -> None:
         checks.number("first", self.first, low=0.0, open_low=True)
@@ -69,16 +62,14 @@ class Annealed:
         checks.number("inner_tol", self.inner_tol, low=0.0)
 
     def refuses(self, objective: Objective) -> str:
-        """Refuse what has no temperatures, or what the inner solver refuses."""
-        if not hasattr(objective, "softened"):
-            return "it needs an objective with temperatures: use solver='adagrad'"
-        return self.inner.refuses(objective)
+        """Refuse what the inner solver refuses."""
+        return refusal(self.inner, objective)
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Value the weights."""
         value = objective.value(weights)
         return {
-            "weights": weights, "value": value, "best": value, "iteration": 0, "idle": 0,
+            "weights": weights, "value": value, "best": value, "iteration": 0, "stalls": 0,
             "seed": draw_seed(rng),
         }  # fmt: skip
 
@@ -88,7 +79,7 @@ class Annealed:
         state["iteration"] += 1
         fit = run(
             self.inner,
-            cast(Softenable, objective).softened(eps),
+            objective.softened(eps),
             state["weights"],
             max_iter=self.inner_iter,
             tol=self.inner_tol,
@@ -98,9 +89,10 @@ class Annealed:
             raise KeyboardInterrupt  # half a minimisation is dropped, as half a step would be
         value = objective.value(fit.weights)
         gain = state["best"] - value
-        state["weights"], state["value"] = fit.weights, value
+        state["weights"] = fit.weights
+        state["value"] = value
         state["best"] = min(state["best"], value)
-        state["idle"] = 0 if gain > self.inner_tol * abs(value) else state["idle"] + 1
-        done = bool(state["idle"] >= 2 and eps <= self.last)
+        state["stalls"] = 0 if gain > self.inner_tol * abs(value) else state["stalls"] + 1
+        done = bool(state["stalls"] >= 2 and eps <= self.last)
         words = f"converged: cooling to {eps:.2g} gained less than {self.inner_tol:g}"
         return Report(value, done=done, words=words if done else "")

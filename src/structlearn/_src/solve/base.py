@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from structlearn._src.common.arrays import Floats
-from structlearn._src.learn.base import Objective, Penalty
+from structlearn._src.learn.base import Ability, Objective, Penalty
 
 #: Everything a solver knows between two steps, as arrays, numbers and strings. The entry
-#: ``weights`` is always there; ``average`` (the answer, where a solver averages) and ``value``
-#: (the objective at the start) are read by the loop too.
+#: ``weights`` is always there; ``average`` (the answer, where a solver averages), ``value`` (the
+#: objective at the start) and ``memory`` (where inference stands) are read by the loop too. What
+#: begins with an underscore can be made anew from the objective, and is not saved.
 State = dict[str, Any]
 
 
@@ -25,70 +26,60 @@ class Report(NamedTuple):
     #: known without extra work: the objective at the newest weights, or the losses met on the way.
     value: float = math.nan
     gap: float = math.nan  #: a bound on how far the value lies above the optimum
-    slope: float = math.nan  #: norm of the gradient, or of what takes its place
+    gradient: float = math.nan  #: norm of the gradient, or of what takes its place
     done: bool = False  #: no further step would help
     words: str = ""  #: why it is done
     exact: bool = True  #: whether `value` may decide which weights are better
     stuck: bool = False  #: done without having arrived
+    overshot: bool = False  #: the value rose, which is no sign of having arrived
 
 
-class Solver(Protocol):
+class Solver(ABC):
     """A way to better weights. All that changes lies in the state, nothing in the solver."""
 
+    #: What users call it.
+    name: ClassVar[str] = ""
+    #: What it asks of an objective beyond values and gradients.
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+    #: Whether the distance to the optimum shrinks by a factor in every step.
+    linear_rate: ClassVar[bool] = False
+
     @property
-    def name(self) -> str:
-        """What users call it."""
-        ...
+    def patience(self) -> int:
+        """Iterations without gain that show that it has arrived."""
+        return 5
 
     def refuses(self, objective: Objective) -> str:
         """Say why this objective cannot be solved so; empty if it can. Costs little."""
-        ...
+        return ""
 
+    @abstractmethod
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Return the state before the first step; `weights` stay as they are."""
-        ...
 
+    @abstractmethod
     def step(self, objective: Objective, state: State) -> Report:
         """Change `state` into the next one."""
-        ...
 
 
-def answer(state: State) -> Floats:
+def refusal(solver: Solver, objective: Objective) -> str:
+    """Say why a solver cannot minimise an objective; empty if it can."""
+    for ability in sorted(solver.needs - objective.abilities, key=lambda ability: ability.name):
+        return f"it needs an objective with {ability.value}; choose another solver or driver"
+    return solver.refuses(objective)
+
+
+def current_weights(state: State) -> Floats:
     """Return the weights that a state stands for: the average if the solver keeps one."""
     weights: Floats = state["average" if "average" in state else "weights"]
     return weights
-
-
-class Remembering(Protocol):
-    """An objective whose worlds go on from the messages they had at the last evaluation."""
-
-    def messages(self) -> Floats:
-        """Return all messages as one array."""
-        ...
-
-    def recall(self, messages: Floats) -> None:
-        """Go on from these."""
-        ...
-
-
-def messages_of(objective: object) -> dict[str, Floats]:
-    """Return a copy of what an objective remembers; nothing if it does not."""
-    if not hasattr(objective, "recall"):
-        return {}
-    return {"messages": np.array(cast(Remembering, objective).messages())}
-
-
-def recall(objective: object, arrays: Mapping[str, Any]) -> None:
-    """Give an objective back what `messages_of` has returned."""
-    if "messages" in arrays:
-        cast(Remembering, objective).recall(arrays["messages"])
 
 
 def parameters(solver: object) -> dict[str, Any]:
     """Return the name and the settings of a solver, those of solvers inside it included."""
     names = [field.name for field in fields(solver)] if is_dataclass(solver) else vars(solver)
     found = {name: getattr(solver, name) for name in names if not name.startswith("_")}
-    inside = {key: parameters(value) for key, value in found.items() if hasattr(value, "refuses")}
+    inside = {key: parameters(value) for key, value in found.items() if isinstance(value, Solver)}
     return {"name": getattr(solver, "name", ""), **found, **inside}
 
 
@@ -104,7 +95,7 @@ def stream(state: State, number: int) -> np.random.Generator:
 
 def ridge(penalty: Penalty, n_weights: int) -> Floats:
     r"""Return :math:`\lambda_i` of a smooth part :math:`\frac{1}{2} \sum_i \lambda_i w_i^2`."""
-    return penalty.slope(np.ones(n_weights))
+    return penalty.gradient(np.ones(n_weights))
 
 
 def lasso(penalty: Penalty, n_weights: int) -> Floats:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, cast
+from typing import ClassVar
 
 import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.watch import Ending
-from structlearn._src.learn.base import Objective
-from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
+from structlearn._src.learn.base import Ability, Objective
+from structlearn._src.solve.base import Report, Solver, State, draw_seed, refusal, stream
 from structlearn._src.solve.loop import run
 
 _ROUNDING = 1e-12  # relative differences of values below this say nothing
 
 
-class Linearisable(Objective, Protocol):
-    """An objective that is a convex part less another."""
-
-    def linearise(self, weights: Floats) -> Objective:
-        """Return the convex upper bound that touches the objective at `weights`."""
-        ...
-
-
 @dataclass(frozen=True)
-class Cccp:
+class Cccp(Solver):
     r"""CCCP: replace the concave part by its tangent, minimise what is then convex, repeat.
 
     .. math:: w_{t+1} = \operatorname{argmin}_w f^+(w) - f^-(w_t)
@@ -57,28 +49,29 @@ class Cccp:
     inner_iter: int = 50
     inner_tol: float = 1e-4
     name: ClassVar[str] = "cccp"
+    needs: ClassVar[frozenset[Ability]] = frozenset({Ability.LINEARISE})
 
     def __post_init__(self) -> None:
         checks.integer("inner_iter", self.inner_iter, low=1)
         checks.number("inner_tol", self.inner_tol, low=0.0)
 
     def refuses(self, objective: Objective) -> str:
-        """Refuse what cannot be linearised, or what the inner solver refuses."""
-        if not hasattr(objective, "linearise"):
-            return "CCCP needs an objective with a concave part to linearise: use another driver"
-        return self.inner.refuses(objective)
+        """Refuse what the inner solver refuses."""
+        return refusal(self.inner, objective)
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Value the weights."""
-        value = objective.value(weights)
-        return {"weights": weights, "value": value, "iteration": 0, "seed": draw_seed(rng)}
+        memory = objective.begin()
+        state = {"weights": weights, "value": objective.value(weights, memory), "memory": memory}
+        return state | {"iteration": 0, "seed": draw_seed(rng)}
 
     def step(self, objective: Objective, state: State) -> Report:
         """Minimise one bound."""
         state["iteration"] += 1
+        bound = objective.linearise(state["weights"], state["memory"])
         fit = run(
             self.inner,
-            cast(Linearisable, objective).linearise(state["weights"]),
+            bound,
             state["weights"],
             max_iter=self.inner_iter,
             tol=self.inner_tol or None,
@@ -86,8 +79,11 @@ class Cccp:
         )
         if fit.ended == Ending.INTERRUPTED:
             raise KeyboardInterrupt  # half a minimisation is dropped, as half a step would be
-        value, before = objective.value(fit.weights), state["value"]
-        state["weights"], state["value"] = fit.weights, value
+        before = state["value"]
+        if fit.memory is not None:
+            state["memory"] = fit.memory
+        value = objective.value(fit.weights, state["memory"])
+        state |= {"weights": fit.weights, "value": value}
         done = abs(before - value) <= _ROUNDING * abs(value)
         words = "converged: the bound has its optimum where it touches the objective"
         return Report(value, done=done, words=words if done else "")

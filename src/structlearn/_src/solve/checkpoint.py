@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,7 +18,8 @@ from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.common.paths import PathLike
 from structlearn._src.files import store
 from structlearn._src.learn.base import Objective
-from structlearn._src.solve.base import Report, Solver, State, messages_of, parameters, recall
+from structlearn._src.learn.world import fill, leaves
+from structlearn._src.solve.base import Report, Solver, State, parameters
 
 SCHEMA = "structlearn.checkpoint/1"
 
@@ -85,56 +85,57 @@ class Snapshot(NamedTuple):
 
 def save(
     checkpoint: Checkpoint,
-    solver: Solver,
-    objective: Objective,
+    facts: dict[str, Any],
     snapshot: Snapshot,
     rng: np.random.Generator,
 ) -> None:
-    """Write everything to the file at once."""
-    state = snapshot.state
-    arrays = {f"state.{key}": x for key, x in state.items() if isinstance(x, np.ndarray)}
+    """Write everything to the file at once; `facts` are the fingerprint of the run."""
+    state = {key: x for key, x in snapshot.state.items() if not key.startswith("_")}
+    arrays = dict(leaves(state.pop("memory", None)))
+    arrays |= {f"state.{key}": x for key, x in state.items() if isinstance(x, np.ndarray)}
     meta = {
-        "fingerprint": _fingerprint(checkpoint, solver, objective),
+        "fingerprint": facts,
         "state": {key: x for key, x in state.items() if not isinstance(x, np.ndarray)},
         "value": snapshot.value,
         "report": snapshot.report._asdict(),
         "iteration": snapshot.iteration,
         "rng": rng.bit_generator.state,
     }
-    arrays |= {"best": snapshot.best, "history": snapshot.history.table, **messages_of(objective)}
+    arrays |= {"best": snapshot.best, "history": snapshot.history.table}
     store.write(checkpoint.path, arrays, meta, SCHEMA)
 
 
 def load(
-    checkpoint: Checkpoint, solver: Solver, objective: Objective, rng: np.random.Generator
+    checkpoint: Checkpoint, facts: dict[str, Any], objective: Objective, rng: np.random.Generator
 ) -> Snapshot | None:
     """Return what the file holds, None if there is none; `rng` goes on from where it stood."""
     if not Path(checkpoint.path).exists():
         return None
     arrays, meta = store.read(checkpoint.path, SCHEMA)
-    _compare(checkpoint, meta["fingerprint"], _fingerprint(checkpoint, solver, objective))
+    _compare(checkpoint, meta["fingerprint"], facts)
     rng.bit_generator.state = meta["rng"]
-    recall(objective, arrays)
-    best, table = arrays["best"], arrays["history"]
     state = {key[6:]: array for key, array in arrays.items() if key.startswith("state.")}
+    if any(key.startswith("memory") for key in arrays):
+        state["memory"] = objective.begin()
+        fill(state["memory"], arrays)
     return Snapshot(
         state | meta["state"],
-        best,
+        arrays["best"],
         meta["value"],
         Report(**meta["report"]),
-        History(table),
+        History(arrays["history"]),
         meta["iteration"],
     )
 
 
-def _fingerprint(checkpoint: Checkpoint, solver: Solver, objective: Objective) -> dict[str, Any]:
+def fingerprint(checkpoint: Checkpoint, solver: Solver, objective: Objective) -> dict[str, Any]:
     """Facts that must agree between the run that saved and the run that goes on."""
     facts = {
         "n_weights": objective.n_weights,
         "n_examples": objective.n_examples,
         "solver": parameters(solver),
         **checkpoint.problem,
-        "data": _digest(getattr(objective, "examples", None)),
+        "data": _digest(objective.data),
     }
     plain: dict[str, Any] = _plain(facts)
     return plain
@@ -155,19 +156,14 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | None) else repr(value)
 
 
-_digests: WeakKeyDictionary[object, str] = WeakKeyDictionary()
-
-
 def _digest(examples: object) -> str | None:
-    """Return the SHA-256 of structure, inputs, labels and weights, worked out once."""
+    """Return the SHA-256 of structure, inputs, labels and weights."""
     if examples is None:
         return None
-    if examples not in _digests:
-        found = hashlib.sha256()
-        for piece in _pieces(examples):
-            found.update(piece)
-        _digests[examples] = found.hexdigest()
-    return _digests[examples]
+    found = hashlib.sha256()
+    for piece in _pieces(examples):
+        found.update(piece)
+    return found.hexdigest()
 
 
 def _pieces(value: Any) -> Iterator[Any]:

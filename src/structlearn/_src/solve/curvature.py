@@ -11,7 +11,7 @@ _FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that
 
 
 def empty(memory: int, n_weights: int) -> State:
-    r"""Return a memory of `memory` pairs: steps :math:`s`, changes of slope :math:`y`.
+    r"""Return a memory of `memory` pairs: steps :math:`s`, changes of gradient :math:`y`.
 
     The dot products :math:`\langle s_i, y_j \rangle` of steps with no older changes are kept, so
     that a direction needs only four products of a matrix with a vector.
@@ -36,12 +36,12 @@ def push(state: State, step: Floats, change: Floats) -> None:
     state["dots"][:n, k] = state["steps"][:n] @ change
 
 
-def direction(state: State, slope: Floats, inverse: Floats | None) -> Floats:
+def direction(state: State, gradient: Floats, inverse: Floats | None) -> Floats:
     r"""Return :math:`-H g`, where :math:`H` is the inverse Hessian that fits the pairs.
 
     Parameters
     ----------
-    slope
+    gradient
         The vector :math:`g`.
     inverse
         Diagonal of the inverse Hessian to start from, up to a factor; None for the identity.
@@ -54,10 +54,10 @@ def direction(state: State, slope: Floats, inverse: Floats | None) -> Floats:
     steps, changes, dots = state["steps"][:n], state["changes"][:n], state["dots"][:n, :n]
     oldest_first = [(state["pairs"] - n + i) % n for i in range(n)]
     back, forth = np.zeros(n), np.zeros(n)
-    along = steps @ slope
+    along = steps @ gradient
     for i in reversed(oldest_first):  # those still 0 in `back` are older, in `forth` newer
         back[i] = (along[i] - dots[i] @ back) / dots[i, i]
-    turned = _scaled(state, slope - back @ changes, inverse)
+    turned = _scaled(state, gradient - back @ changes, inverse)
     along = changes @ turned
     for i in oldest_first:
         forth[i] = back[i] - (along[i] + forth @ dots[:, i]) / dots[i, i]

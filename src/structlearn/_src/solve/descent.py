@@ -10,17 +10,17 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.base import Objective
-from structlearn._src.solve.base import Report, State
-from structlearn._src.solve.search import Point, norm
+from structlearn._src.solve.base import Report, Solver, State
+from structlearn._src.solve.search import Point, evaluate, norm
 
 _DECREASE = 0.1  # share of the first-order gain that a step must keep
-_TRIALS = 60
-_STEEP = 1e-2  # slope, against the value, that is no minimum of anything smooth
+_TRIALS = 60  # halvings after which a length is below rounding
+_STEEP = 1e-2  # gradient, against the value, that is no minimum of anything smooth
 
 
 @dataclass(frozen=True)
-class Descent:
-    r"""Steepest descent: against the slope, as far as that helps.
+class Descent(Solver):
+    r"""Steepest descent: against the gradient, as far as that helps.
 
     .. math:: d = \nabla F(w), \qquad \eta = \operatorname{argmin}_\eta F(w - \eta d), \qquad
               w := w - \eta d
@@ -47,27 +47,23 @@ class Descent:
     def __post_init__(self) -> None:
         checks.number("factor", self.factor, low=1.0, open_low=True)
 
-    def refuses(self, objective: Objective) -> str:
-        """Refuse nothing."""
-        return ""
-
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Value the weights; the first trial moves them by 1."""
-        value, slope = objective.value_slope(weights)
-        length = 1.0 / max(norm(slope), np.finfo(float).tiny)
-        return {"weights": weights, "value": value, "slope": slope, "length": length}
+        first = Point(weights, *objective.value_gradient(weights))
+        length = 1.0 / max(norm(first.gradient), np.finfo(float).tiny)
+        return {**first._asdict(), "length": length}
 
     def step(self, objective: Objective, state: State) -> Report:
         """Search from the last length, down or up."""
-        start = Point(state["weights"], state["value"], state["slope"])
+        start = Point(*(state[name] for name in Point._fields))
         found, length = self._contract(objective, start, state["length"])
         if found is None:
             return _end(start)
         if length == state["length"]:
             found, length = self._expand(objective, start, found, length)
-        state["weights"], state["value"], state["slope"] = found
+        state |= found._asdict()
         state["length"] = length
-        return Report(found.value, slope=norm(found.weights - start.weights) / length)
+        return Report(found.value, gradient=norm(found.weights - start.weights) / length)
 
     def _contract(
         self, objective: Objective, start: Point, length: float
@@ -92,20 +88,20 @@ class Descent:
 
 
 def _end(start: Point) -> Report:
-    """Tell that nothing lower is left; where the slope is steep, that is the fault of a kink."""
-    slope = norm(start.slope)
-    steep = slope * max(1.0, norm(start.weights)) > _STEEP * abs(start.value)
+    """Tell that nothing lower is left; where the gradient is steep, that is the fault of a kink."""
+    gradient = norm(start.gradient)
+    steep = gradient * max(1.0, norm(start.weights)) > _STEEP * abs(start.value)
     words = (
-        "stuck: no step against the slope lowers the objective; it may have a kink here"
+        "stuck: no step against the gradient lowers the objective; it may have a kink here"
         if steep
-        else "converged: no step against the slope lowers the objective beyond rounding"
+        else "converged: no step against the gradient lowers the objective beyond rounding"
     )
-    return Report(start.value, slope=slope, done=True, words=words, stuck=steep)
+    return Report(start.value, gradient=gradient, done=True, words=words, stuck=steep)
 
 
 def _move(objective: Objective, start: Point, length: float) -> Point:
-    """Go `length` against the slope, and through `prox` where the penalty has kinks."""
-    weights = start.weights - length * start.slope
+    """Go `length` against the gradient, and through `prox` where the penalty has kinks."""
+    weights = start.weights - length * start.gradient
     if not objective.penalty.smooth:
         weights = objective.penalty.prox(weights, length)
-    return Point(weights, *objective.value_slope(weights))
+    return evaluate(objective, weights, start)

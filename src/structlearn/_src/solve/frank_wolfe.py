@@ -17,17 +17,16 @@ from structlearn._src.kernels.chain.frank_wolfe import (
     hinge,
 )
 from structlearn._src.learn.base import Objective
-from structlearn._src.learn.objective import StructuredObjective
-from structlearn._src.solve import compiled_chains as sequences
-from structlearn._src.solve.base import Report, State, draw_seed, stream
-from structlearn._src.solve.compiled_chains import ChainArrays
+from structlearn._src.learn.chain_arrays import ChainArrays
+from structlearn._src.learn.structured_objective import chain_refusal, over_chains
+from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 
 _GOOD = 0.01  # relative gap from which on the last weights can be better than their average
 _PATHS = 4  # paths that a list of links gets room for at a time
 
 
 @dataclass(frozen=True)
-class FrankWolfe:
+class FrankWolfe(Solver):
     r"""Steps on the dual of the hinge, one sequence at a time, each as long as is best.
 
     .. math:: \min_w \tfrac{1}{2} \|w\|^2 + C \sum_i c_i \max_y
@@ -68,13 +67,13 @@ class FrankWolfe:
 
     def refuses(self, objective: Objective) -> str:
         """Refuse all but the hinge on sequences with squares as penalty."""
-        if why := sequences.refuses(objective):
+        if why := chain_refusal(objective):
             return why
-        assert isinstance(objective, StructuredObjective)
-        part = objective.loss.parts[0]
-        if len(objective.loss.parts) > 1 or part.eps_y > 0.0:
+        structured = over_chains(objective)
+        part = structured.loss.parts[0]
+        if len(structured.loss.parts) > 1 or part.eps_y > 0.0:
             return "it minimises the hinge only: use loss='hinge'"
-        if not part.costly or objective.cost is None:
+        if not part.with_cost or structured.cost is None:
             return "it needs a task cost, without which weights of 0 are best"
         if not objective.penalty.smooth:
             return "it needs squares alone as penalty: use l1_ratio=0"
@@ -84,16 +83,16 @@ class FrankWolfe:
         """Begin where only the true labels have probability, which means weights of 0."""
         state: State = {"seed": draw_seed(rng), "iteration": 0, "steps": 0, "plain": False}
         state |= {name: np.zeros(len(weights)) for name in ("weights", "lag", "average")}
-        return state | _true_flow(sequences.flatten(objective))
+        return state | _true_flow(over_chains(objective).chain_arrays)
 
     def step(self, objective: Objective, state: State) -> Report:
         """Visit all examples once."""
-        flat = sequences.flatten(objective)
+        chains = over_chains(objective).chain_arrays
         state["iteration"] += 1
-        _make_room(flat, state)
+        _make_room(chains, state)
         order = stream(state, state["iteration"]).permutation(objective.n_examples)
         pairwise = self.pairwise > 0 and state["iteration"] % self.pairwise == 0
-        _visit(flat, state, order, pairwise)
+        _visit(chains, state, order, pairwise)
         state["average"] = _average(state, len(order))
         due = state["iteration"] % self.evaluate == 0
         report = _look(objective, state) if due else Report()
@@ -110,19 +109,22 @@ def dual_value(state: State) -> float:
 
 def _look(objective: Objective, state: State) -> Report:
     """Value the average and, once it is good, the last weights too, which may be better then."""
-    dual, value = dual_value(state), _value(objective, state["average"])
+    dual = dual_value(state)
+    value = _value(objective, state["average"])
     state["plain"] = False
     if value - dual <= _GOOD * value:
         last = _value(objective, state["weights"])
-        state["plain"], value = last < value, min(last, value)
+        state["plain"] = last < value
+        value = min(last, value)
     return Report(value, gap=max(value - dual, 0.0))
 
 
 def _value(objective: Objective, weights: Floats) -> float:
     """Return the objective, in less time than it takes itself."""
-    flat = sequences.flatten(objective)
-    inner, edges = flat.to_kernel(weights), (flat.table(weights) + flat.data.bars)[None]
-    losses = hinge(flat.data, flat.loss_weights, inner, edges, _workspace(flat, 0, 0))
+    chains = over_chains(objective).chain_arrays
+    inner = chains.to_kernel(weights)
+    edges = (chains.table(weights) + chains.data.bars)[None]
+    losses = hinge(chains.data, chains.loss_weights, inner, edges, _workspace(chains, 0, 0))
     return objective.penalty.value(weights) + float(losses)
 
 
@@ -135,31 +137,32 @@ def _average(state: State, more: int) -> Floats:
     return average
 
 
-def _visit(flat: ChainArrays, state: State, order: Ints, pairwise: bool) -> None:
+def _visit(chains: ChainArrays, state: State, order: Ints, pairwise: bool) -> None:
     """Take one step for every sequence in `order`."""
-    K = flat.states
-    weights, lag = flat.to_kernel(state["weights"]), flat.to_kernel(state["lag"])
-    table = flat.table(state["weights"]) + flat.data.bars
-    table_lag = flat.table(state["lag"])
+    K = chains.states
+    weights = chains.to_kernel(state["weights"])
+    lag = chains.to_kernel(state["lag"])
+    table = chains.table(state["weights"]) + chains.data.bars
+    table_lag = chains.table(state["lag"])
     frank_wolfe(
         order,
-        flat.data,
-        flat.loss_weights,
+        chains.data,
+        chains.loss_weights,
         AveragedWeights(weights, lag, table.reshape(1, K, K), table_lag),
         DualFlow(*(state[name] for name in DualFlow._fields)),
         _workspace(
-            flat, int(np.diff(state["starts"], append=len(state["ends"])).max()), len(weights)
+            chains, int(np.diff(state["starts"], append=len(state["ends"])).max()), len(weights)
         ),
         state["steps"],
         pairwise,
     )
     for name, inner, edges in (("weights", weights, table), ("lag", lag, table_lag)):
-        flat.from_kernel(state[name], inner)
-        flat.set_table(state[name], edges)
+        chains.from_kernel(state[name], inner)
+        chains.set_table(state[name], edges)
 
 
-def _workspace(flat: ChainArrays, links: int, n_weights: int) -> FlowWorkspace:
-    longest, K = flat.longest, flat.states
+def _workspace(chains: ChainArrays, links: int, n_weights: int) -> FlowWorkspace:
+    longest, K = chains.longest, chains.states
     wide, integers = (longest, K), np.int64
     return FlowWorkspace(
         nodes=np.empty(wide),
@@ -177,29 +180,32 @@ def _workspace(flat: ChainArrays, links: int, n_weights: int) -> FlowWorkspace:
     )
 
 
-def _true_flow(flat: ChainArrays) -> State:
+def _true_flow(chains: ChainArrays) -> State:
     """Return the lists of links of the true labels, each with a share of 1."""
-    borders, labels = flat.data.offsets, flat.data.labels
+    borders, labels = chains.data.offsets, chains.data.labels
     lengths = np.diff(borders)
     place = np.arange(len(labels)) - np.repeat(borders[:-1], lengths)
     return {
         "starts": borders[:-1].copy(),
         "counts": lengths,
-        "ends": (place * flat.states + labels).astype(np.int32),
+        "ends": (place * chains.states + labels).astype(np.int32),
         "befores": np.where(place > 0, np.roll(labels, 1), -1).astype(np.int32),
         "shares": np.ones(len(labels)),
         "losses": np.zeros(len(lengths)),
     }
 
 
-def _make_room(flat: ChainArrays, state: State) -> None:
+def _make_room(chains: ChainArrays, state: State) -> None:
     """See that every list of links has room for one more path."""
-    counts, starts, lengths = state["counts"], state["starts"], np.diff(flat.data.offsets)
+    counts = state["counts"]
+    starts = state["starts"]
+    lengths = np.diff(chains.data.offsets)
     room = np.diff(starts, append=len(state["ends"]))
     if (counts + lengths <= room).all():
         return
     borders = offsets_of(counts + _PATHS * lengths)
-    source, target = _places(starts, counts), _places(borders[:-1], counts)
+    source = _places(starts, counts)
+    target = _places(borders[:-1], counts)
     for name in ("ends", "befores", "shares"):
         array = np.zeros(int(borders[-1]), state[name].dtype)
         array[target] = state[name][source]

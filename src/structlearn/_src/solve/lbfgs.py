@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,18 +11,18 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.base import Objective
 from structlearn._src.solve import curvature
-from structlearn._src.solve.base import Report, State
+from structlearn._src.solve.base import Report, Solver, State
 from structlearn._src.solve.search import Point, norm, wolfe
 
 _GOOD = 1e-9  # first-order gain, relative to the value, below which no step can be told from none
 
 
 @dataclass(frozen=True)
-class Lbfgs:
+class Lbfgs(Solver):
     r"""L-BFGS: steps along :math:`-H \nabla F`, with :math:`H` from the last few steps.
 
-    An objective that has a method ``diagonal(weights)``, a positive estimate of the curvature of
-    every weight, is preconditioned by it.
+    An objective that knows a positive estimate of the curvature of every weight (`diagonal`) is
+    preconditioned by it.
 
     Parameters
     ----------
@@ -52,28 +52,29 @@ class Lbfgs:
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Value the weights and forget all curvature."""
-        value, slope = objective.value_slope(weights)
-        memory = curvature.empty(self.memory, len(weights))
-        return {"weights": weights, "value": value, "slope": slope, "iteration": 0, **memory}
+        first = Point(weights, *objective.value_gradient(weights))
+        return {**first._asdict(), "iteration": 0, **curvature.empty(self.memory, len(weights))}
 
     def step(self, objective: Objective, state: State) -> Report:
-        """Search along the quasi-Newton direction; along the slope itself if that fails."""
+        """Search along the quasi-Newton direction; along the gradient itself if that fails."""
         self._precondition(objective, state)
-        start = Point(state["weights"], state["value"], state["slope"])
+        start = Point(*(state[name] for name in Point._fields))
         found, gain = self._advance(objective, state, start)
         if found is None and state["pairs"]:
             state["pairs"] = 0
             found, _ = self._advance(objective, state, start)
         if found is None:
             return _end(start, norm(self._downhill(state, start)), gain)
-        curvature.push(state, found.weights - start.weights, found.slope - start.slope)
-        state["weights"], state["value"], state["slope"] = found
+        curvature.push(state, found.weights - start.weights, found.gradient - start.gradient)
+        state |= found._asdict()
         state["iteration"] += 1
-        return Report(found.value, slope=norm(self._downhill(state, found)))
+        return Report(found.value, gradient=norm(self._downhill(state, found)))
 
     def _precondition(self, objective: Objective, state: State) -> None:
-        if hasattr(objective, "diagonal") and state["iteration"] % self.refresh == 0:
-            state["inverse"] = 1.0 / cast(Floats, objective.diagonal(state["weights"]))
+        if state["iteration"] % self.refresh == 0:
+            diagonal = objective.diagonal(state["weights"])
+            if diagonal is not None:
+                state["inverse"] = 1.0 / diagonal
 
     def _advance(
         self, objective: Objective, state: State, start: Point
@@ -89,8 +90,8 @@ class Lbfgs:
         return found, -first * float(downhill @ direction)
 
     def _downhill(self, state: State, point: Point) -> Floats:
-        """Return the slope to descend on."""
-        return point.slope
+        """Return the gradient to descend on."""
+        return point.gradient
 
     def _search(
         self, objective: Objective, start: Point, downhill: Floats, direction: Floats, first: float
@@ -99,12 +100,12 @@ class Lbfgs:
         return wolfe(objective, start, direction, first)
 
 
-def _end(start: Point, slope: float, gain: float) -> Report:
+def _end(start: Point, gradient: float, gain: float) -> Report:
     """Tell that nothing lower is left, and whether that is because nothing was to be gained."""
-    arrived = slope == 0.0 or gain <= _GOOD * abs(start.value)
+    arrived = gradient == 0.0 or gain <= _GOOD * abs(start.value)
     words = (
         "converged: no step lowers the objective beyond rounding"
         if arrived
-        else "stuck: no step along the slope lowers the objective; it may have a kink here"
+        else "stuck: no step along the gradient lowers the objective; it may have a kink here"
     )
-    return Report(start.value, slope=slope, done=True, words=words, stuck=not arrived)
+    return Report(start.value, gradient=gradient, done=True, words=words, stuck=not arrived)

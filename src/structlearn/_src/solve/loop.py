@@ -6,7 +6,8 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from structlearn._src.common.paths import PathLike
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.learn.base import Objective
-from structlearn._src.solve.base import Report, Solver, State, answer
-from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, load, save
+from structlearn._src.learn.world import Memory, count_steps
+from structlearn._src.solve.base import Report, Solver, State, current_weights, refusal
+from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, fingerprint, load, save
 
 _DIVERGED = "diverged: weights grew out of bounds; take smaller steps"
 _STOPPED = "stopped by a callback"
@@ -33,7 +35,8 @@ class Event(NamedTuple):
     iteration: int
     value: float
     gap: float
-    slope: float
+    gradient: float
+    inference_steps: int  #: message sweeps, or steps of ADMM, so far in all worlds
     weights: Floats  #: read-only and only of this moment: copy them to keep them
     history: History
 
@@ -52,6 +55,7 @@ class Fit(NamedTuple):
     n_iter: int
     converged: bool
     ended: Ending  #: how it went, as a fact
+    memory: Memory = None  #: where inference stands
 
 
 def run(
@@ -61,7 +65,7 @@ def run(
     *,
     max_iter: int = 100,
     tol: float | None = 1e-5,
-    patience: int = 5,
+    patience: int | None = None,
     rng: np.random.Generator | None = None,
     callbacks: Iterable[Callback] = (),
     watch: Watch | None = None,
@@ -70,7 +74,7 @@ def run(
     r"""Repeat the steps of a solver until they no longer help.
 
     A run has converged when the solver says so, or when one of these falls below `tol` times the
-    value :math:`F`, of which a step may report any: the duality gap; the slope
+    value :math:`F`, of which a step may report any: the duality gap; the gradient
     :math:`\|\nabla F\| \max(1, \|w\|)`; unless the gap is known, what as many iterations again
     would gain at the rate of the last `patience` ones.
 
@@ -90,7 +94,7 @@ def run(
     tol
         Relative tolerance; None never stops early.
     patience
-        Number of iterations that must have brought next to nothing.
+        Number of iterations that must have brought next to nothing; the solver knows by default.
     rng
         Source of everything random; a fresh one if None.
     callbacks
@@ -101,10 +105,10 @@ def run(
         Where (and how often) the run is saved, and continued from if the file exists. The result is
         then the same, bit for bit, as that of a run that was never stopped.
     """
-    if why := solver.refuses(objective):
+    if why := refusal(solver, objective):
         raise ArgumentError(f"solver={solver.name!r}: {why}")
     checks.integer("max_iter", max_iter, low=1)
-    checks.integer("patience", patience, low=1)
+    patience = solver.patience if patience is None else checks.integer("patience", patience, low=1)
     if tol is not None:
         checks.number("tol", tol, low=0.0)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
@@ -154,8 +158,8 @@ class _Loop:
         """Go on from the checkpoint or begin, and step until something ends it."""
         self.restore()
         ended = Ending.DONE
-        if not self.why():
-            ended = watch.repeat(self.step, max(max_iter - self.iteration, 0), self.words)
+        if not self.stop_reason():
+            ended = watch.repeat(self.step, max(max_iter - self.iteration, 0), self.progress_text)
         if ended != Ending.INTERRUPTED and self.state is not None:
             self.save()
         return self.fit(ended, max_iter)
@@ -167,7 +171,7 @@ class _Loop:
         self.call(state)
         if self.checkpoint and self.checkpoint.due(self.iteration, time.monotonic() - self.saved):
             self.save()
-        return self.why() != ""
+        return self.stop_reason() != ""
 
     def begin(self) -> State:
         """Start the solver."""
@@ -179,43 +183,52 @@ class _Loop:
     def record(self, report: Report, iteration: int) -> None:
         """Note what a step has told, and keep its weights if they are better."""
         assert self.state is not None
-        weights = answer(self.state)
+        weights = current_weights(self.state)
         self.norm = float(np.linalg.norm(weights))
         if not math.isfinite(self.norm):
             self.stop = _DIVERGED
         elif not report.exact or math.isnan(report.value):
-            self.best, self.value = weights.copy(), math.inf
+            self.best = weights.copy()
+            self.value = math.inf
         elif report.value <= self.value:
-            self.best, self.value = weights.copy(), report.value
-        self.report, self.iteration = report, iteration
-        elapsed = time.monotonic() - self.begun
-        self.history.add(iteration, elapsed, report.value, report.gap, report.slope)
+            self.best = weights.copy()
+            self.value = report.value
+        self.report = report
+        self.iteration = iteration
+        steps = count_steps(self.state["memory"]) if "memory" in self.state else math.nan
+        seconds = time.monotonic() - self.begun
+        self.history.add(iteration, seconds, report.value, report.gap, report.gradient, steps)
 
     def call(self, state: State) -> None:
         """Tell the callbacks."""
         if not self.callbacks:
             return
-        weights = answer(state).view()
+        weights = current_weights(state).view()
         weights.flags.writeable = False
         report = self.report
-        event = Event(self.iteration, report.value, report.gap, report.slope, weights, self.history)
+        event = Event(
+            self.iteration, report.value, report.gap, report.gradient,
+            count_steps(state.get("memory")), weights, self.history,
+        )  # fmt: skip
         for callback in self.callbacks:
             answered = callback(event)
             if isinstance(answered, bool | np.bool_) and answered:
                 self.stop = self.stop or _STOPPED
 
-    def why(self) -> str:
+    def stop_reason(self) -> str:
         """Say why the run is over; empty if it is not."""
         if self.stop or self.report.done:
             return self.stop or self.report.words or "the solver is done"
         if self.tol is None or self.iteration == 0:
             return ""
         again = len(self.history) / self.patience
-        if getattr(self.solver, "linear", False):
+        if self.solver.linear_rate:
             again = 1.0  # what is left shrinks by a factor, and so does what each step gains
-        return arrived(self.report, self.history, self.norm, self.tol, self.patience, again)
+        return convergence_reason(
+            self.report, self.history, self.norm, self.tol, self.patience, again
+        )
 
-    def words(self) -> str:
+    def progress_text(self) -> str:
         """Say how far the run is."""
         known = not math.isnan(self.report.value)
         return f"iteration {self.iteration}" + (f", {self.report.value:.6g}" if known else "")
@@ -227,23 +240,36 @@ class _Loop:
         snapshot = Snapshot(
             self.state, self.best, self.value, self.report, self.history, self.iteration
         )
-        save(self.checkpoint, self.solver, self.objective, snapshot, self.rng)
+        save(self.checkpoint, self.facts, snapshot, self.rng)
         self.saved = time.monotonic()
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What a restart must share; worked out once, as the data may be large."""
+        assert self.checkpoint is not None
+        return fingerprint(self.checkpoint, self.solver, self.objective)
 
     def restore(self) -> None:
         """Take over what the checkpoint holds, if it exists."""
-        found = self.checkpoint and load(self.checkpoint, self.solver, self.objective, self.rng)
+        if self.checkpoint is None:
+            return
+        found = load(self.checkpoint, self.facts, self.objective, self.rng)
         if found:
             self.state, self.best, self.value, self.report, self.history, self.iteration = found
-            self.norm = float(np.linalg.norm(answer(self.state)))
+            self.norm = float(np.linalg.norm(current_weights(self.state)))
             self.begun -= float(self.history.seconds[-1])
+
+    def best_value(self) -> float:
+        """Value the answer, inference going on from where it stands."""
+        memory = None if self.state is None else self.state.get("memory")
+        return self.objective.value(self.best, memory)
 
     def fit(self, ended: Ending, max_iter: int) -> Fit:
         """Pack up."""
         value = self.value
         if not math.isfinite(value):
-            value = math.nan if ended == Ending.INTERRUPTED else self.objective.value(self.best)
-        why = self.why()
+            value = math.nan if ended == Ending.INTERRUPTED else self.best_value()
+        why = self.stop_reason()
         if ended.early:
             status = f"{ended.sentence} after {self.iteration} iterations; the best weights count"
         else:
@@ -251,10 +277,11 @@ class _Loop:
         if ended == Ending.DONE:
             ended = _ENDS.get(self.stop, Ending.STUCK if self.report.stuck else Ending.DONE)
         converged = ended == Ending.DONE
-        return Fit(self.best, value, self.history, status, self.iteration, converged, ended)
+        memory = None if self.state is None else self.state.get("memory")
+        return Fit(self.best, value, self.history, status, self.iteration, converged, ended, memory)
 
 
-def arrived(
+def convergence_reason(
     report: Report, history: History, norm: float, tol: float, patience: int, again: float
 ) -> str:
     """Say by which sign of those a step reports a run has converged; empty if by none."""
@@ -262,9 +289,10 @@ def arrived(
     scale = tol * abs(report.value) if known else tol
     if report.gap <= scale:
         return f"converged: the duality gap is below tol={tol:g}"
-    if report.slope * max(1.0, norm) <= scale:
-        return f"converged: the slope is below tol={tol:g}"
+    if report.gradient * max(1.0, norm) <= scale:
+        return f"converged: the gradient is below tol={tol:g}"
     judged = known and math.isnan(report.gap)  # where there is a gap, it alone tells
+    judged = judged and not report.overshot
     if history.best() > history.start + _WORSE * abs(history.start):
         judged = False  # steps that were too long at first get their time
     gain = history.best(patience) - history.best()

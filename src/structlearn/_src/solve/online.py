@@ -12,10 +12,12 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.chain.online import OnlineWeights, StepRule, online
 from structlearn._src.learn.base import Objective
-from structlearn._src.learn.objective import StructuredObjective
-from structlearn._src.solve import compiled_chains as sequences
-from structlearn._src.solve.base import Report, State, answer, draw_seed, stream
-from structlearn._src.solve.compiled_chains import ChainArrays
+from structlearn._src.learn.chain_arrays import ChainArrays, make_errors, make_parts, make_workspace
+from structlearn._src.learn.structured_objective import (
+    StructuredObjective,
+    chain_refusal,
+)
+from structlearn._src.solve.base import Report, State, current_weights, draw_seed, stream
 from structlearn._src.solve.steps import RULES, Stepping, first_step
 
 _SAMPLE = 1000  # sequences on which first steps are tried
@@ -73,7 +75,7 @@ class Online(Stepping):
         """Refuse what is not a sequence, and Pegasos where the penalty is not the squares."""
         if self.rule == "pegasos" and not objective.penalty.smooth:
             return "Pegasos needs squares alone as penalty; AdaGrad does not"
-        return sequences.refuses(objective)
+        return chain_refusal(objective)
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Find the first step."""
@@ -85,7 +87,7 @@ class Online(Stepping):
         if self.rule == "adagrad":
             state["squares"] = np.zeros(len(weights))
         if self.rule == "pegasos":
-            # In a ball of this size lies the optimum w: |w|^2 <= -<slope, w> <= loss at 0.
+            # In a ball of this size lies the optimum w: |w|^2 <= -<gradient, w> <= loss at 0.
             state["radius"] = math.sqrt(objective.value(np.zeros(len(weights))))
         step = self.step_size or (1.0 if self.rule == "pegasos" else self._tune(objective, state))
         state["step"] = step
@@ -100,29 +102,29 @@ class Online(Stepping):
         order = stream(state, state["iteration"]).permutation(objective.n_examples)
         met = self._visit(objective, state, order)
         if self.evaluate:
-            return Report(objective.value(answer(state)))
+            return Report(objective.value(current_weights(state)))
         return Report(met + objective.penalty.value(state["weights"]), exact=False)
 
     def _visit(self, objective: StructuredObjective, state: State, order: Ints) -> float:
         """Take one step for every sequence in `order`; return the losses met on the way."""
-        flat = sequences.flatten(objective)
-        inner = {name: flat.to_kernel(state[name]) for name in _NAMES if name in state}
-        tables = {name: flat.table(state[name]) for name in inner}
+        chains = objective.chain_arrays
+        inner = {name: chains.to_kernel(state[name]) for name in _NAMES if name in state}
+        tables = {name: chains.table(state[name]) for name in inner}
         met = online(
             order,
-            flat.data,
-            sequences.make_parts(objective),
-            flat.loss_weights * objective.n_examples,
+            chains.data,
+            make_parts(objective.loss),
+            chains.loss_weights * objective.n_examples,
             self._rule(objective, state),
-            _primal(flat, inner, tables),
-            sequences.make_errors(flat),
-            sequences.make_workspace(flat),
+            _primal(chains, inner, tables),
+            make_errors(chains),
+            make_workspace(chains),
             np.empty(5),
             state["updates"],
         )
         for name in inner:
-            flat.from_kernel(state[name], inner[name])
-            flat.set_table(state[name], tables[name])
+            chains.from_kernel(state[name], inner[name])
+            chains.set_table(state[name], tables[name])
         state["updates"] += len(order)
         return float(met) / objective.n_examples
 
@@ -145,8 +147,8 @@ class Online(Stepping):
 
     def _tune(self, objective: StructuredObjective, state: State) -> float:
         """Return the first step that does best on a sample."""
-        rng, n = stream(state, 0), objective.n_examples
-        order = rng.choice(n, min(n, _SAMPLE), replace=False)
+        n = objective.n_examples
+        order = stream(state, 0).choice(n, min(n, _SAMPLE), replace=False)
         guess = 1.0 if self.rule == "adagrad" else _guess(objective)
         return first_step(partial(self._try, objective, state, order), guess)
 
@@ -155,26 +157,26 @@ class Online(Stepping):
         trial: State = {name: state[name].copy() for name in _NAMES if name in state}
         trial |= {"step": step, "updates": 0}
         self._visit(objective, trial, order)
-        weights, part = answer(trial), objective.take(order)
+        weights = current_weights(trial)
         if not np.isfinite(weights).all():
             return math.inf
-        losses = part.C * float(part.losses(weights) @ part.examples.weights)
+        losses = objective.take(order).value(weights) - objective.penalty.value(weights)
         value = losses * objective.n_examples / len(order) + objective.penalty.value(weights)
         return value if math.isfinite(value) else math.inf
 
 
 def _guess(objective: StructuredObjective) -> float:
     """Return the step that would be right for one position of average features."""
-    flat = sequences.flatten(objective)
-    data = flat.data
-    largest = float(flat.loss_weights.max(initial=0.0))
+    chains = objective.chain_arrays
+    data = chains.data
+    largest = float(chains.loss_weights.max(initial=0.0))
     squares = float(data.values @ data.values) if len(data.values) else len(data.columns)
     size = largest * objective.n_examples * squares / max(len(data.labels), 1)
     return 1.0 / size if size > 0.0 else 1.0
 
 
 def _primal(
-    flat: ChainArrays, inner: dict[str, Floats], tables: dict[str, Floats]
+    chains: ChainArrays, inner: dict[str, Floats], tables: dict[str, Floats]
 ) -> OnlineWeights:
     """Return the arrays of weights with room for gradients; empty ones for what is not there."""
     none = np.empty(0)
@@ -182,4 +184,4 @@ def _primal(
         [arrays.get(name, none).reshape(-1) for name in _NAMES] for arrays in (inner, tables)
     )
     more = [np.zeros(len(arrays[0])) for arrays in (nodes, edges)]
-    return OnlineWeights._make([*nodes, more[0], *edges, more[1], np.zeros(flat.n_features)])
+    return OnlineWeights._make([*nodes, more[0], *edges, more[1], np.zeros(chains.n_features)])

@@ -18,8 +18,8 @@ from structlearn._src.solve.search import Point, backtrack
 class Owlqn(Lbfgs):
     r"""OWL-QN: L-BFGS that keeps within one orthant per step, where an L1 penalty is linear.
 
-    The slope gives way to the sub-gradient of least norm: with the slope :math:`g` of the smooth
-    part and the factors :math:`\lambda` of the absolute values,
+    The gradient gives way to the sub-gradient of least norm: with the gradient :math:`g` of the
+    smooth part and the factors :math:`\lambda` of the absolute values,
 
     .. math:: \tilde g_i = \begin{cases} g_i + \lambda_i \operatorname{sign} w_i & w_i \ne 0 \\
               \operatorname{sign}(g_i) \max(|g_i| - \lambda_i, 0) & w_i = 0 \end{cases}
@@ -47,9 +47,10 @@ class Owlqn(Lbfgs):
         return super().start(objective, weights, rng) | {"lasso": factors}
 
     def _downhill(self, state: State, point: Point) -> Floats:
-        weights, slope, factors = point.weights, point.slope, state["lasso"]
-        at_zero = np.clip(-slope, -factors, factors)
-        return slope + np.where(weights == 0.0, at_zero, factors * np.sign(weights))
+        factors = state["lasso"]
+        at_zero = np.clip(-point.gradient, -factors, factors)
+        away = factors * np.sign(point.weights)
+        return point.gradient + np.where(point.weights == 0.0, at_zero, away)
 
     def _search(
         self, objective: Objective, start: Point, downhill: Floats, direction: Floats, first: float

@@ -8,9 +8,9 @@ from dataclasses import replace
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.learn.base import Objective
-from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.solve.annealed import Annealed
-from structlearn._src.solve.base import Solver
+from structlearn._src.solve.base import Solver, refusal
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.descent import Descent
 from structlearn._src.solve.frank_wolfe import FrankWolfe
@@ -47,7 +47,11 @@ DRIVERS = ("subgradient", "cccp", "paired")
 
 
 def choose(
-    solver: str | Solver, driver: str, objective: Objective, sweeps: int | None = None
+    solver: str | Solver,
+    driver: str,
+    objective: Objective,
+    sweeps: int | None = None,
+    warm_up: int = 0,
 ) -> Solver:
     """Return the solver to use, with its driver around it.
 
@@ -57,15 +61,18 @@ def choose(
         A name of `SOLVERS`, "auto", or a solver.
     driver
         "subgradient" infers to convergence before every step, "cccp" keeps the clamped world
-        fixed for a whole inner minimisation, "paired" does `sweeps` sweeps between steps.
+        fixed for a whole inner minimisation ("em", its name for fields, is the same), "paired"
+        spends `sweeps` sweeps of messages or steps of ADMM between two steps.
+    sweeps, warm_up
+        Of the paired driver; by default as many sweeps as the objective suggests.
     """
-    checks.one_of("driver", driver, DRIVERS)
+    driver = "cccp" if driver == "em" else checks.one_of("driver", driver, DRIVERS)
     check_solver(solver)
     inner = _suited(objective, driver) if _auto(solver) else _named(solver, objective, driver)
     if driver == "cccp":
-        return Cccp(inner)
+        return Cccp(inner, inner_tol=objective.hints.inner_tol)
     if driver == "paired":
-        return Paired(inner, sweeps=5 if sweeps is None else sweeps)
+        return Paired(inner, objective.hints.sweeps if sweeps is None else sweeps, warm_up)
     return inner
 
 
@@ -82,7 +89,7 @@ def check_solver(solver: object) -> None:
         raise ArgumentError(
             f"solver={solver.__name__} is a class; give a solver, such as {solver.__name__}()"
         )
-    if not isinstance(solver, str) and not hasattr(solver, "refuses"):
+    if not isinstance(solver, str | Solver):
         raise ArgumentError(
             f"solver={solver!r} must be a name or a solver; the names are {', '.join(names)}"
         )
@@ -94,22 +101,17 @@ def choose_online(solver: str | Solver, objective: Objective) -> Solver:
     """Return the solver for examples that come a few at a time."""
     if isinstance(solver, str) and solver in ("auto", *ONLINE):
         quick = ONLINE["adagrad" if solver == "auto" else solver]()
-        if not quick.refuses(objective):
+        if not refusal(quick, objective):
             return quick
         return Stochastic(rule=quick.rule, average=quick.average, batch_size=_FEW)
-    if not isinstance(solver, Online) and getattr(solver, "batch_size", None) is None:
+    in_batches = isinstance(solver, Stochastic) and solver.batch_size is not None
+    if not isinstance(solver, Online) and not in_batches:
         raise ArgumentError(
             f"solver={solver!r} cannot learn from a few examples at a time; use "
             f"{', '.join(map(repr, ('auto', *ONLINE)))}, or a solver with a batch_size"
         )
     assert not isinstance(solver, str)
     return solver
-
-
-def patience(solver: Solver) -> int:
-    """Return how many iterations without gain show that a solver has arrived."""
-    inner = solver.inner if isinstance(solver, Paired) else solver
-    return 50 if isinstance(inner, Stepping) else 5  # the former waver
 
 
 def _auto(solver: str | Solver) -> bool:
@@ -119,33 +121,38 @@ def _auto(solver: str | Solver) -> bool:
 def _named(solver: str | Solver, objective: Objective, driver: str) -> Solver:
     if not isinstance(solver, str):
         return solver
-    if _idle(objective) and solver not in ONLINE:
+    if _zero_is_optimal(objective) and solver not in ONLINE:
         raise ArgumentError(
             f"solver={solver!r} minimises, but the perceptron's loss is least at weights of 0, so "
             f"that only steps mean something: use 'auto', {', '.join(map(repr, ONLINE))}"
         )
     if solver in ONLINE and driver == "subgradient":
         return _stochastic(solver, objective)
-    return _with_zeros(SOLVERS[solver](), objective)
+    return _fitted(SOLVERS[solver](), objective)
 
 
-def _idle(objective: Objective) -> bool:
-    return isinstance(objective, StructuredObjective) and objective.loss.idle
+def _zero_is_optimal(objective: Objective) -> bool:
+    return isinstance(objective, StructuredObjective) and objective.loss.zero_is_optimal
 
 
 def _stochastic(name: str, objective: Objective) -> Solver:
     """Return compiled steps on single sequences where these pay, else steps on all examples."""
     quick = ONLINE[name]()
-    if objective.n_examples >= _MANY and not quick.refuses(objective):
-        return _with_zeros(quick, objective)
-    return _with_zeros(SOLVERS[name](), objective)
+    if objective.n_examples >= _MANY and not refusal(quick, objective):
+        return _fitted(quick, objective)
+    return _fitted(SOLVERS[name](), objective)
 
 
-def _with_zeros(solver: Solver, objective: Objective) -> Solver:
-    """Do not average where the penalty makes weights 0: an average would fill the zeros."""
-    if isinstance(solver, Stepping) and not objective.penalty.smooth:
-        return replace(solver, average=0.0)
-    return solver
+def _fitted(solver: Solver, objective: Objective) -> Solver:
+    """Give steps the first length that the objective suggests, and averages only where they help.
+
+    Where the penalty makes weights 0, an average would fill the zeros.
+    """
+    if not isinstance(solver, Stepping):
+        return solver
+    if objective.hints.step is not None:
+        return replace(solver, step_size=objective.hints.first_step(solver.rule))
+    return solver if objective.penalty.smooth else replace(solver, average=0.0)
 
 
 def _suited(objective: Objective, driver: str) -> Solver:
@@ -156,28 +163,30 @@ def _suited(objective: Objective, driver: str) -> Solver:
     first. Where messages make values rough, or many sequences can be visited one by one, steps of
     adaptive length are best.
     """
+    if objective.hints.step is not None:
+        return _fitted(Stochastic(rule="root", average=0.5), objective)
     if driver == "paired":
         return SOLVERS["adagrad"]()
-    if _idle(objective):
+    if _zero_is_optimal(objective):
         return _perceptron(objective)
-    if getattr(objective, "messengers", ()):
+    if objective.approximate:
         return SOLVERS["adagrad"]()
-    if getattr(objective, "smooth", False):
+    if objective.smooth:
         if driver == "subgradient" and Sdca().suits(objective):
             return Sdca()
         return Lbfgs() if objective.penalty.smooth else Owlqn()
     if driver == "subgradient":
-        if not FrankWolfe().refuses(objective):
+        if not refusal(FrankWolfe(), objective):
             return FrankWolfe()
         if objective.n_examples >= _VERY_MANY:
             return _stochastic("adagrad", objective)
     smoothed = Annealed(Lbfgs() if objective.penalty.smooth else Owlqn())
-    return SOLVERS["adagrad"]() if smoothed.refuses(objective) else smoothed
+    return SOLVERS["adagrad"]() if refusal(smoothed, objective) else smoothed
 
 
 def _perceptron(objective: Objective) -> Solver:
     """Return steps of length 1 for every wrong example, averaged: Collins (2002)."""
     quick = Online(rule="fixed", step_size=1.0, average=1.0)
-    if not quick.refuses(objective):
+    if not refusal(quick, objective):
         return quick
     return Stochastic(rule="fixed", step_size=1.0, average=1.0, batch_size=1)

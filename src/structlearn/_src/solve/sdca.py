@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -14,12 +13,15 @@ from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.kernels.chain.sdca import SdcaWeights, SplitFeatures, ascend
 from structlearn._src.kernels.chain.sequence import ChainData
 from structlearn._src.learn.base import Objective
-from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.chain_arrays import ChainArrays, make_errors, make_parts, make_workspace
+from structlearn._src.learn.structured_objective import (
+    StructuredObjective,
+    chain_refusal,
+    over_chains,
+)
 from structlearn._src.model.features import Sparse
 from structlearn._src.model.term import PairsTerm
-from structlearn._src.solve import compiled_chains as sequences
-from structlearn._src.solve.base import Report, State, draw_seed, stream
-from structlearn._src.solve.compiled_chains import ChainArrays
+from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 
 _ROUNDING = 1e-12  # by how much values may differ that should agree, relatively
 _PATIENCE = 3  # looks at the objective without gain after which steps become shorter
@@ -29,7 +31,7 @@ _SLOW = 0.02  # steps below which a pass gains less than one of a quasi-Newton m
 
 
 @dataclass(frozen=True)
-class Sdca:
+class Sdca(Solver):
     r"""Steps on the dual of a smooth loss, one sequence at a time.
 
     .. math:: F(w) = \tfrac{1}{2} \|w\|^2 + \sum_i b_i \ell_i(w), \qquad w = -\sum_i b_i m_i,
@@ -63,16 +65,15 @@ class Sdca:
 
     evaluate: int = 5
     name: ClassVar[str] = "sdca"
-    linear: ClassVar[bool] = True  # it converges linearly
+    linear_rate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.integer("evaluate", self.evaluate, low=1)
 
     def refuses(self, objective: Objective) -> str:
         """Refuse all but smooth losses on sequences with squares as penalty."""
-        if why := sequences.refuses(objective):
+        if why := chain_refusal(objective):
             return why
-        assert isinstance(objective, StructuredObjective)
         if not objective.smooth:
             return "it needs a smooth loss: use loss='log', or eps_y above 0"
         if not objective.penalty.smooth:
@@ -83,86 +84,90 @@ class Sdca:
         """Tell whether this is the quickest way: text, and losses that weigh little enough."""
         if self.refuses(objective):
             return False
-        assert isinstance(objective, StructuredObjective)
-        sparse = isinstance(objective.examples.inputs[0][0], Sparse)
-        if not sparse or objective.n_weights < _MANY:
+        text = over_chains(objective)
+        sparse = isinstance(text.examples.inputs[0][0], Sparse)
+        if not sparse or text.n_weights < _MANY:
             return False
-        return float(_shares(objective, 1.0).mean()) >= _SLOW
+        return float(_shares(text, 1.0).mean()) >= _SLOW
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Remember gradients of 0; weights that are there fade as these memories do."""
-        flat, n = sequences.flatten(objective), objective.n_examples
-        K, learnt = flat.states, n if flat.data.learnt.any() else 0
+        chains = over_chains(objective).chain_arrays
+        K = chains.states
+        learnt = objective.n_examples if chains.data.learnt.any() else 0
         return {
             "seed": draw_seed(rng),
             "iteration": 0,
             "weights": weights,
-            "fading": weights.copy() if weights.any() else np.empty(0),
-            "nodes": np.zeros((len(flat.data.labels), K), np.float32),
+            "initial_weights": weights.copy() if weights.any() else np.empty(0),
+            "nodes": np.zeros((len(chains.data.labels), K), np.float32),
             "steps": np.zeros((learnt, K, K), np.float32),
             "curvature": 1.0,
-            "lowest": math.inf,
-            "looks": 0,
+            "best_value": math.inf,
+            "stalls": 0,
         }
 
     def step(self, objective: Objective, state: State) -> Report:
         """Visit all sequences once."""
-        assert isinstance(objective, StructuredObjective)
         state["iteration"] += 1
-        shares = _shares(objective, state["curvature"])
-        _visit(objective, state, shares)
-        if len(state["fading"]):
-            lost = float(shares.mean()) * state["fading"]
+        shares = _shares(over_chains(objective), state["curvature"])
+        _visit(over_chains(objective), state, shares)
+        if len(state["initial_weights"]):
+            lost = float(shares.mean()) * state["initial_weights"]
             state["weights"] -= lost
-            state["fading"] -= lost
+            state["initial_weights"] -= lost
         if state["iteration"] % self.evaluate:
             return Report()
         value = objective.value(state["weights"])
-        rose = value > state["lowest"] + _ROUNDING * abs(state["lowest"])
+        rose = value > state["best_value"] + _ROUNDING * abs(state["best_value"])
         _adapt(state, value)
-        return Report(value, gap=math.inf if rose else math.nan)  # no gain, but not the end either
+        return Report(value, overshot=rose)
 
 
 def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None:
     """Take one step for every sequence, in a new order."""
-    flat, plan, weights = sequences.flatten(objective), _lay_out(objective), state["weights"]
-    primal = plan.to_kernel(flat, weights)
+    chains = objective.chain_arrays
+    if "_plan" not in state:
+        state["_plan"] = _lay_out(objective)
+    plan = state["_plan"]
+    weights = state["weights"]
+    primal = plan.to_kernel(chains, weights)
     ascend(
         stream(state, state["iteration"]).permutation(objective.n_examples),
-        flat.data,
+        chains.data,
         plan.layout,
-        sequences.make_parts(objective),
-        flat.loss_weights,
+        make_parts(objective.loss),
+        chains.loss_weights,
         shares,
         primal,
         state["nodes"],
         state["steps"],
-        sequences.make_errors(flat),
-        sequences.make_workspace(flat),
+        make_errors(chains),
+        make_workspace(chains),
     )
-    plan.from_kernel(flat, primal, weights)
+    plan.from_kernel(chains, primal, weights)
 
 
 def _adapt(state: State, value: float) -> None:
     """Shorten steps where the lowest value is long past: they overshoot."""
-    lower = value < state["lowest"]
-    state["lowest"] = min(value, state["lowest"])
-    state["looks"] = 0 if lower else state["looks"] + 1
-    if state["looks"] == _PATIENCE:
+    lower = value < state["best_value"]
+    state["best_value"] = min(value, state["best_value"])
+    state["stalls"] = 0 if lower else state["stalls"] + 1
+    if state["stalls"] == _PATIENCE:
         state["curvature"] *= 2.0
-        state["looks"] = 0
+        state["stalls"] = 0
 
 
 def _shares(objective: StructuredObjective, curvature: float) -> Floats:
     """Return by which share of the way every memory moves."""
-    flat, parts = sequences.flatten(objective), sequences.make_parts(objective)
+    chains = objective.chain_arrays
+    parts = make_parts(objective.loss)
     steep = 0.5 * curvature * float((parts.shares / parts.eps).sum())
-    return 1.0 / (1.0 + steep * flat.loss_weights * _squares(flat))
+    return 1.0 / (1.0 + steep * chains.loss_weights * _squares(chains.data))
 
 
-def _squares(flat: ChainArrays) -> Floats:
+def _squares(data: ChainData) -> Floats:
     """Return the largest squared length of the features of a position in every sequence."""
-    data = flat.data
     squares = np.diff(data.rows).astype(np.float64)
     if len(data.values):
         squares = np.diff(np.append(0.0, np.cumsum(data.values**2))[data.rows])
@@ -181,46 +186,45 @@ class _Plan:
     which: Ints
     places: Ints
 
-    def to_kernel(self, flat: ChainArrays, weights: Floats) -> SdcaWeights:
+    def to_kernel(self, chains: ChainArrays, weights: Floats) -> SdcaWeights:
         """Return the weights by rows; views where all features have one."""
-        singles, table = weights[: self.n_weights], flat.table(weights)
+        singles = weights[: self.n_weights]
+        table = chains.table(weights)
         if not self.layout.kept.size:
-            return SdcaWeights(singles.reshape(-1, flat.states), singles[:0], table)
+            return SdcaWeights(singles.reshape(-1, chains.states), singles[:0], table)
         wide = np.zeros(self.layout.kept.shape)
         wide.flat[self.places] = singles[self.which]
         return SdcaWeights(wide, singles, table)
 
-    def from_kernel(self, flat: ChainArrays, primal: SdcaWeights, weights: Floats) -> None:
+    def from_kernel(self, chains: ChainArrays, primal: SdcaWeights, weights: Floats) -> None:
         """Write back what is not a view."""
         weights[self.which] = primal.wide.flat[self.places]
-        flat.set_table(weights, primal.table)
-
-
-_KNOWN: WeakKeyDictionary[StructuredObjective, _Plan] = WeakKeyDictionary()
+        chains.set_table(weights, primal.table)
 
 
 def _lay_out(objective: StructuredObjective) -> _Plan:
-    """Return how the features of an objective are read; made once."""
-    if objective not in _KNOWN:
-        data, term = sequences.flatten(objective).data, objective.model.groups[0][0]
-        layout, *places = _split(data, term) if isinstance(term, PairsTerm) else _whole(data)
-        for array in layout:  # one type, whichever of the two it is: kernels compile once
-            array.flags.writeable = False
-        _KNOWN[objective] = _Plan(layout, term.n_weights, *places)
-    return _KNOWN[objective]
+    """Return how the features of an objective are read."""
+    data = objective.chain_arrays.data
+    term = objective.model.groups[0][0]
+    layout, *places = _split(data, term) if isinstance(term, PairsTerm) else _whole(data)
+    for array in layout:  # one type, whichever of the two it is: kernels compile once
+        array.flags.writeable = False
+    return _Plan(layout, term.n_weights, *places)
 
 
 def _whole(data: ChainData) -> tuple[SplitFeatures, Ints, Ints]:
     """Every feature has a row of weights."""
-    rows, none, index = np.zeros(len(data.rows), np.int64), np.empty(0), np.empty(0, np.int32)
-    single = np.zeros((0, len(data.bars))), rows, index, index, none
+    rows = np.zeros(len(data.rows), np.int64)
+    index = np.empty(0, np.int32)
+    single = np.zeros((0, len(data.bars))), rows, index, index, np.empty(0)
     places = np.empty(0, np.int64)
     return SplitFeatures(data.rows, data.columns, data.values, *single), places, places
 
 
 def _split(data: ChainData, term: PairsTerm) -> tuple[SplitFeatures, Ints, Ints]:
     """Only features with many states have one."""
-    counts, states = np.diff(term.offsets), len(data.bars)
+    counts = np.diff(term.offsets)
+    states = len(data.bars)
     wide = _SHARE * counts >= states
     numbers = np.cumsum(wide, dtype=np.int32) - 1
     which = np.flatnonzero(np.repeat(wide, counts))

@@ -10,18 +10,27 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.base import Objective
+from structlearn._src.learn.world import Memory
 
-_DECREASE, _CURVATURE = 1e-4, 0.9  # share of the first slope that a step must gain, and may leave
+# Nocedal and Wright, section 3.1: the usual constants of quasi-Newton searches.
+_DECREASE = 1e-4  # share of the first-order gain that a step must keep
+_CURVATURE = 0.9  # share of the first derivative that a step may leave
 _ROUNDING = 1e-12  # relative differences of values below this say nothing
-_LIMIT = 20
+_LIMIT = 20  # trials; each at least doubles the length or cuts the bracket by a tenth
 
 
 class Point(NamedTuple):
-    """Weights with the objective and its slope there."""
+    """Weights with the objective and its gradient there, and where inference stands."""
 
     weights: Floats
     value: float
-    slope: Floats
+    gradient: Floats
+    memory: Memory = None
+
+
+def evaluate(objective: Objective, weights: Floats, before: Point) -> Point:
+    """Return the point at some weights; inference goes on from that of the point before."""
+    return Point(weights, *objective.value_gradient(weights, before.memory))
 
 
 class _Mark(NamedTuple):
@@ -29,7 +38,7 @@ class _Mark(NamedTuple):
 
     length: float
     value: float
-    along: float  # slope along the direction
+    along: float  # derivative along the direction
 
 
 def wolfe(objective: Objective, start: Point, direction: Floats, first: float) -> Point | None:
@@ -40,20 +49,20 @@ def wolfe(objective: Objective, start: Point, direction: Floats, first: float) -
 
     Lengths that break the first are too long, those that break the second too short; the next
     trial lies between, where a cubic through both ends has its minimum. Kinks do no harm. Where
-    rounding hides the decrease, the slopes alone decide. None if nothing lower was found.
+    rounding hides the decrease, the derivatives alone decide. None if nothing lower was found.
 
     References
     ----------
     A. Lewis and M. Overton, "Nonsmooth optimization via quasi-Newton methods", 2013, section 4.
     W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent", 2005, eq. 4.
     """
-    low = origin = _Mark(0.0, start.value, float(start.slope @ direction))
+    low = origin = _Mark(0.0, start.value, float(start.gradient @ direction))
     high: _Mark | None = None
     best, length = None, first
     for _ in range(_LIMIT if origin.along < 0.0 else 0):
         weights = start.weights + length * direction
-        point = Point(weights, *objective.value_slope(weights))
-        mark = _Mark(length, point.value, float(point.slope @ direction))
+        point = evaluate(objective, weights, start)
+        mark = _Mark(length, point.value, float(point.gradient @ direction))
         if not _lower(origin, mark):
             high = mark
         elif mark.along < _CURVATURE * origin.along:
@@ -74,12 +83,12 @@ def _lower(origin: _Mark, mark: _Mark) -> bool:
 
 
 def _falls(before: float, after: float, gain: float) -> bool:
-    """Tell whether a value has fallen by a share of what the slope promised, and at all."""
+    """Tell whether a value has fallen by a share of what the gradient promised, and at all."""
     return after < before and after <= before + _DECREASE * gain
 
 
 def _farther(origin: _Mark, low: _Mark) -> float:
-    """Follow the straight line through both slopes to 0, within reason."""
+    """Follow the straight line through both derivatives to 0, within reason."""
     bend = origin.along - low.along
     ratio = origin.along / bend if bend < 0.0 else math.inf
     return low.length * min(max(ratio, 2.0), 10.0)
@@ -109,7 +118,7 @@ def backtrack(
     Parameters
     ----------
     downhill
-        The slope :math:`g`, or what takes its place.
+        The gradient :math:`g`, or what takes its place.
     move
         Weights at a length, which need not lie on a straight line.
     """
@@ -118,12 +127,12 @@ def backtrack(
         gain = float(downhill @ (weights - start.weights))
         if not gain < 0.0:
             return None
-        point = Point(weights, *objective.value_slope(weights))
+        point = evaluate(objective, weights, start)
         if _falls(start.value, point.value, gain):
             return point
     return None
 
 
-def norm(slope: Floats) -> float:
+def norm(gradient: Floats) -> float:
     """Return the Euclidean norm."""
-    return float(np.linalg.norm(slope))
+    return float(np.linalg.norm(gradient))

@@ -11,8 +11,9 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.learn.base import Objective
-from structlearn._src.solve.base import Report, State, answer, draw_seed, ridge, stream
+from structlearn._src.learn.base import Ability, Objective
+from structlearn._src.learn.world import Memory
+from structlearn._src.solve.base import Report, State, current_weights, draw_seed, ridge, stream
 from structlearn._src.solve.search import norm
 from structlearn._src.solve.steps import RULES, Stepping, first_step, share
 
@@ -22,7 +23,7 @@ _UPDATES = 10  # full-batch updates of one trial
 
 @dataclass(frozen=True)
 class Stochastic(Stepping):
-    r"""Steps against the slope of a few examples at a time, or of all.
+    r"""Steps against the gradient of a few examples at a time, or of all.
 
     .. math:: g = \nabla \Omega(w) + \frac{n}{|B|} C \sum_{i \in B} c_i \nabla \ell_i(w), \qquad
               w := \operatorname{prox}(w - \eta_t g)
@@ -60,7 +61,9 @@ class Stochastic(Stepping):
             checks.integer("batch_size", self.batch_size, low=1)
 
     def refuses(self, objective: Objective) -> str:
-        """Refuse Pegasos where the penalty has no squares."""
+        """Refuse Pegasos where the penalty has no squares, and batches where there are none."""
+        if self.batch_size is not None and Ability.BATCHES not in objective.abilities:
+            return f"batch_size={self.batch_size} needs {Ability.BATCHES.value}; use None"
         if self.rule == "pegasos" and _strength(objective) == 0.0:
             return "Pegasos needs a penalty on the square of every weight; AdaGrad does not"
         return ""
@@ -69,12 +72,14 @@ class Stochastic(Stepping):
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Find the first step, and value the weights where that is needed anyway."""
-        seed, step = draw_seed(rng), self.step_size
+        seed = draw_seed(rng)
+        step = self.step_size
         if step is None and self.rule != "pegasos":
             step = self._tune(objective, weights, rng)
         state = self._fresh(objective, weights, step or 1.0) | {"seed": seed}
         if self.batch_size is None:
-            state["value"], state["slope"] = objective.value_slope(weights)
+            first = objective.value_gradient(weights, objective.begin())
+            state |= first._asdict()
         elif self.evaluate:
             state["value"] = objective.value(weights)
         return state
@@ -87,7 +92,7 @@ class Stochastic(Stepping):
             state["radius"] = _radius(objective, state["strength"])
         if self.rule == "adagrad":
             state["squares"] = np.zeros(len(weights))
-        elif hasattr(objective, "scales"):
+        else:
             state["scales"] = objective.scales
         if self.average:
             state["average"] = weights.copy()
@@ -111,28 +116,29 @@ class Stochastic(Stepping):
         order = stream(state, state["iteration"]).permutation(objective.n_examples)
         met = 0.0
         for which in self._batches(order):
-            loss, slope = _estimate(objective, state["weights"], which)
+            loss, gradient = _estimate(objective, state["weights"], which, None)
             met += loss * len(which) / objective.n_examples
-            self._update(objective, state, slope)
+            self._update(objective, state, gradient)
         if self.evaluate:
-            return Report(objective.value(answer(state)))
+            return Report(objective.value(current_weights(state)))
         return Report(met + objective.penalty.value(state["weights"]), exact=False)
 
     def _whole(self, objective: Objective, state: State) -> Report:
-        """Take one step on all examples; the slope for the next comes with the value."""
-        self._update(objective, state, state["slope"])
-        value, state["slope"] = objective.value_slope(state["weights"])
-        slope = norm(state["slope"]) if objective.penalty.smooth else math.nan
+        """Take one step on all examples; the gradient for the next comes with the value."""
+        self._update(objective, state, state["gradient"])
+        found = objective.value_gradient(state["weights"], state["memory"])
+        state["gradient"] = found.gradient
+        gradient = norm(found.gradient) if objective.penalty.smooth else math.nan
         if not self.average:
-            return Report(value, slope=slope)
+            return Report(found.value, gradient=gradient)
         if self.evaluate:
-            return Report(objective.value(answer(state)))
-        return Report(value, exact=False)
+            return Report(objective.value(current_weights(state), state["memory"]))
+        return Report(found.value, exact=False)
 
-    def _update(self, objective: Objective, state: State, slope: Floats) -> None:
+    def _update(self, objective: Objective, state: State, gradient: Floats) -> None:
         state["updates"] += 1
-        length = RULES[self.rule](state, slope) * state.get("scales", 1.0)
-        weights = state["weights"] - length * slope
+        length = RULES[self.rule](state, gradient) * state.get("scales", 1.0)
+        weights = state["weights"] - length * gradient
         if not objective.penalty.smooth:
             # One length for each weight is fine: what has kinks is a sum over weights.
             weights = objective.penalty.prox(weights, cast(float, length))
@@ -166,37 +172,47 @@ class _Trial:
         sample: Ints | None,
         order: Ints,
     ) -> None:
-        self.solver, self.objective, self.weights = solver, objective, weights
-        self.sample, self.batches = sample, list(solver._batches(order))
+        self.solver = solver
+        self.objective = objective
+        self.weights = weights
+        self.sample = sample
+        self.batches = list(solver._batches(order))
         if solver.batch_size is None:
             self.batches = [sample] * _UPDATES  # type: ignore[list-item]
 
     def guess(self) -> float:
         """Return Polyak's step for an optimum of 0, whatever the scale of the objective."""
-        loss, slope = _estimate(self.objective, self.weights, self.batches[0])
-        size = float(slope @ slope)
+        loss, gradient = _estimate(self.objective, self.weights, self.batches[0], None)
+        size = float(gradient @ gradient)
         return loss / size if loss > 0.0 and size > 0.0 else 1.0
 
     def run(self, step: float) -> float:
         """Return the objective on the sample after one round of updates."""
         state = self.solver._fresh(self.objective, self.weights, step)
+        memory = self.objective.begin() if self.solver.batch_size is None else None
         with np.errstate(all="ignore"):  # steps that are far too long end in infinities
             for which in self.batches:
-                self.solver._update(
-                    self.objective, state, _estimate(self.objective, state["weights"], which)[1]
-                )
+                _, gradient = _estimate(self.objective, state["weights"], which, memory)
+                self.solver._update(self.objective, state, gradient)
                 if not np.isfinite(state["weights"]).all():
                     return math.inf
-            loss, _ = _estimate(self.objective, answer(state), self.sample)
-            value = loss + self.objective.penalty.value(answer(state))
+            weights = current_weights(state)
+            loss, _ = _estimate(self.objective, weights, self.sample, memory)
+            value = loss + self.objective.penalty.value(weights)
         return value if math.isfinite(value) else math.inf
 
 
-def _estimate(objective: Objective, weights: Floats, which: Ints | None) -> tuple[float, Floats]:
-    """Return unbiased estimates of the whole loss, and of the whole slope with the penalty's."""
-    loss, slope = objective.loss_slope(weights, which)
-    scale = 1.0 if which is None else objective.n_examples / len(which)
-    return scale * loss, scale * slope + objective.penalty.slope(weights)
+def _estimate(
+    objective: Objective, weights: Floats, which: Ints | None, memory: Memory
+) -> tuple[float, Floats]:
+    """Return unbiased estimates of the whole loss, and of the whole gradient with the penalty's."""
+    if which is None:
+        found = objective.loss_gradient(weights, memory)
+        scale = 1.0
+    else:
+        found = objective.batch_gradient(weights, which)
+        scale = objective.n_examples / len(which)
+    return scale * found.value, scale * found.gradient + objective.penalty.gradient(weights)
 
 
 def _strength(objective: Objective) -> float:

@@ -13,9 +13,9 @@ from structlearn._src.common.errors import ArgumentError, did_you_mean
 from structlearn._src.common.watch import Progress, Watch
 from structlearn._src.estimators.run import callbacks
 from structlearn._src.field.examples import HingeExamples
-from structlearn._src.learn.field_objective import HingeObjective
-from structlearn._src.learn.field_world import HingeEffort
+from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.loop import Callback, Fit, run
@@ -160,7 +160,9 @@ class FieldLearning:
 
     def run(self, examples: HingeExamples, n_jobs: int | None) -> tuple[Floats, Fit]:
         """Learn; return the weights of all groups but that of the surrogate, and how it went."""
-        objective = HingeObjective(examples, self.C, NonNegative(), HingeEffort(n_jobs=n_jobs))
+        objective = FieldObjective(
+            examples, self.C, NonNegative(), InferenceSettings(n_jobs=n_jobs)
+        )
         if not objective.n_weights:
             raise ArgumentError("there is no weight to learn: no group has a hinge")
         fit = run(

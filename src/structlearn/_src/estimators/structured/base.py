@@ -26,7 +26,7 @@ from structlearn._src.model.model import Tables
 if TYPE_CHECKING:
     from structlearn._src.common.history import History
     from structlearn._src.learn.dominance import Dominance
-    from structlearn._src.learn.objective import StructuredObjective
+    from structlearn._src.learn.structured_objective import StructuredObjective
     from structlearn._src.solve.base import Solver, State
     from structlearn._src.solve.loop import Callback
 

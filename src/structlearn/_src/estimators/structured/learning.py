@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.errors import ArgumentError, warn
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.history import History
-from structlearn._src.common.watch import Ending, Watch
+from structlearn._src.estimators.fitting import FitSettings, keep, minimise
 from structlearn._src.estimators.run import threads
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.example_weights import class_weights, sample_weights
@@ -20,22 +20,16 @@ from structlearn._src.estimators.structured.plan import Batch, ModelPlan
 from structlearn._src.learn.cost import make_cost
 from structlearn._src.learn.dominance import Dominance
 from structlearn._src.learn.dominance import dominance as how_dominant
-from structlearn._src.learn.graph_world import Effort
 from structlearn._src.learn.loss import Loss, make_loss
-from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.structured_objective import StructuredObjective
+from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.examples import Examples
-from structlearn._src.solve.base import State, answer
-from structlearn._src.solve.checkpoint import Checkpoint
-from structlearn._src.solve.loop import run
-from structlearn._src.solve.pick import choose, choose_online, patience
+from structlearn._src.solve.base import State, current_weights
+from structlearn._src.solve.pick import choose_online
 
-#: What to do about ends that nobody asked for.
-_ADVICE = {
-    Ending.LIMIT: "raise max_iter, or tol",
-    Ending.STUCK: "the weights are the best so far; for a loss with kinks try solver='annealed'",
-    Ending.DIVERGED: "the weights are those from before",
-}
+#: Parameters that say how a fit runs, the same in all families.
+_RUN = ("solver", "driver", "sweeps", "max_iter", "tol", "time_limit", "progress", "checkpoint")
 _SMALL = 0.1  # standard deviation of the first weights where hidden states must differ
 
 
@@ -46,33 +40,18 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
     plan, batch = _learn(estimator, X, Y)
     examples = _weighted(estimator, plan, batch.examples, sample_weight)
     objective = _objective(estimator, plan, examples, loss, float(estimator.C))
-    solver = choose(estimator.solver, estimator.driver, objective, sweeps=estimator.sweeps)
-    fit = run(
-        solver,
-        objective,
-        _start(estimator, plan, examples, rng),
-        max_iter=estimator.max_iter,
-        tol=estimator.tol,
-        patience=patience(solver),
-        rng=rng,
-        callbacks=estimator.callbacks,
-        watch=Watch(estimator.time_limit, estimator.progress),
-        checkpoint=_checkpoint(estimator),
+    settings = FitSettings(
+        **{name: getattr(estimator, name) for name in _RUN},
+        callbacks=tuple(estimator.callbacks),
     )
+    facts = estimator.get_params(deep=False)
+    start = _start(estimator, plan, examples, rng)
+    found = minimise(objective, start, settings, facts=facts, rng=rng)
     estimator.plan_ = replace(plan, eps_h=loss.eps_h)
-    estimator.weights_ = fit.weights
-    estimator.value_ = fit.value
-    estimator.history_ = fit.history
-    estimator.status_ = fit.status
-    estimator.ended_ = fit.ended
-    estimator.n_iter_ = fit.n_iter
-    estimator.converged_ = fit.converged
+    estimator.weights_ = found.weights
+    keep(estimator, found)
     estimator.n_seen_ = examples.n_examples
     estimator.state_ = None
-    if fit.ended in _ADVICE:
-        from sklearn.exceptions import ConvergenceWarning
-
-        warn(f"{fit.status}; {_ADVICE[fit.ended]}", ConvergenceWarning)
     return estimator
 
 
@@ -106,11 +85,11 @@ def partial_fit(
         state = solver.start(objective, start, rng) | {"solver": solver.name}
     report = solver.step(objective, state)
     estimator.plan_ = replace(plan, eps_h=loss.eps_h)
-    estimator.weights_ = answer(state).copy()
+    estimator.weights_ = current_weights(state).copy()
     estimator.value_ = report.value
     estimator.history_ = History() if first else estimator.history_
     estimator.n_iter_ = 1 if first else estimator.n_iter_ + 1
-    estimator.history_.add(estimator.n_iter_, 0.0, report.value, report.gap, report.slope)
+    estimator.history_.add(estimator.n_iter_, 0.0, report.value, report.gap, report.gradient)
     estimator.status_ = f"{seen} examples seen so far"
     estimator.converged_ = False
     estimator.n_seen_ = seen
@@ -168,8 +147,8 @@ def _objective(
     if any(part.eps_y != part.eps_h for part in loss.parts):
         examples = examples.at_two_temperatures()
     cost = make_cost(estimator.cost, plan.states)
-    penalty = ElasticNet(estimator.l1_ratio, strength=0.0 if loss.idle else 1.0)
-    return StructuredObjective(plan.model, examples, loss, cost, C, penalty, _effort(estimator))
+    penalty = ElasticNet(estimator.l1_ratio, strength=0.0 if loss.zero_is_optimal else 1.0)
+    return StructuredObjective(plan.model, examples, loss, cost, C, penalty, _inference(estimator))
 
 
 def _start(
@@ -200,21 +179,14 @@ def _weighted(
     return replace(examples, weights=weights)
 
 
-def _checkpoint(estimator: StructuredEstimator) -> Checkpoint | None:
-    """Return where the run is saved, with the facts that a restart must share."""
-    if estimator.checkpoint is None:
-        return None
-    return Checkpoint.of(estimator.checkpoint, estimator.get_params(deep=False))
-
-
 def dominance(estimator: StructuredEstimator, X: Any, Y: Any) -> Dominance:
     """Tell how sure the model is of whole labellings."""
     plan, batch = _more(estimator, X, Y, None)
-    return how_dominant(plan.model, batch.examples, estimator.weights_, _effort(estimator))
+    return how_dominant(plan.model, batch.examples, estimator.weights_, _inference(estimator))
 
 
-def _effort(estimator: StructuredEstimator) -> Effort:
-    return Effort(method=estimator.inference, n_jobs=threads(estimator.n_jobs))
+def _inference(estimator: StructuredEstimator) -> InferenceSettings:
+    return InferenceSettings(method=estimator.inference, n_jobs=threads(estimator.n_jobs))
 
 
 def _alike(a: ModelPlan, b: ModelPlan) -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.learn.cost import Cost, make_cost
 from structlearn._src.learn.loss import make_loss
-from structlearn._src.learn.objective import StructuredObjective
 from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Sparse
 from structlearn._src.model.model import LinearModel

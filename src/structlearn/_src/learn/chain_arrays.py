@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,11 @@ from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.kernels.chain.marginals import ChainWorkspace
 from structlearn._src.kernels.chain.sequence import ChainData, ChainErrors, LossParts
-from structlearn._src.learn.base import Objective
-from structlearn._src.learn.objective import StructuredObjective
+from structlearn._src.learn.cost import Cost
+from structlearn._src.learn.loss import Loss
+from structlearn._src.model.examples import Examples
 from structlearn._src.model.features import Features, Sparse
+from structlearn._src.model.model import LinearModel
 from structlearn._src.model.term import LinearTerm, PairsTerm, TableTerm, Term
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import Index, Rows, from_dense
@@ -82,18 +83,13 @@ class ChainArrays:
         weights[self.ties[which.ravel()]] = table[which]
 
 
-_KNOWN: WeakKeyDictionary[StructuredObjective, ChainArrays] = WeakKeyDictionary()
-
-
-def refuses(objective: Objective) -> str:
-    """Say why an objective has not the form that compiled solvers need; empty if it has."""
-    if not isinstance(objective, StructuredObjective):
-        return "it needs an objective over sequences"
-    if not isinstance(objective.examples.structure, Sequences):
+def refuses_chains(model: LinearModel, examples: Examples) -> str:
+    """Say why examples have not the form that compiled solvers need; empty if they have."""
+    if not isinstance(examples.structure, Sequences):
         return "it needs sequences: other graphs are not supported"
-    if objective.examples.hidden:
+    if examples.hidden:
         return "it needs all labels: some are hidden"
-    nodes, *edges = objective.model.groups
+    nodes, *edges = model.groups
     if len(nodes) != 1 or not isinstance(nodes[0], LinearTerm | PairsTerm):
         return "it needs positions with one kind of features"
     if len(edges) > 1 or any(len(terms) != 1 for terms in edges):
@@ -110,20 +106,14 @@ def _refuses_table(term: object) -> str:
     return ""
 
 
-def flatten(objective: Objective) -> ChainArrays:
-    """Return the arrays of an objective that is not refused; made once per objective."""
-    assert isinstance(objective, StructuredObjective)
-    if objective not in _KNOWN:
-        _KNOWN[objective] = _flatten(objective)
-    return _KNOWN[objective]
-
-
-def _flatten(objective: StructuredObjective) -> ChainArrays:
-    examples, term = objective.examples, objective.model.groups[0][0]
-    structure, ties = examples.structure, _ties(objective)
+def make_arrays(model: LinearModel, examples: Examples, cost: Cost | None, C: float) -> ChainArrays:
+    """Return the arrays of examples that are not refused."""
+    structure = examples.structure
     assert isinstance(structure, Sequences)
-    K, rows, cost = structure.states, _rows(examples.inputs[0][0]), objective.cost
-    pairs, places = _pairs(term, K)
+    K = structure.states
+    ties = _ties(model, K)
+    rows = _rows(examples.inputs[0][0])
+    pairs, places = _pairs(model.groups[0][0], K)
     arrays: tuple[NDArray[Any], ...] = (
         structure.offsets,
         examples.labels,
@@ -134,7 +124,7 @@ def _flatten(objective: StructuredObjective) -> ChainArrays:
         np.zeros((K, K)) if cost is None else cost.matrix,
     )
     data = ChainData._make([*map(_read_only, arrays), cost is not None and cost.mean])
-    return ChainArrays(data, objective.C * examples.weights, ties, places, rows.n_columns)
+    return ChainArrays(data, C * examples.weights, ties, places, rows.n_columns)
 
 
 def _pairs(term: Term, states: int) -> tuple[tuple[Ints, Index, Floats], Ints | slice]:
@@ -155,17 +145,14 @@ def _pairs(term: Term, states: int) -> tuple[tuple[Ints, Index, Floats], Ints | 
     return (borders, inner, kept), places
 
 
-def _ties(objective: StructuredObjective) -> Ints:
+def _ties(model: LinearModel, states: int) -> Ints:
     """Which weight every transition has, -1 if none."""
-    groups, blocks = objective.model.groups, objective.model.blocks
-    structure = objective.examples.structure
-    assert isinstance(structure, Sequences)
-    if len(groups) == 1:
-        return np.full(structure.states**2, -1)
-    table = groups[1][0]
+    if len(model.groups) == 1:
+        return np.full(states**2, -1)
+    table = model.groups[1][0]
     assert isinstance(table, TableTerm)
     ties = np.arange(table.size) if table.ties is None else np.array(table.ties, np.int64)
-    return np.where(ties < 0, -1, ties + blocks[1][0].start)
+    return np.where(ties < 0, -1, ties + model.blocks[1][0].start)
 
 
 def _forbidden_potentials(forbidden: Forbidden | None, states: int) -> tuple[Floats, Floats]:
@@ -189,13 +176,12 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def make_parts(objective: StructuredObjective) -> LossParts:
-    """Return the parts of the loss as arrays."""
-    parts = objective.loss.parts
+def make_parts(loss: Loss) -> LossParts:
+    """Return the parts of a loss as arrays."""
     return LossParts(
-        np.array([part.share for part in parts]),
-        np.array([part.eps_y for part in parts]),
-        np.array([part.costly for part in parts]),
+        np.array([part.share for part in loss.parts]),
+        np.array([part.eps_y for part in loss.parts]),
+        np.array([part.with_cost for part in loss.parts]),
     )
 
 

@@ -39,11 +39,11 @@ class Case:
 
     def loss(self, i, weights, part, matrix, mean=False):
         """Loss of one pair of worlds by enumeration, and its gradient."""
-        costs = naive.cost_rows(self.labels(i), matrix, mean) if part.costly else None
-        value, slope = naive.two_worlds(
+        costs = naive.cost_rows(self.labels(i), matrix, mean) if part.with_cost else None
+        value, gradient = naive.two_worlds(
             self.scores(i, weights), self.cards[i], self.labels(i), part.eps_y, part.eps_h, costs
         )
-        return value, slope @ self.features[i]
+        return value, gradient @ self.features[i]
 
     def losses(self, weights, loss, matrix, mean=False):
         """Losses of all examples (examples,) and their gradients (examples, weights)."""
@@ -53,8 +53,8 @@ class Case:
         ]
         shares = [part.share for part in loss.parts]
         values = [sum(s * v for s, (v, _) in zip(shares, p, strict=True)) for p in pairs]
-        slopes = [sum(s * g for s, (_, g) in zip(shares, p, strict=True)) for p in pairs]
-        return np.array(values), np.array(slopes)
+        gradients = [sum(s * g for s, (_, g) in zip(shares, p, strict=True)) for p in pairs]
+        return np.array(values), np.array(gradients)
 
 
 def graph_case(seed, kind="loopy", n_graphs=3, hidden=0.4, least=1, most=5):

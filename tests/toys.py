@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
+from structlearn._src.learn.base import Ability, Evaluation, Objective
 from structlearn._src.learn.penalty import ElasticNet
 
 
-class Toy:
+class Toy(Objective):
     """Penalty plus the losses that a subclass defines."""
 
     convex = True
+    abilities = frozenset({Ability.BATCHES})
+    n_weights = 0
+    n_examples = 0
 
     def __init__(self, n_weights, n_examples, l1_ratio=0.0):
-        self.n_weights, self.n_examples = n_weights, n_examples
+        self.n_weights = n_weights
+        self.n_examples = n_examples
         self.penalty = ElasticNet(l1_ratio)
         self.calls = 0
 
     def losses(self, weights, which):
-        """Loss of every example in `which`, and the sum of their slopes."""
+        """Loss of every example in `which`, and the sum of their gradients."""
         raise NotImplementedError
 
-    def loss_slope(self, weights, which=None):
+    def loss_gradient(self, weights, memory=None, which=slice(None)):
         self.calls += 1
-        losses, slope = self.losses(weights, slice(None) if which is None else which)
-        return float(losses.sum()), slope
+        losses, gradient = self.losses(weights, which)
+        return Evaluation(float(losses.sum()), gradient, memory)
 
-    def value(self, weights):
-        return self.loss_slope(weights)[0] + self.penalty.value(weights)
-
-    def value_slope(self, weights):
-        loss, slope = self.loss_slope(weights)
-        return loss + self.penalty.value(weights), slope + self.penalty.slope(weights)
+    def batch_gradient(self, weights, which):
+        return self.loss_gradient(weights, which=which)
 
 
 class Quadratic(Toy):
@@ -99,6 +102,7 @@ class Hidden(Toy):
     """Two worlds: scores of (y, h) at temperature 1, y seen and h not."""
 
     convex = False
+    abilities = frozenset({Ability.BATCHES, Ability.LINEARISE})
 
     def __init__(self, seed=0, n=25, d=4, labels=2, states=3, C=2.0):
         super().__init__(d, n)
@@ -120,7 +124,7 @@ class Hidden(Toy):
         clamped, down = self.world(weights, self.seen, which)
         return self.C * (free - clamped), self.C * (up - down).sum(axis=0)
 
-    def linearise(self, weights):
+    def linearise(self, weights, memory=None):
         return Tangent(self, weights)
 
 
@@ -140,31 +144,38 @@ class Tangent(Toy):
 
 
 class Slow(Logistic):
-    """A logistic loss whose `paired` inference lags: it moves half way to the truth each time."""
+    """A logistic loss whose inference moves half way to the margins in every sweep."""
 
-    def paired(self, sweeps):
-        return Lagging(self, sweeps)
+    abilities = frozenset({Ability.RESUME})
 
+    def __init__(self, *args, budget=None, warm=None, **kw):
+        super().__init__(*args, **kw)
+        self.budget = budget
+        self.warm = warm
+        self.rough_calls = 0
 
-class Lagging(Toy):
-    """Worlds that keep their messages: here, the margins they have got to."""
+    def begin(self):
+        return (np.zeros(self.n_examples) if self.warm is None else self.warm[0].copy(),)
 
-    def __init__(self, whole, sweeps):
-        super().__init__(whole.n_weights, whole.n_examples)
-        self.whole, self.sweeps, self.reached = whole, sweeps, np.zeros(whole.n_examples)
+    def with_budget(self, budget):
+        return self._with(budget=budget.sweeps)
 
-    def messages(self):
-        return self.reached
+    def warmed(self, memory):
+        return self._with(warm=memory)
 
-    def recall(self, messages):
-        self.reached = messages
+    def _with(self, **changes):
+        other = copy.copy(self)
+        vars(other).update(changes)
+        return other
 
-    def losses(self, weights, which):
-        whole = self.whole
-        margin = whole.y * (whole.x @ weights)
-        self.reached = self.reached + (1 - 0.5**self.sweeps) * (margin - self.reached)
-        slope = -whole.C * (whole.y * expit(-self.reached)) @ whole.x
-        return whole.C * np.logaddexp(0, -self.reached), slope
+    def loss_gradient(self, weights, memory=None, which=slice(None)):
+        if self.budget is None:
+            return super().loss_gradient(weights, memory, which)
+        (reached,) = memory = self.begin() if memory is None else memory
+        margin = self.y * (self.x @ weights)
+        reached += (1 - 0.5**self.budget) * (margin - reached)
+        gradient = -self.C * (self.y * expit(-reached)) @ self.x
+        return Evaluation(float(self.C * np.logaddexp(0, -reached).sum()), gradient, memory)
 
 
 def smallest_kinks(toy):
@@ -189,6 +200,6 @@ def smallest_kinks(toy):
 def kuhn_tucker(toy, weights):
     """Largest breach of the conditions that hold at the optimum of a convex toy, and only there."""
     l1 = toy.penalty.l1_ratio
-    slope = toy.loss_slope(weights)[1] + (1.0 - l1) * weights
-    breach = np.where(weights == 0, np.abs(slope) - l1, np.abs(slope + l1 * np.sign(weights)))
+    gradient = toy.loss_gradient(weights)[1] + (1.0 - l1) * weights
+    breach = np.where(weights == 0, np.abs(gradient) - l1, np.abs(gradient + l1 * np.sign(weights)))
     return max(breach.max(), 0.0)

@@ -1,0 +1,99 @@
+"""The one fit of all families: choose a solver, run it, keep what it found, say how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats
+from structlearn._src.common.errors import warn
+from structlearn._src.common.watch import Ending, Progress, Watch
+from structlearn._src.learn.base import Objective
+from structlearn._src.solve.base import Solver
+from structlearn._src.solve.checkpoint import Checkpoint
+from structlearn._src.solve.loop import Callback, Fit, run
+from structlearn._src.solve.pick import choose
+
+#: What to do about endings that nobody asked for.
+_ADVICE = {
+    Ending.LIMIT: "raise max_iter, or tol",
+    Ending.STUCK: "the weights are the best so far; for a loss with kinks try solver='annealed'",
+    Ending.DIVERGED: "the weights are those from before",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings:
+    """How weights are learnt, in the words that the `fit` of every family takes.
+
+    Parameters
+    ----------
+    solver, driver, sweeps, warm_up
+        See `solve.pick.choose`.
+    max_iter, tol, callbacks
+        See `solve.loop.run`.
+    time_limit, progress
+        Seconds after which the best weights so far count, and whom to tell how far it is.
+    checkpoint
+        A path or a `Checkpoint`: where the run is saved, and continued from.
+    """
+
+    solver: str | Solver = "auto"
+    driver: str = "subgradient"
+    sweeps: int | None = None
+    warm_up: int = 0
+    max_iter: int = 1000
+    tol: float | None = 1e-4
+    callbacks: tuple[Callback, ...] = ()
+    time_limit: float | None = None
+    progress: Progress | None = None
+    checkpoint: Any = None
+
+
+def minimise(
+    objective: Objective,
+    start: Floats,
+    settings: FitSettings,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    rng: np.random.Generator | None = None,
+) -> Fit:
+    """Learn weights, and warn where the fit ended before it had converged.
+
+    Parameters
+    ----------
+    facts
+        Parameters of the estimator, which a restart from a checkpoint must share.
+    """
+    checkpoint = settings.checkpoint
+    if checkpoint is not None:
+        checkpoint = Checkpoint.of(checkpoint, facts or {})
+    fit = run(
+        choose(settings.solver, settings.driver, objective, settings.sweeps, settings.warm_up),
+        objective,
+        start,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        rng=rng,
+        callbacks=settings.callbacks,
+        watch=Watch(settings.time_limit, settings.progress),
+        checkpoint=checkpoint,
+    )
+    if fit.ended in _ADVICE:
+        from sklearn.exceptions import ConvergenceWarning  # slow to import, and seldom needed
+
+        warn(f"{fit.status}; {_ADVICE[fit.ended]}", ConvergenceWarning)
+    return fit
+
+
+def keep(estimator: Any, fit: Fit) -> None:
+    """Set the fitted attributes that tell how a fit went."""
+    estimator.value_ = fit.value
+    estimator.history_ = fit.history
+    estimator.n_iter_ = fit.n_iter
+    estimator.converged_ = fit.converged
+    estimator.status_ = fit.status
+    estimator.ended_ = fit.ended

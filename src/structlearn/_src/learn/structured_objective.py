@@ -1,0 +1,212 @@
+"""The objective of discrete structures: sequences, grids, graphs, single labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.threads import split
+from structlearn._src.graph.batch import Graphs, Sequences
+from structlearn._src.inference.tables import clamp_labels
+from structlearn._src.learn.base import Ability, Evaluation, Objective
+from structlearn._src.learn.chain_arrays import ChainArrays, make_arrays, refuses_chains
+from structlearn._src.learn.chain_world import ChainWorld, LabelledChains
+from structlearn._src.learn.cost import Cost
+from structlearn._src.learn.graph_world import GraphWorld, cost_entries
+from structlearn._src.learn.loss import Loss, LossPart
+from structlearn._src.learn.objective import Pair, TwoWorlds
+from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.world import InferenceSettings, World
+from structlearn._src.model.examples import Examples
+from structlearn._src.model.model import LinearModel, Tables
+
+_KEPT = 256  # graphs up to which each is planned by itself, and its plan kept
+
+
+@dataclass(frozen=True, eq=False)
+class StructuredObjective(TwoWorlds):
+    r"""Penalty plus C times the losses of structured examples.
+
+    .. math:: F(w) = \Omega(w) + C \sum_i c_i \ell_i(w), \qquad
+              \nabla \ell_i = E_\text{free}[\phi_i] - E_\text{clamped}[\phi_i]
+
+    Parameters
+    ----------
+    model
+        Weights to tables, and back.
+    examples
+        What is learnt from.
+    loss
+        Temperatures, cost and mixture.
+    cost
+        The task cost, for losses that use one.
+    C
+        Weight of the losses against the penalty.
+    penalty
+        What large weights cost.
+    settings
+        How worlds infer.
+    """
+
+    model: LinearModel
+    examples: Examples
+    loss: Loss
+    cost: Cost | None = None
+    C: float = 1.0
+    penalty: ElasticNet = field(default_factory=ElasticNet)
+    settings: InferenceSettings = field(default_factory=InferenceSettings)
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return self.model.n_weights
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return self.examples.n_examples
+
+    @property
+    def example_weights(self) -> Floats:
+        """(examples,) How much each counts."""
+        return self.examples.weights
+
+    @property
+    def convex(self) -> bool:
+        """Whether the objective is convex: nothing is hidden, or a tangent stands for it."""
+        return self.tangent is not None or not self.examples.hidden
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the losses have a gradient everywhere."""
+        soft_outputs = all(part.eps_y > 0 for part in self.loss.parts)
+        return self.loss.smooth or (not self.examples.hidden and soft_outputs)
+
+    @property
+    def approximate(self) -> bool:
+        """Whether values are only those that messages have got to."""
+        if isinstance(self.examples.structure, Sequences) and not self._two_temperatures:
+            return False  # known without making the worlds, which take memory
+        return super().approximate
+
+    @property
+    def _two_temperatures(self) -> bool:
+        return self.examples.hidden and any(part.eps_y != part.eps_h for part in self.loss.parts)
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What it can do beyond values and gradients."""
+        return super().abilities | {Ability.SOFTEN}
+
+    # ---- worlds ----------------------------------------------------------------------------
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The pairs of worlds of all parts of the loss."""
+        return tuple(self._pair(part) for part in self.loss.parts)
+
+    def _pair(self, part: LossPart) -> Pair:
+        examples = self.examples
+        if part.eps_y != part.eps_h:
+            examples = examples.at_two_temperatures()
+        costs = None
+        if part.with_cost and self.cost is not None:
+            costs = self.cost.rows(examples.labels, examples.structure.variables)
+        if isinstance(examples.structure, Sequences):
+            return self._chain_pair(part, examples.structure, costs)
+        return self._graph_pair(part, examples.structure, costs)
+
+    def _chain_pair(self, part: LossPart, sequences: Sequences, costs: Floats | None) -> Pair:
+        labels = self.examples.labels
+        n_jobs = self.settings.n_jobs
+        free = ChainWorld(sequences, part.eps_y, costs, n_jobs)
+        clamped: World[Tables] = LabelledChains(sequences, labels)
+        if self.examples.hidden:
+            fixed = clamp_labels(labels, sequences.states)
+            clamped = ChainWorld(sequences, part.eps_h, fixed, n_jobs)
+        return Pair(part.share, free, clamped)
+
+    def _graph_pair(self, part: LossPart, graphs: Graphs, costs: Floats | None) -> Pair:
+        labels = self.examples.labels
+        added = None if costs is None else cost_entries(graphs, labels, costs)
+        free, clamped = (
+            GraphWorld(
+                graphs, labels, part.eps_y, part.eps_h,
+                clamped=fixed, added=None if fixed else added, settings=self.settings,
+            )
+            for fixed in (False, True)
+        )  # fmt: skip
+        return Pair(part.share, free, clamped)
+
+    def push(self, weights: Floats) -> Tables:
+        """Tables of all groups at these weights."""
+        return self.model.push(weights, self.examples.inputs, self.settings.n_jobs)
+
+    def pull(self, gradient: Tables) -> Floats:
+        """Gradient by the weights."""
+        return self.model.pull(gradient, self.examples.inputs, self.settings.n_jobs)
+
+    # ---- some of the examples ----------------------------------------------------------------
+
+    def take(self, which: Ints) -> Self:
+        """Return the objective of some of the examples."""
+        tangent = self._share_of_tangent(which)
+        return replace(self, examples=self.examples.take(which), tangent=tangent, warm=None)
+
+    def shards(self, n: int) -> list[Self]:
+        """Cut the examples into at most `n` objectives whose losses and gradients add up."""
+        ranges = split(self.examples.structure.variables, n)
+        return [self.take(np.arange(first, last)) for first, last in ranges]
+
+    def batch_gradient(self, weights: Floats, which: Ints) -> Evaluation:
+        """C times the losses of some examples: one by one where plans are worth keeping.
+
+        Messages are not kept from batch to batch, so that runs can be resumed.
+        """
+        graphs = isinstance(self.examples.structure, Graphs)
+        if not graphs or self.n_examples > _KEPT or self.approximate:
+            return super().batch_gradient(weights, which)
+        parts = [self._single(int(i)).loss_gradient(weights) for i in which]
+        gradient = np.sum([part.gradient for part in parts], axis=0)
+        return Evaluation(sum(part.value for part in parts), gradient, None)
+
+    def _single(self, i: int) -> Self:
+        if i not in self._singles:
+            exact = replace(self.settings, method="exact")
+            self._singles[i] = replace(self.take(np.array([i])), settings=exact)
+        return self._singles[i]
+
+    @cached_property
+    def _singles(self) -> dict[int, Self]:
+        """Single graphs, which solvers come back to: planning costs more than an evaluation."""
+        return {}
+
+    def softened(self, eps: float) -> Self:
+        """Return the objective with no temperature below `eps`; a tangent stays."""
+        return replace(self, loss=self.loss.softened(eps), warm=None)
+
+    # ---- for compiled solvers ------------------------------------------------------------------
+
+    @cached_property
+    def chain_arrays(self) -> ChainArrays:
+        """The labelled sequences as the plain arrays that compiled solvers read."""
+        return make_arrays(self.model, self.examples, self.cost, self.C)
+
+
+def chain_refusal(objective: Objective) -> str:
+    """Say why an objective is not one over labelled sequences alone; empty if it is."""
+    if not isinstance(objective, StructuredObjective):
+        return "it needs an objective over sequences"
+    if objective.tangent is not None:
+        return "it cannot minimise the bound of CCCP; choose another inner solver"
+    return refuses_chains(objective.model, objective.examples)
+
+
+def over_chains(objective: Objective) -> StructuredObjective:
+    """Return an objective that `chain_refusal` has nothing against."""
+    assert isinstance(objective, StructuredObjective)
+    return objective
