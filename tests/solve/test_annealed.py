@@ -10,6 +10,7 @@ import pytest
 from chain_objectives import KINDS, chains
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.solve.annealed import Annealed
+from structlearn._src.solve.base import refusal
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.frank_wolfe import FrankWolfe
 from structlearn._src.solve.lbfgs import Lbfgs
@@ -67,6 +68,6 @@ def test_is_chosen_for_kinks_that_nothing_else_handles():
 
 
 def test_refusals():
-    assert "temperatures" in Annealed().refuses(Quadratic())
+    assert "temperatures" in refusal(Annealed(), Quadratic())
     with pytest.raises(ArgumentError, match="factor"):
         Annealed(factor=1.0)

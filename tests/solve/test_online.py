@@ -121,7 +121,7 @@ def edge_weights(objective):
 
 
 def ones(part):
-    tables = part.tables(np.zeros(part.n_weights))
+    tables = part.push(np.zeros(part.n_weights))
     return tuple(np.ones_like(table) for table in tables)
 
 

@@ -66,9 +66,9 @@ def test_weights_are_what_the_memory_makes_of_them(kind):
     if len(objective.model.groups) > 1:
         steps = by[:, None] * state["steps"].reshape(len(by), -1)
         tables += (steps.sum(axis=0, keepdims=True),)
-    expected = state["fading"] - objective.model.pull(tables, examples.inputs)
+    expected = state["initial_weights"] - objective.model.pull(tables, examples.inputs)
     np.testing.assert_allclose(state["weights"], expected, atol=1e-13)
-    assert (np.abs(state["fading"]) < np.abs(first)).all()
+    assert (np.abs(state["initial_weights"]) < np.abs(first)).all()
 
 
 def test_the_distance_to_the_optimum_shrinks_by_a_constant_factor():
@@ -110,7 +110,7 @@ def errors(objective, weights):
     """Expected less true counts of labels and transitions of the only sequence."""
     examples, K = objective.examples, objective.examples.structure.states
     labels, bars = examples.labels, examples.structure.forbidden
-    nodes, *edges = objective.tables(weights)
+    nodes, *edges = objective.push(weights)
     steps = edges[0].reshape(K, K) if edges else np.zeros((K, K))
     if bars is not None:
         steps = np.where(bars.pairs, -np.inf, steps)

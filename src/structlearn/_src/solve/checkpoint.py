@@ -91,6 +91,7 @@ def save(
 ) -> None:
     """Write everything to the file at once; `facts` are the fingerprint of the run."""
     state = {key: x for key, x in snapshot.state.items() if not key.startswith("_")}
+    remembers = "memory" in state
     arrays = dict(leaves(state.pop("memory", None)))
     arrays |= {f"state.{key}": x for key, x in state.items() if isinstance(x, np.ndarray)}
     meta = {
@@ -99,6 +100,7 @@ def save(
         "value": snapshot.value,
         "report": snapshot.report._asdict(),
         "iteration": snapshot.iteration,
+        "remembers": remembers,
         "rng": rng.bit_generator.state,
     }
     arrays |= {"best": snapshot.best, "history": snapshot.history.table}
@@ -115,7 +117,7 @@ def load(
     _compare(checkpoint, meta["fingerprint"], facts)
     rng.bit_generator.state = meta["rng"]
     state = {key[6:]: array for key, array in arrays.items() if key.startswith("state.")}
-    if any(key.startswith("memory") for key in arrays):
+    if meta["remembers"]:
         state["memory"] = objective.begin()
         fill(state["memory"], arrays)
     return Snapshot(
