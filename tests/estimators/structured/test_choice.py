@@ -21,7 +21,7 @@ from structlearn._src.solve.frank_wolfe import FrankWolfe
 from structlearn._src.solve.lbfgs import Lbfgs
 from structlearn._src.solve.online import Online
 from structlearn._src.solve.owlqn import Owlqn
-from structlearn._src.solve.pick import SOLVERS, choose, choose_online, patience
+from structlearn._src.solve.pick import SOLVERS, choose, choose_online
 from structlearn._src.solve.stochastic import Stochastic
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -57,7 +57,7 @@ def test_auto(options, data, kind):
     labeler = SequenceLabeler(**options)
     solver = choose("auto", "subgradient", labeler.objective(*sequences(**data)))
     assert isinstance(solver, kind)
-    assert patience(solver) == (50 if kind in (Stochastic, Online) else 5)
+    assert solver.patience == (50 if kind in (Stochastic, Online) else 5)
 
 
 def test_online_where_it_can():
