@@ -15,10 +15,10 @@ from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import join
 from structlearn._src.inference import chain_batch
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.chain import Chain
+from structlearn._src.inference.chain import ChainInference
 from structlearn._src.inference.chain_batch import Chains
 
-CHAIN = Chain()
+CHAIN = ChainInference()
 
 
 def ask(graph, query, eps=1.0, **options):

@@ -49,7 +49,8 @@ class GridDisplay:
         self.kind = checks.one_of("kind", kind, ("labels", "probability"))
         found = int(self.values.max(initial=0)) + 1 if kind == "labels" else 0
         self.n_states = max(found, _count(state_names)) if n_states is None else n_states
-        self.state_names, self.colours = state_titles(state_names, self.n_states), colours
+        self.state_names = state_titles(state_names, self.n_states)
+        self.colours = colours
 
     @classmethod
     def from_answer(
@@ -177,7 +178,8 @@ class ChainDisplay:
             [_count(state_names), *(int(p.max(initial=0)) + 1 for p in self.paths.values())]
             + ([] if self.marginals is None else [self.marginals.shape[1]])
         )
-        self.state_names, self.colours = state_titles(state_names, self.n_states), colours
+        self.state_names = state_titles(state_names, self.n_states)
+        self.colours = colours
 
     @classmethod
     def from_answer(
@@ -232,7 +234,8 @@ class ChainDisplay:
             blank.
         """
         X = sequence if isinstance(sequence, Columns) else [sequence]
-        names, beliefs = estimator.classes_, estimator.predict_marginals(X)[0]
+        names = estimator.classes_
+        beliefs = estimator.predict_marginals(X)[0]
         given = {"predicted": estimator.predict(X)[0], **(paths or {})}
         states = {name: numbers_of(path, names) for name, path in given.items()}
         return cls(beliefs, paths=states, state_names=names, colours=colours)

@@ -59,7 +59,8 @@ class TransitionDisplay:
         which : int, optional
             Which table, where edges of several kinds, positions or classes have one each.
         """
-        tables, classes = estimator.transitions_, estimator.classes_
+        tables = estimator.transitions_
+        classes = estimator.classes_
         if tables.ndim == 3:
             tables = tables[_checked(which, len(tables))]
         design = estimator.plan_.design

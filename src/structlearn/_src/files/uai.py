@@ -198,7 +198,9 @@ class _Model:
         self._values = self._numbers()
 
     def _numbers(self) -> Floats:
-        data, at, count = np.frombuffer(self._data, np.uint8), self._start, 0
+        data = np.frombuffer(self._data, np.uint8)
+        at = self._start
+        count = 0
         values = np.empty((len(data) - at) // 2 + 1)
         slow = np.empty((2**16, 3), np.int64)
         while at < len(data):
@@ -215,7 +217,7 @@ class _Model:
         arities, scopes, at = self._scopes(len(cards), at)
         sizes, potentials = self._tables(cards, arities, scopes, at)
         if len(arities) and arities.min() == 0:
-            return _fold(cards, arities, scopes, sizes, potentials)
+            return _absorb_constants(cards, arities, scopes, sizes, potentials)
         return cards, arities, scopes, potentials
 
     def _cards(self) -> tuple[Ints, int]:
@@ -245,7 +247,8 @@ class _Model:
         return np.diff(starts) - 1, scopes.astype(np.int64), end
 
     def _tables(self, cards: Ints, arities: Ints, scopes: Ints, at: int) -> tuple[Ints, Floats]:
-        borders, sizes = offsets_of(arities), np.empty(len(arities), np.int64)
+        borders = offsets_of(arities)
+        sizes = np.empty(len(arities), np.int64)
         wrong, factor, end = text.tables(self._values, at, cards, borders, scopes, sizes)
         if wrong:
             scope = scopes[borders[factor] : borders[factor + 1]].tolist()
@@ -285,17 +288,21 @@ class _Model:
         return FormatError(f"{self.path}, line {line}: {told}")
 
 
-def _fold(
+def _absorb_constants(
     cards: Ints, arities: Ints, scopes: Ints, sizes: Ints, potentials: Floats
 ) -> tuple[Ints, Ints, Ints, Floats]:
     """Move the factors over no variables, which are constants, into the first of the others."""
     inside = np.repeat(arities == 0, sizes)
     constant = potentials[inside].sum()
-    potentials, sizes, arities = potentials[~inside], sizes[arities > 0], arities[arities > 0]
+    potentials = potentials[~inside]
+    sizes = sizes[arities > 0]
+    arities = arities[arities > 0]
     if not len(arities) and constant != 0:
         cards = cards if len(cards) else np.ones(1, np.int64)
         carrier = int(np.argmin(cards))
-        arities, scopes, sizes = np.ones(1, np.int64), np.array([carrier]), cards[[carrier]]
+        arities = np.ones(1, np.int64)
+        scopes = np.array([carrier])
+        sizes = cards[[carrier]]
         potentials = np.zeros(sizes[0])
     if len(arities):
         potentials[: sizes[0]] += constant
@@ -332,7 +339,8 @@ def _lines(graph: FactorGraph, plain: Floats, kind: str) -> Iterator[str]:
     wiring = graph.wiring
     yield from (kind, str(graph.n_variables), " ".join(map(str, graph.cards.tolist())))
     yield str(graph.n_factors)
-    scopes, ends = wiring.scopes.tolist(), wiring.scope_offsets.tolist()
+    scopes = wiring.scopes.tolist()
+    ends = wiring.scope_offsets.tolist()
     for a, b in itertools.pairwise(ends):
         yield " ".join(map(str, [b - a, *scopes[a:b]]))
     cards = graph.cards.tolist()
@@ -340,7 +348,8 @@ def _lines(graph: FactorGraph, plain: Floats, kind: str) -> Iterator[str]:
         ends[1:], itertools.pairwise(wiring.table_offsets.tolist()), strict=True
     ):
         yield f"\n{b - a}"
-        entries, row = list(map(repr, plain[a:b].tolist())), cards[scopes[end - 1]]
+        entries = list(map(repr, plain[a:b].tolist()))
+        row = cards[scopes[end - 1]]
         for k in range(0, b - a, row):
             yield " ".join(entries[k : k + row])
     yield ""

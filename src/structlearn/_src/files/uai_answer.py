@@ -118,7 +118,8 @@ def _log_z(words: list[str], path: PathLike) -> float:
 
 
 def _marginals(words: list[str], path: PathLike) -> list[Floats]:
-    rows, at = [], 1
+    rows = []
+    at = 1
     n_rows = _whole(words[0], path) if words else -1
     while at < len(words):
         end = at + 1 + _whole(words[at], path)

@@ -116,7 +116,8 @@ class Graphs:
     @cached_property
     def entries(self) -> tuple[Ints, ...]:
         """For every group, where the entries of its tables lie in the potentials: (rows, size)."""
-        starts, out = self.wiring.table_offsets, []
+        starts = self.wiring.table_offsets
+        out = []
         for factors in self.groups:
             size = int(starts[factors[0] + 1] - starts[factors[0]]) if len(factors) else 0
             out.append(starts[factors][:, None] + np.arange(size))

@@ -78,7 +78,8 @@ class FactorGraph:
                 raise GraphError(f"{len(graph._names)} names for {len(cards)} variables")
         arities = np.diff(scope_offsets)
         check_scopes(arities, scopes, len(cards))
-        graph._arities, graph._scopes = [arities], [scopes]
+        graph._arities = [arities]
+        graph._scopes = [scopes]
         graph._n_factors = len(arities)
         graph._tables = [checks.potentials(potentials, "potentials").ravel()]
         if len(graph._tables[0]) != graph.wiring.table_offsets[-1]:
@@ -136,9 +137,10 @@ class FactorGraph:
             if name in index:
                 raise GraphError(f"there is already a variable named {name!r}; names are unique")
             index[name] = i
-        self._names, self._index = [*self._names, *fresh], index
+        self._names = [*self._names, *fresh]
+        self._index = index
 
-    def variable(self, name: Hashable) -> int:
+    def variable_index(self, name: Hashable) -> int:
         """Index of the variable called `name`."""
         if self._names is None:
             if isinstance(name, (int, np.integer)) and 0 <= name < self._n_variables:
@@ -149,6 +151,8 @@ class FactorGraph:
             f"there is no variable named {name!r}; the graph has {self._n_variables} variables"
             f"{self._sample_of_names()}"
         )
+
+    variable = variable_index  # as it was called first
 
     def _sample_of_names(self) -> str:
         if not self._n_variables:
@@ -164,8 +168,9 @@ class FactorGraph:
             raise GraphError("roles must be a mapping from variable names to roles")
         all_roles = self.roles.copy()
         for name, role in roles.items():
-            all_roles[self.variable(name)] = ROLES.index(checks.one_of("role", role, ROLES))
-        self._roles, self._wiring = [all_roles], None
+            all_roles[self.variable_index(name)] = ROLES.index(checks.one_of("role", role, ROLES))
+        self._roles = [all_roles]
+        self._wiring = None
         return self
 
     # ---- factors -------------------------------------------------------------------------
@@ -174,7 +179,7 @@ class FactorGraph:
         """Add one factor over the named variables; `table` has one axis per variable."""
         if isinstance(scope, str) or not isinstance(scope, (Sequence, np.ndarray)):
             raise GraphError(f"scope={scope!r} must be a list of variable names")
-        ids = np.array([[self.variable(name) for name in scope]], np.int64)
+        ids = np.array([[self.variable_index(name) for name in scope]], np.int64)
         values = checks.potentials(table, f"the table of factor {list(scope)!r}")
         return int(self._append(ids, values[None])[0])
 
@@ -267,7 +272,8 @@ class FactorGraph:
                 f"{len(values)} potentials were given; the tables have {len(self.potentials)}"
             )
         graph = copy.copy(self)
-        graph._wiring, graph._tables = self.wiring, [values]
+        graph._wiring = self.wiring
+        graph._tables = [values]
         return graph
 
     def __copy__(self) -> FactorGraph:
@@ -280,7 +286,8 @@ class FactorGraph:
 
     def table(self, factor: int) -> Floats:
         """Log potentials of one factor, one axis per variable."""
-        scope, wiring = self.scope(factor), self.wiring
+        scope = self.scope(factor)
+        wiring = self.wiring
         start, stop = wiring.table_offsets[factor : factor + 2]
         return self.potentials[start:stop].reshape(wiring.cards[scope])
 
@@ -313,7 +320,7 @@ class FactorGraph:
         cards = self.cards
         for name, state in assignment.items():
             try:
-                i = self.variable(name)
+                i = self.variable_index(name)
             except GraphError as error:
                 raise EvidenceError(str(error)) from None
             if not isinstance(state, (int, np.integer)) or not 0 <= state < cards[i]:

@@ -37,10 +37,8 @@ def check_roles(roles: Any, n_variables: int) -> Ints:
 
 def check_layout(scope_offsets: Any, scopes: Any) -> tuple[Ints, Ints]:
     """Offsets must begin at 0, never fall, and end at the number of slots."""
-    borders, slots = (
-        checks.indices("scope_offsets", scope_offsets),
-        checks.indices("scopes", scopes),
-    )
+    borders = checks.indices("scope_offsets", scope_offsets)
+    slots = checks.indices("scopes", scopes)
     if not len(borders) or borders[0] != 0 or borders[-1] != len(slots):
         raise GraphError(
             f"scope_offsets must begin with 0 and end with the {len(slots)} entries of scopes"

@@ -133,7 +133,7 @@ def _add_edges(graph: FactorGraph, g: Any) -> None:
                 f"edge {u!r} - {v!r} has no table; set the attribute 'table' to an array of log "
                 f"potentials, one axis per end"
             )
-        backwards = not g.is_directed() and graph.variable(u) > graph.variable(v)
+        backwards = not g.is_directed() and graph.variable_index(u) > graph.variable_index(v)
         graph.add_factor([v, u] if backwards else [u, v], data["table"])
 
 

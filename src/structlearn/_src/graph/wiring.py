@@ -111,12 +111,14 @@ def compile_wiring(
 ) -> Wiring:
     """Lay out strides, tables, messages and the slots of every variable."""
     cards, scope_offsets, scopes = (_frozen(a) for a in (cards, scope_offsets, scopes))
-    n_variables, n_factors = len(cards), len(scope_offsets) - 1
-    strides, sizes = np.empty(len(scopes), np.int64), np.empty(n_factors, np.int64)
+    n_variables = len(cards)
+    n_factors = len(scope_offsets) - 1
+    strides = np.empty(len(scopes), np.int64)
+    sizes = np.empty(n_factors, np.int64)
     wire.strides(cards, scope_offsets, scopes, strides, sizes)
     slot_offsets = offsets_of(np.bincount(scopes, minlength=n_variables))
     slots = np.empty(len(scopes), np.int64)
-    wire.touching(scopes, slot_offsets[:-1].copy(), slots)
+    wire.slots_by_variable(scopes, slot_offsets[:-1].copy(), slots)
     if graph_variables is None:
         graph_variables = np.array([0, n_variables])
     if graph_factors is None:

@@ -23,7 +23,8 @@ class Marginals(Mapping[Hashable, Floats]):
     """Marginal of every variable by name; `flat` has them one after the other."""
 
     def __init__(self, graph: FactorGraph, flat: Floats) -> None:
-        self._graph, self.flat = graph, flat
+        self._graph = graph
+        self.flat = flat
         self._offsets = graph.wiring.belief_offsets
 
     def __getitem__(self, name: Hashable) -> Floats:
@@ -48,7 +49,8 @@ class FactorMarginals(Mapping[int, Floats]):
     """Marginal over every factor's scope, by factor index; `flat` is laid out like potentials."""
 
     def __init__(self, graph: FactorGraph, flat: Floats) -> None:
-        self._graph, self.flat = graph, flat
+        self._graph = graph
+        self.flat = flat
 
     def __getitem__(self, factor: int) -> Floats:
         if not isinstance(factor, (int, np.integer)) or not 0 <= factor < len(self):
@@ -67,7 +69,8 @@ class Assignment(Mapping[Hashable, int]):
     """State of every assigned variable by name; `array` has -1 for those left open."""
 
     def __init__(self, graph: FactorGraph, labels: Ints) -> None:
-        self._graph, self.array = graph, labels
+        self._graph = graph
+        self.array = labels
 
     def __getitem__(self, name: Hashable) -> int:
         state = int(self.array[_position(self._graph, name)])
@@ -89,7 +92,7 @@ class Assignment(Mapping[Hashable, int]):
 
 def _position(graph: FactorGraph, name: Hashable) -> int:
     try:
-        return graph.variable(name)
+        return graph.variable_index(name)
     except ValueError as error:
         raise KeyError(str(error)) from None
 
@@ -174,7 +177,8 @@ def collect(reply: Reply, result: Result) -> list[Answer]:
 
 def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:
     """Marginals, assignments and draws, cut into one share per graph."""
-    graphs, wiring = reply.graphs, reply.wiring
+    graphs = reply.graphs
+    wiring = reply.wiring
     out: dict[str, list[Any]] = {}
     if reply.query == Query.MARGINALS:
         borders = wiring.belief_offsets[wiring.graph_variables]

@@ -30,8 +30,11 @@ class BlockAscent:
         max_table: int,
         rng: np.random.Generator,
     ) -> None:
-        self.wiring, self.potentials, self.rng = wiring, potentials, rng
-        self.labels, self.max_table = labels.copy(), max_table
+        self.wiring = wiring
+        self.potentials = potentials
+        self.rng = rng
+        self.labels = labels.copy()
+        self.max_table = max_table
         self.value = wiring.score(potentials, labels)
         self._idle = 0
 

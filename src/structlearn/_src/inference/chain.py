@@ -39,8 +39,10 @@ def find_paths(wiring: Wiring) -> Paths | str:
     if len(arities) and (arities.min() < 1 or arities.max() > 2):
         return f"it needs factors over one or two variables; one has {arities.max()}"
     n = wiring.n_variables
-    order, borders = np.empty(n, np.int64), np.empty(n + 1, np.int64)
-    near, position = np.full((n, 2), -1, np.int64), np.full(n, -1, np.int64)
+    order = np.empty(n, np.int64)
+    borders = np.empty(n + 1, np.int64)
+    near = np.full((n, 2), -1, np.int64)
+    position = np.full(n, -1, np.int64)
     count, variable = path.find_paths(
         wiring.scope_offsets, wiring.scopes, near, order, position, borders
     )
@@ -53,7 +55,7 @@ def find_paths(wiring: Wiring) -> Paths | str:
     return Paths(order, position, borders, chains)
 
 
-class Chain:
+class ChainInference:
     """Exact inference on graphs that are sets of paths, at one temperature."""
 
     name = "chain"

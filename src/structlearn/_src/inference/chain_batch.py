@@ -71,7 +71,8 @@ class Chains:
         (chains,) the marginals of every chain are multiplied by its weight.
         """
         checks.one_of("pairs", pairs, ("none", "each", "sum"))
-        values, beliefs = np.empty(self.n_chains), np.empty_like(self.nodes)
+        values = np.empty(self.n_chains)
+        beliefs = np.empty_like(self.nodes)
         size = (len(self.nodes) - self.n_chains, *self.edges.shape[1:])
         each = np.zeros(size if pairs == "each" else (0, *size[1:]))
         sums: dict[int, Floats] = {}
@@ -92,7 +93,8 @@ class Chains:
 
     def best(self) -> tuple[Floats, Ints]:
         """Best score of every chain and the labels (T,), -1 for impossible chains."""
-        values, labels = np.empty(self.n_chains), np.empty(len(self.nodes), np.int64)
+        values = np.empty(self.n_chains)
+        labels = np.empty(len(self.nodes), np.int64)
 
         def work(first: int, last: int) -> None:
             start, stop = self.offsets[first], self.offsets[last]
@@ -159,11 +161,15 @@ class _Filtered:
     def __init__(
         self, nodes: Floats, edges: Floats, offsets: Ints, values: Floats, soft: Floats | None
     ) -> None:
-        self.nodes, self.edges, self.offsets, self.values = nodes, edges, offsets, values
+        self.nodes = nodes
+        self.edges = edges
+        self.offsets = offsets
+        self.values = values
         soft, tops = _exponentials(nodes[:, None], soft)
         self.soft = soft.reshape(nodes.shape)
         self.tables, table_tops = _exponentials(edges)
-        self.alpha, self.scales = np.empty_like(nodes), np.empty(len(nodes))
+        self.alpha = np.empty_like(nodes)
+        self.scales = np.empty(len(nodes))
         both = self.alpha, self.scales
         chain.forward(offsets, self.soft, tops, self.tables, table_tops, *both, values)
         self.logs = np.isnan(values)

@@ -57,7 +57,8 @@ class _Joint:
     """All assignments of one graph, outputs as rows and hidden variables as columns."""
 
     def __init__(self, problem: Problem, graph: int) -> None:
-        self.wiring, self.problem = problem.wiring, problem
+        self.wiring = problem.wiring
+        self.problem = problem
         low, high = self.wiring.graph_variables[graph : graph + 2]
         self.first_factor, self.last_factor = self.wiring.graph_factors[graph : graph + 2]
         self.variables = np.arange(low, high)

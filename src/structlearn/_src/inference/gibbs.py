@@ -68,19 +68,21 @@ class Gibbs:
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Run both chains and pool them."""
-        chains = _Chains(problem, query, options)
+        chains = _TwoChains(problem, query, options)
         ended = options.watch.repeat(chains.step, chains.steps, chains.words)
         if not chains.kept:
             chains.sweep(1, keep=True)
         return chains.result(ended)
 
 
-class _Chains:
+class _TwoChains:
     """Two chains side by side; the first axis of every array is the chain."""
 
     def __init__(self, problem: Problem, query: Query, options: Options) -> None:
         wiring = self.wiring = problem.wiring
-        self.potentials, self.eps, self.options = problem.potentials, problem.temperature, options
+        self.potentials = problem.potentials
+        self.eps = problem.temperature
+        self.options = options
         self.rng = options.rng
         self.rows = (options.n_samples + 1) // 2
         self.burnt = self.kept = 0
@@ -162,7 +164,9 @@ class _Chains:
 
     def _starts(self) -> Ints:
         """Ends of ICM from the unary guess and from a random state, lawful where one is found."""
-        w, p, n_jobs = self.wiring, self.potentials, self.options.n_jobs
+        w = self.wiring
+        p = self.potentials
+        n_jobs = self.options.n_jobs
         labels = np.stack([unary_labels(w, p), random_labels(w, self.rng)])
         owner = w.variable_graphs
         for chain in (0, 1):
@@ -177,7 +181,8 @@ class _Chains:
 
     def _rescue(self) -> Bools:
         """Let a chain in a forbidden state copy a lawful one; say which graphs are lawful."""
-        w, p = self.wiring, self.potentials
+        w = self.wiring
+        p = self.potentials
         good = np.stack([energy(w, p, labels)[1] == 0 for labels in self.labels])
         owner = w.variable_graphs
         for chain in (0, 1):

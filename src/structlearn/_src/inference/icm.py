@@ -126,7 +126,7 @@ class ICM:
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Search from all starts and return the best end."""
-        search = _Search(problem, options)
+        search = _Starts(problem, options)
         ended = options.watch.repeat(search.step, options.restarts + 1, search.words)
         value = search.value
         return Result(
@@ -142,11 +142,13 @@ class ICM:
         )
 
 
-class _Search:
+class _Starts:
     """The best end of every graph so far."""
 
     def __init__(self, problem: Problem, options: Options) -> None:
-        self.wiring, self.potentials, self.options = problem.wiring, problem.potentials, options
+        self.wiring = problem.wiring
+        self.potentials = problem.potentials
+        self.options = options
         self.starts = 0
         n = self.wiring.n_graphs
         self.labels = unary_labels(self.wiring, self.potentials)

@@ -23,7 +23,7 @@ from structlearn._src.inference.base import (
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.order import Elimination, find_order
 from structlearn._src.kernels.graph import eliminate
-from structlearn._src.kernels.graph.eliminate import Plan
+from structlearn._src.kernels.graph.eliminate import EliminationPlan
 
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
 _SECONDS_PER_ENTRY = 3e-8  # of a table, there and back, on an ordinary core
@@ -99,14 +99,14 @@ class EliminationTree:
         wiring = self.problem.wiring
         self.plan = make_plan(wiring, self.order)
         self.stores = Scratch(int(self.plan.message_offsets[-1]))
-        self._room = (
+        self._workspace_sizes = (
             int(np.diff(self.plan.axis_offsets).max(initial=1)),
             int(np.diff(self.plan.input_offsets).max(initial=1)),
             int(wiring.cards.max(initial=1)),
         )
 
-    def _block(self) -> eliminate.Block:
-        return eliminate.make_block(*self._room)
+    def _workspace(self) -> eliminate.BucketWorkspace:
+        return eliminate.make_workspace(*self._workspace_sizes)
 
     def forward(self, potentials: Floats, store: Floats) -> Floats:
         """Eliminate everything; the value of every graph. All messages go to `store`."""
@@ -116,7 +116,7 @@ class EliminationTree:
         value = np.zeros(wiring.n_graphs)
         threads.over_graphs(
             lambda a, b: eliminate.forward(
-                wiring.cards, self.problem.eps, plan, store, self._block(), a, b, value
+                wiring.cards, self.problem.eps, plan, store, self._workspace(), a, b, value
             ),
             wiring.graph_tables,
             self.n_jobs,
@@ -137,7 +137,7 @@ class EliminationTree:
                 store,
                 beliefs,
                 wiring.belief_offsets,
-                self._block(),
+                self._workspace(),
                 a,
                 b,
                 marginals,
@@ -171,17 +171,19 @@ class EliminationTree:
 
 
 @lru_cache(maxsize=8)
-def _cached_order(key: _Key) -> Elimination:
+def _cached_order(key: _OrderKey) -> Elimination:
     if key.limit is None:  # for the wording of a refusal, where one order tells enough
         return find_order(key.wiring, key.later, tries=1, n_jobs=key.n_jobs)
     return find_order(key.wiring, key.later, key.limit, n_jobs=key.n_jobs)
 
 
-class _Key:
+class _OrderKey:
     """A wiring by identity with the constraint on its order: repeated questions plan once."""
 
     def __init__(self, problem: Problem, limit: int | None, n_jobs: int | None) -> None:
-        self.wiring, self.limit, self.n_jobs = problem.wiring, limit, n_jobs
+        self.wiring = problem.wiring
+        self.limit = limit
+        self.n_jobs = n_jobs
         wiring = problem.wiring
         constrained = not problem.uniform
         self.later = (wiring.roles != HIDDEN) & constrained
@@ -193,12 +195,12 @@ class _Key:
 
     def __eq__(self, other: object) -> bool:
         # The key holds its wiring alive, so identities cannot be reused meanwhile.
-        return isinstance(other, _Key) and self._identity == other._identity
+        return isinstance(other, _OrderKey) and self._identity == other._identity
 
 
 def order_for(problem: Problem, limit: int | None, n_jobs: int | None = 1) -> Elimination:
     """Elimination order of a problem, remembered while its wiring is in use."""
-    return _cached_order(_Key(problem, limit, n_jobs))
+    return _cached_order(_OrderKey(problem, limit, n_jobs))
 
 
 def affordable(problem: Problem, options: Options, times: float = ASKED) -> bool:
@@ -231,7 +233,7 @@ def _fits(order: Elimination, max_table: int) -> bool:
     )
 
 
-def make_plan(wiring: Wiring, order: Elimination) -> Plan:
+def make_plan(wiring: Wiring, order: Elimination) -> EliminationPlan:
     """Lay out buckets graph by graph: axes, messages, and which bucket takes which table."""
     n = wiring.n_variables
     by_graph = np.argsort(wiring.variable_graphs[order.variables], kind="stable")
@@ -259,7 +261,7 @@ def make_plan(wiring: Wiring, order: Elimination) -> Plan:
     taken = np.bincount(np.concatenate([owners, parents[inner]]), minlength=n)
     input_offsets = offsets_of(taken)
     stride_offsets = offsets_of(np.repeat(np.diff(axis_offsets), taken))
-    plan = Plan(
+    plan = EliminationPlan(
         variables, axis_offsets, axes, messages, parents, input_offsets,
         np.empty(int(input_offsets[-1]), np.int64), stride_offsets,
         np.empty(int(stride_offsets[-1]), np.int64), wiring.graph_variables,

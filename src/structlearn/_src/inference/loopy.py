@@ -29,7 +29,7 @@ _COOLING_SWEEPS = 10
 _PATIENCE = 30  # undamped sweeps before damping sets in
 
 
-class Tree:
+class TreeInference:
     """Two passes over a forest: exact for any arity, at one temperature."""
 
     name = "tree"
@@ -97,7 +97,9 @@ class BeliefPropagation:
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Pass messages until they rest."""
         exact = bool(problem.uniform and problem.wiring.forests().all())
-        run = Runs(problem, options, appearance=None, restarts=0 if exact else options.restarts)
+        run = MessageRuns(
+            problem, options, appearance=None, restarts=0 if exact else options.restarts
+        )
         result = run.result(query)
         result.exact = exact and bool(run.messenger.residual.max(initial=0.0) <= _AT_REST)
         if result.exact:
@@ -111,7 +113,8 @@ class BeliefPropagation:
 def best_states(problem: Problem, beliefs: Floats) -> np.ndarray:
     """State of largest belief of every variable, the first of several."""
     wiring = problem.wiring
-    starts, sizes = wiring.belief_offsets[:-1], wiring.cards
+    starts = wiring.belief_offsets[:-1]
+    sizes = wiring.cards
     top = np.repeat(np.maximum.reduceat(beliefs, starts), sizes) if len(starts) else beliefs
     state = np.arange(len(beliefs)) - np.repeat(starts, sizes)
     hits = np.where(beliefs >= top, state, len(beliefs))
@@ -135,7 +138,7 @@ def cooled(problem: Problem, options: Options, appearance: Floats | None = None)
     return start
 
 
-class Runs:
+class MessageRuns:
     """A first run of messages, and for comparison runs from random ones."""
 
     def __init__(
@@ -145,7 +148,8 @@ class Runs:
         appearance: Floats | None,
         restarts: int,
     ) -> None:
-        self.problem, self.options = problem, options
+        self.problem = problem
+        self.options = options
         self.apart = np.zeros(problem.wiring.n_graphs)
         self.others = 0
         start = cooled(problem, options, appearance) if options.start is None else options.start
@@ -179,7 +183,8 @@ class Runs:
         return ended
 
     def _stages(self) -> Iterator[tuple[int, float]]:
-        left, options = self.options.max_iter, self.options
+        left = self.options.max_iter
+        options = self.options
         if options.damping is not None:
             yield left, options.damping
             return
@@ -238,7 +243,8 @@ class Runs:
 
     def result(self, query: Query) -> Result:
         """Read the answer off the messages, with the assignment that a query asks for."""
-        messenger, problem = self.messenger, self.problem
+        messenger = self.messenger
+        problem = self.problem
         value, beliefs, factors = messenger.value(self.options.factor_marginals)
         result = Result(
             value,

@@ -64,17 +64,18 @@ def temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, F
             ratios[differ] = slot_weight[differ] / slot_eps[differ]
     if appearance is not None:
         share = np.where(wiring.arities > 1, appearance, 1.0)
-        weights, ratios = weights * share, ratios * share[wiring.slot_factors]
+        weights = weights * share
+        ratios = ratios * share[wiring.slot_factors]
     return weights, ratios
 
 
-def visiting_order(wiring: Wiring, net: Net) -> loopy.Order:
+def visiting_order(wiring: Wiring, net: Net) -> loopy.VisitingOrder:
     """Forests breadth-first, so that one sweep is exact; other graphs in index order."""
     variables: Any = np.arange(wiring.n_variables)
     forest = wiring.forests()
     if forest.any():
         variables = np.where(forest[wiring.variable_graphs], wiring.breadth_first(), variables)
-    order = loopy.Order(
+    order = loopy.VisitingOrder(
         variables, np.empty_like(variables), np.empty((wiring.n_factors, 2), np.int64)
     )
     loopy.rank(net, order)
@@ -101,7 +102,7 @@ def moving_slots(wiring: Wiring) -> Ints:
 
 
 def _workspace_shapes(wiring: Wiring) -> tuple[tuple[int, ...], ...]:
-    """Shapes of the arrays of a `Desk`."""
+    """Shapes of the arrays of a `MessageWorkspace`."""
     arity = int(wiring.arities.max(initial=1))
     states = int(wiring.cards.max(initial=1))
     size = max(states, int(np.diff(wiring.table_offsets).max(initial=1)))

@@ -11,7 +11,7 @@ from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.inference.base import SCHEDULES, Problem
 from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.kernels.graph import loopy, readout, tournament
-from structlearn._src.kernels.graph.message import Desk, Traffic
+from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
 
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
 _NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
@@ -107,7 +107,7 @@ class Messenger:
         def step() -> bool:
             now = min(chunk, left[0])
             left[0] -= now
-            self._propagate(self._traffic(tables, linear), now, tol)
+            self._propagate(self._state(tables, linear), now, tol)
             return bool(self.done.all())
 
         reason = (watch or Watch()).repeat(
@@ -117,37 +117,37 @@ class Messenger:
             self._to_log()
         return reason
 
-    def _propagate(self, traffic: Traffic, sweeps: int, tol: float) -> None:
+    def _propagate(self, state: MessageState, sweeps: int, tol: float) -> None:
         plan = self.plan
-        state = self.residual, self.iterations, self.done
+        progress = self.residual, self.iterations, self.done
 
         def sweep(first: int, last: int) -> None:
             flooding = self.schedule == "flooding"
             loopy.propagate(
-                plan.borders, plan.net, plan.order, traffic, self._desk(), flooding,
-                tol, sweeps, first, last, *state,
+                plan.borders, plan.net, plan.order, state, self._workspace(), flooding,
+                tol, sweeps, first, last, *progress,
             )  # fmt: skip
 
         def chase(first: int, last: int) -> None:
             loopy.chase(
-                plan.borders, plan.net, traffic, self._desk(), *self._queue(first, last),
-                tol, sweeps, first, last, *state,
+                plan.borders, plan.net, state, self._workspace(), *self._queue(first, last),
+                tol, sweeps, first, last, *progress,
             )  # fmt: skip
 
         work = chase if self.schedule == "residual" else sweep
         threads.over_graphs(work, self.problem.wiring.graph_tables, self.n_jobs)
 
-    def _desk(self) -> Desk:
-        return Desk(*threads.worker_arrays(*self.plan.workspace_shapes))
+    def _workspace(self) -> MessageWorkspace:
+        return MessageWorkspace(*threads.worker_arrays(*self.plan.workspace_shapes))
 
     def _queue(self, first: int, last: int) -> tuple[Floats, Ints]:
         """Room for the slots of the largest graph."""
         slots = int(np.diff(self.plan.borders[first : last + 1, 1]).max())
-        return tournament.plant(slots), np.empty(slots + 1, np.int64)
+        return tournament.new_tree(slots), np.empty(slots + 1, np.int64)
 
-    def _traffic(self, tables: Floats, linear: bool) -> Traffic:
+    def _state(self, tables: Floats, linear: bool) -> MessageState:
         fresh = self.messages.copy() if self.schedule != "sequential" else np.empty(0)
-        return Traffic(
+        return MessageState(
             tables, self.plan.weights, self.plan.ratios, self.messages, fresh, self._beliefs,
             linear, float(self.damping),
         )  # fmt: skip
@@ -209,28 +209,30 @@ class Messenger:
 
     def beliefs(self) -> tuple[Floats, Floats]:
         """Beliefs of the variables and, per graph, their part of the Bethe value."""
-        wiring, plan = self.problem.wiring, self.plan
-        traffic = self._traffic(self.potentials, linear=False)
+        wiring = self.problem.wiring
+        plan = self.plan
+        state = self._state(self.potentials, linear=False)
         out = np.empty(int(wiring.belief_offsets[-1]))
         value = np.zeros(wiring.n_graphs)
         eps = self.problem.eps
 
         def work(first: int, last: int) -> None:
-            readout.read_beliefs(plan.borders, plan.net, traffic, eps, first, last, out, value)
+            readout.read_beliefs(plan.borders, plan.net, state, eps, first, last, out, value)
 
         threads.over_graphs(work, wiring.graph_tables, self.n_jobs)
         return out, value
 
     def value(self, factor_beliefs: bool = False) -> tuple[Floats, Floats, Floats]:
         """Bethe value per graph, beliefs, and on request factor beliefs, else an empty array."""
-        wiring, plan = self.problem.wiring, self.plan
-        traffic = self._traffic(self.potentials, linear=False)
+        wiring = self.problem.wiring
+        plan = self.plan
+        state = self._state(self.potentials, linear=False)
         beliefs, value = self.beliefs()
         out = np.empty(int(wiring.table_offsets[-1]) if factor_beliefs else 0)
 
         def work(first: int, last: int) -> None:
             readout.read_factors(
-                plan.borders, plan.net, traffic, beliefs, self._desk(), first, last,
+                plan.borders, plan.net, state, beliefs, self._workspace(), first, last,
                 factor_beliefs, out, value,
             )  # fmt: skip
 
@@ -239,14 +241,15 @@ class Messenger:
 
     def decode(self, uniforms: Floats | None = None, labels: Ints | None = None) -> Ints:
         """Assign one variable after the other given those before; a draw if `uniforms` come."""
-        wiring, plan = self.problem.wiring, self.plan
+        wiring = self.problem.wiring
+        plan = self.plan
         labels = np.full(wiring.n_variables, -1, np.int64) if labels is None else labels.copy()
         if uniforms is None:
             uniforms = np.full(wiring.n_variables, -1.0)
         scores = np.empty(int(wiring.cards.max(initial=1)))
         readout.decode(
-            plan.net, self._traffic(self.potentials, linear=False), self.problem.eps,
-            plan.order.variables, uniforms, self._desk(), scores, labels,
+            plan.net, self._state(self.potentials, linear=False), self.problem.eps,
+            plan.order.variables, uniforms, self._workspace(), scores, labels,
         )  # fmt: skip
         return labels
 

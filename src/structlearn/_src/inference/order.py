@@ -11,7 +11,7 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import order as kernel
-from structlearn._src.kernels.graph.tournament import plant
+from structlearn._src.kernels.graph.tournament import new_tree
 
 _TRIES = 64
 _STEPS_PER_TRY = 50_000  # what a look costs beside its steps
@@ -97,7 +97,8 @@ def _search(
         rule = kernel.MIN_SIZE if attempt % 4 == 3 else kernel.MIN_FILL
         noise = rng.random(n) * (0.5 if attempt else 0.0)
         if attempt == 1:  # row by row is hard to beat on grids, and only the user knows the rows
-            rule, noise = kernel.AS_GIVEN, np.arange(float(n))
+            rule = kernel.AS_GIVEN
+            noise = np.arange(float(n))
         bound = limit if best is None or not best.complete else min(limit, best.largest)
         found, steps = _greedy(rule, log_cards, graph, noise, later, bound)
         spent += steps + _STEPS_PER_TRY
@@ -131,10 +132,11 @@ def _greedy(
 ) -> tuple[Elimination, float]:
     n = len(log_cards)
     log_limit = math.log(limit) + 1e-9 if limit < math.inf else math.inf
-    desk, report = _eliminate(rule, log_cards, graph, noise, later, log_limit, cutting=False)
+    workspace, report = _eliminate(rule, log_cards, graph, noise, later, log_limit, cutting=False)
     largest, widest, steps = report.tolist()
-    order, starts = desk.order, desk.separator_offsets
-    separators = desk.separators[: starts.max(initial=0)]
+    order = workspace.order
+    starts = workspace.separator_offsets
+    separators = workspace.separators[: starts.max(initial=0)]
     complete = n == 0 or order[-1] >= 0
     total = messages = math.inf
     if complete and largest <= log_limit:
@@ -156,12 +158,13 @@ def cutset(wiring: Wiring, limit: float, rng: np.random.Generator) -> Bools:
     """
     n = wiring.n_variables
     log_cards = np.log(wiring.cards.astype(np.float64))
-    noise, nobody = 2.0 * rng.random(n), np.zeros(n, np.bool_)
+    noise = 2.0 * rng.random(n)
+    nobody = np.zeros(n, np.bool_)
     graph = _adjacency(wiring)
-    desk, _ = _eliminate(
+    workspace, _ = _eliminate(
         kernel.MIN_FILL, log_cards, graph, noise, nobody, math.log(limit), cutting=True
     )
-    return desk.cut
+    return workspace.cut
 
 
 def _eliminate(
@@ -172,24 +175,25 @@ def _eliminate(
     later: Bools,
     log_limit: float,
     cutting: bool,
-) -> tuple[kernel.Desk, Floats]:
+) -> tuple[kernel.OrderWorkspace, Floats]:
     """Run the kernel with as much room as its neighbour lists turn out to need."""
     end = len(graph[1])
     room = 4 * end + 64
     while True:
-        desk, report = _desk(len(log_cards), graph, room), np.zeros(3)
+        workspace = _workspace(len(log_cards), graph, room)
+        report = np.zeros(3)
         if kernel.eliminate_greedily(
-            rule, log_cards, noise, later, log_limit, cutting, end, desk, report
+            rule, log_cards, noise, later, log_limit, cutting, end, workspace, report
         ):
-            return desk, report
+            return workspace, report
         room *= 2
 
 
-def _desk(n: int, graph: tuple[Ints, Ints], room: int) -> kernel.Desk:
+def _workspace(n: int, graph: tuple[Ints, Ints], room: int) -> kernel.OrderWorkspace:
     starts, adjacent = graph
     pool = np.empty(room, np.int64)
     pool[: len(adjacent)] = adjacent
-    return kernel.Desk(
+    return kernel.OrderWorkspace(
         np.full(n, -1),
         np.zeros(n, np.bool_),
         np.zeros(n + 1, np.int64),
@@ -199,5 +203,5 @@ def _desk(n: int, graph: tuple[Ints, Ints], room: int) -> kernel.Desk:
         pool,
         np.full(n + 1, -1),
         np.full(n, -1),
-        plant(n),
+        new_tree(n),
     )

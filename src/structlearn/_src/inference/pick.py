@@ -5,12 +5,12 @@ from __future__ import annotations
 from structlearn._src.common import checks
 from structlearn._src.common.errors import QueryError, TooWideError
 from structlearn._src.inference.base import Inferer, Options, Problem, TooWide
-from structlearn._src.inference.chain import Chain
+from structlearn._src.inference.chain import ChainInference
 from structlearn._src.inference.enumeration import Enumeration
 from structlearn._src.inference.gibbs import Gibbs
 from structlearn._src.inference.icm import ICM
 from structlearn._src.inference.junction import ASKED, JunctionTree, affordable
-from structlearn._src.inference.loopy import BeliefPropagation, Tree
+from structlearn._src.inference.loopy import BeliefPropagation, TreeInference
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.portfolio import Portfolio
 from structlearn._src.inference.trw import TreeReweighted
@@ -18,8 +18,8 @@ from structlearn._src.inference.trw import TreeReweighted
 METHODS: dict[str, Inferer] = {
     m.name: m
     for m in (
-        Chain(),
-        Tree(),
+        ChainInference(),
+        TreeInference(),
         JunctionTree(),
         Enumeration(),
         BeliefPropagation(),

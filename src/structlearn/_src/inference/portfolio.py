@@ -67,11 +67,12 @@ class Portfolio:
         return search.result(ended)
 
 
-class _Search:
+class _Candidates:
     """Candidates of all graphs so far, the best of each kept."""
 
     def __init__(self, problem: Problem, options: Options) -> None:
-        self.problem, self.options = problem, options
+        self.problem = problem
+        self.options = options
         n = problem.wiring.n_graphs
         self.labels = unary_labels(problem.wiring, problem.potentials)
         self.value = np.full(n, -np.inf)
@@ -140,7 +141,7 @@ class _Search:
         )
 
 
-class _Map(_Search):
+class _Map(_Candidates):
     """Joint MAP over all variables."""
 
     def score(self, labels: Ints) -> Floats:
@@ -164,7 +165,8 @@ class _Map(_Search):
                 yield self._by_blocks(limit)
 
     def _by_blocks(self, limit: int) -> Candidate:
-        wiring, options = self.problem.wiring, self.options
+        wiring = self.problem.wiring
+        options = self.options
         ascent = BlockAscent(wiring, self.problem.potentials, self.labels, limit, options.rng)
         options.watch.repeat(
             ascent.step, _ROUNDS, lambda: f"blocks of {limit} entries, {ascent.value.sum():.6g}"
@@ -172,7 +174,8 @@ class _Map(_Search):
         return "block ascent", ascent.labels
 
     def _improved(self, name: str, labels: Ints) -> Candidate:
-        wiring, potentials = self.problem.wiring, self.problem.potentials
+        wiring = self.problem.wiring
+        potentials = self.problem.potentials
         return name, improve(wiring, potentials, labels, n_jobs=self.options.n_jobs)
 
     def proved(self) -> bool:
@@ -187,7 +190,7 @@ class _Map(_Search):
         return out
 
 
-class _MarginalMap(_Search):
+class _MarginalMap(_Candidates):
     """Outputs maximised, hidden variables summed out."""
 
     def __init__(self, problem: Problem, options: Options) -> None:

@@ -87,7 +87,8 @@ def forbid_ends(sequences: Sequences, added: Floats | None) -> Floats:
 
 
 def _nodes(sequences: Sequences, tables: Tables) -> Floats:
-    nodes, n = tables[0], sequences.n_variables
+    nodes = tables[0]
+    n = sequences.n_variables
     return nodes if len(nodes) == n else np.repeat(nodes, n, axis=0)
 
 

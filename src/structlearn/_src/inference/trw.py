@@ -7,7 +7,7 @@ import numpy as np
 from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
 from structlearn._src.graph.wiring import Wiring, compile_wiring
 from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result
-from structlearn._src.inference.loopy import Runs
+from structlearn._src.inference.loopy import MessageRuns
 from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import Query
 from structlearn._src.kernels.graph import wiring as wire
@@ -47,7 +47,7 @@ class TreeReweighted:
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Pass messages until they rest, then bound."""
         forests = covering_forests(problem.wiring, options.rng)
-        run = Runs(problem, options, appearance=forests.mean(axis=0), restarts=0)
+        run = MessageRuns(problem, options, appearance=forests.mean(axis=0), restarts=0)
         result = run.result(query)
         result.upper = upper_bound(run.messenger, forests)
         if result.lower is not None:  # that of labels found, which only rounding puts above
@@ -68,7 +68,7 @@ def covering_forests(wiring: Wiring, rng: np.random.Generator) -> Bools:
     while len(rows) < _FORESTS or (taken == 0).any():
         order = np.lexsort((rng.random(wiring.n_factors), taken))
         row = np.zeros(wiring.n_factors, np.bool_)
-        wire.span(wiring.scope_offsets, wiring.scopes, wiring.n_variables, order, row)
+        wire.spanning_forest(wiring.scope_offsets, wiring.scopes, wiring.n_variables, order, row)
         taken += row
         rows.append(row)
     return np.array(rows)
@@ -87,7 +87,8 @@ def upper_bound(messenger: Messenger, forests: Bools) -> Floats:
 
 def reparametrise(messenger: Messenger) -> tuple[Floats, Floats]:
     """Split the model by its messages: tables less messages, and one table per variable."""
-    wiring, problem = messenger.problem.wiring, messenger.problem
+    wiring = messenger.problem.wiring
+    problem = messenger.problem
     singles = np.zeros(int(wiring.belief_offsets[-1]))
     rest = problem.potentials.copy()
     wire.reparametrise(wiring, messenger.messages, rest, singles)

@@ -28,7 +28,7 @@ BLOCK = 4096
 _LINE = 16  # numbers that keep two arrays on different cache lines
 
 
-class Plan(NamedTuple):
+class EliminationPlan(NamedTuple):
     """Which tables are summed where."""
 
     variables: np.ndarray  #: variable of every bucket
@@ -95,7 +95,7 @@ def assign_inputs(wiring, used, plan, owners):
                 k -= 1
 
 
-class Block(NamedTuple):
+class BucketWorkspace(NamedTuple):
     """Scratch space: one block of a bucket's table and where its inputs lie."""
 
     split: np.ndarray  #: [first inner axis, inner size, outer size, number of moving inputs]
@@ -108,12 +108,12 @@ class Block(NamedTuple):
     total: np.ndarray  #: sum of all blocks
 
 
-def make_block(most_axes: int, most_inputs: int, most_states: int) -> Block:
+def make_workspace(most_axes: int, most_inputs: int, most_states: int) -> BucketWorkspace:
     """Scratch space for the largest bucket."""
     size = max(BLOCK, most_states)
     # Together and padded, so that no two workers write to the same cache line.
     small = np.zeros(_LINE + 4 + most_axes + 2 * most_inputs + _LINE, np.int64)[_LINE:-_LINE]
-    return Block(
+    return BucketWorkspace(
         *np.split(small, np.cumsum([4, most_axes, most_inputs])),
         np.zeros((most_inputs, size), np.int32),
         np.zeros(size),
@@ -140,7 +140,8 @@ def _places(i, b, cards, plan, first_axis, inner, out):
 @inner
 def _open(b, cards, plan, store, block):
     """Split the axes of bucket `b` into outer and inner, and sum up the still inputs."""
-    low, axis = plan.axis_offsets[b], plan.axis_offsets[b + 1]
+    low = plan.axis_offsets[b]
+    axis = plan.axis_offsets[b + 1]
     inner = 1
     while axis > low and (inner == 1 or inner * cards[plan.axes[axis - 1]] <= BLOCK):
         axis -= 1
@@ -164,13 +165,17 @@ def _open(b, cards, plan, store, block):
             block.moving[moving] = row
             block.bases[moving] = plan.inputs[i]
             moving += 1
-    block.split[0], block.split[1], block.split[2], block.split[3] = axis, inner, outer, moving
+    block.split[0] = axis
+    block.split[1] = inner
+    block.split[2] = outer
+    block.split[3] = moving
 
 
 @inner
 def _load(store, block):
     """Sum the inputs of the current block into block.table."""
-    inner, moving = block.split[1], block.split[3]
+    inner = block.split[1]
+    moving = block.split[3]
     for k in range(inner):
         block.table[k] = block.still[k]
     for j in range(moving):

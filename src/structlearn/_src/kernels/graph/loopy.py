@@ -11,7 +11,7 @@ from structlearn._src.kernels.graph.tournament import set_leaf, winner
 from structlearn._src.kernels.jit import inner, lean
 
 
-class Order(NamedTuple):
+class VisitingOrder(NamedTuple):
     """In which order sequential sweeps visit the variables."""
 
     variables: np.ndarray  #: variables of graph after graph, in visiting order
@@ -38,7 +38,8 @@ def load_singles(net, potentials, messages):
     for f in range(net.factors.shape[0] - 1):
         s = net.factors[f, 0]
         if net.factors[f + 1, 0] == s + 1:
-            low, m = net.factors[f, 1], net.slots[s, 2]
+            low = net.factors[f, 1]
+            m = net.slots[s, 2]
             for k in range(net.factors[f + 1, 1] - low):
                 messages[m + k] = potentials[low + k]
 
@@ -57,7 +58,7 @@ def level(net, weights, messages, first, last):
 
 
 @inner
-def _sweep(low, high, net, order, traffic, desk, flooding):
+def _sweep(low, high, net, order, state, workspace, flooding):
     """One sweep over the variables low..high-1; returns the largest change of a message.
 
     Sequential: from the last to the first and back, each variable pulling from the factors with
@@ -67,50 +68,50 @@ def _sweep(low, high, net, order, traffic, desk, flooding):
     """
     worst = 0.0
     n = high - low
-    out = traffic.fresh if flooding else traffic.messages
+    out = state.fresh if flooding else state.messages
     for k in range(n if flooding else 2 * n):
         v = order.variables[high - 1 - k if k < n else low + k - n]
         rank = order.rank[v]
         for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
-            t = net.touching[q]
+            t = net.variable_slots[q]
             f = net.slots[t, 1]
             earlier, later = order.span[f, 0] < rank, order.span[f, 1] > rank
             if (earlier or later) if flooding else (later if k < n else earlier):
-                worst = max(worst, update(t, net, traffic, desk, out))
+                worst = max(worst, update(t, net, state, workspace, out))
         if not flooding:
-            combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
+            combine(v, NOBODY, net, state, state.beliefs, net.variables[v, 1])
     return worst
 
 
 @lean
 def propagate(
-    borders, net, order, traffic, desk, flooding, tol, sweeps, first, last,
+    borders, net, order, state, workspace, flooding, tol, sweeps, first, last,
     change, iterations, done,
 ):  # fmt: skip
     """Sweep over each of the graphs first..last-1 until it rests, unless it is already done.
 
     `borders` (graphs + 1, 3) tells where their variables, slots and factors begin. The last
     change, the number of sweeps and whether the change is within `tol` are brought up to date.
-    For flooding, traffic.fresh must begin as a copy of the messages.
+    For flooding, state.fresh must begin as a copy of the messages.
     """
     for g in range(first, last):
         low, high = borders[g, 0], borders[g + 1, 0]
         for i in range(0 if done[g] else sweeps):
             for v in range(low, high if flooding or i == 0 else low):
-                combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
-            change[g] = _sweep(low, high, net, order, traffic, desk, flooding)
+                combine(v, NOBODY, net, state, state.beliefs, net.variables[v, 1])
+            change[g] = _sweep(low, high, net, order, state, workspace, flooding)
             iterations[g] += 1
             for t in range(borders[g, 1], borders[g + 1, 1] if flooding else borders[g, 1]):
                 v, m = net.slots[t, 0], net.slots[t, 2]
                 for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
-                    traffic.messages[k] = traffic.fresh[k]
+                    state.messages[k] = state.fresh[k]
             if change[g] <= tol:
                 done[g] = True
                 break
 
 
 @inner
-def _residual(first, last, net, traffic, desk, tree, queue, tol):
+def _residual(first, last, net, state, workspace, tree, queue, tol):
     """As many updates as a sweep has, always of the message that would change most.
 
     `queue` holds the slots whose next message must be computed anew.
@@ -124,19 +125,19 @@ def _residual(first, last, net, traffic, desk, tree, queue, tol):
             waiting += 1
     for _ in range(waiting):
         for k in range(waiting):
-            change = update(queue[k], net, traffic, desk, traffic.fresh)
+            change = update(queue[k], net, state, workspace, state.fresh)
             set_leaf(tree, queue[k] - first, change if change < np.inf else 0.0)
         if tree[1] <= tol:
             break
         t = first + winner(tree)
         v, m = net.slots[t, 0], net.slots[t, 2]
         for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
-            traffic.messages[k] = traffic.fresh[k]
-        combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
+            state.messages[k] = state.fresh[k]
+        combine(v, NOBODY, net, state, state.beliefs, net.variables[v, 1])
         queue[0] = t
         waiting = 1
         for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
-            f = net.slots[net.touching[q], 1]
+            f = net.slots[net.variable_slots[q], 1]
             for u in range(net.factors[f, 0], net.factors[f + 1, 0]):
                 if net.slots[u, 0] != v:
                     queue[waiting] = u
@@ -146,15 +147,15 @@ def _residual(first, last, net, traffic, desk, tree, queue, tol):
 
 @lean
 def chase(
-    borders, net, traffic, desk, tree, queue, tol, sweeps, first, last, change, iterations, done
+    borders, net, state, workspace, tree, queue, tol, sweeps, first, last, change, iterations, done
 ):
     """As `propagate`, with the message that would change most always updated next."""
     for g in range(first, last):
         for v in range(borders[g, 0], borders[g + 1, 0]):
-            combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
+            combine(v, NOBODY, net, state, state.beliefs, net.variables[v, 1])
         for _ in range(0 if done[g] else sweeps):
             change[g] = _residual(
-                borders[g, 1], borders[g + 1, 1], net, traffic, desk, tree, queue, tol
+                borders[g, 1], borders[g + 1, 1], net, state, workspace, tree, queue, tol
             )
             iterations[g] += 1
             if change[g] <= tol:

@@ -31,19 +31,21 @@ _TINY = 1e-140  # below this a linear message is not divided out of a belief but
 _TIE = 1e-9
 _WIDE = 12  # states from which a table is better read along its rows
 # Plain numbers as arguments would have a function compiled anew for each of them.
-NOBODY, START, _ONE = np.int64(-1), np.int64(0), np.int64(1)
+NOBODY = np.int64(-1)
+START = np.int64(0)
+_ONE = np.int64(1)
 
 
 class Net(NamedTuple):
     """A wiring packed so that one message touches few cache lines."""
 
     slots: np.ndarray  #: (slots, 3) variable, factor, where its message begins
-    variables: np.ndarray  #: (variables + 1, 2) where its entries in `touching`, its belief begin
+    variables: np.ndarray  #: (variables + 1, 2) where its slots, its belief begin
     factors: np.ndarray  #: (factors + 1, 2) where its slots, its table begin
-    touching: np.ndarray  #: slots of every variable
+    variable_slots: np.ndarray  #: slots of every variable
 
 
-class Traffic(NamedTuple):
+class MessageState(NamedTuple):
     """Everything an update reads and writes, beside the net."""
 
     tables: np.ndarray  #: potentials; linear: exp(potentials / weight), largest entry 1
@@ -56,7 +58,7 @@ class Traffic(NamedTuple):
     damping: float
 
 
-class Desk(NamedTuple):
+class MessageWorkspace(NamedTuple):
     """Scratch space of one worker."""
 
     incoming: np.ndarray  #: (largest arity, most states)
@@ -65,26 +67,26 @@ class Desk(NamedTuple):
 
 
 @inner
-def combine(v, skip, net, traffic, out, start):
+def combine(v, skip, net, state, out, start):
     """Belief of `v` from the messages of all its slots but `skip`, into out[start:]."""
     states = net.variables[v + 1, 1] - net.variables[v, 1]
     for x in range(states):
-        out[start + x] = 1.0 if traffic.linear else 0.0
+        out[start + x] = 1.0 if state.linear else 0.0
     for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
-        s = net.touching[q]
+        s = net.variable_slots[q]
         m = net.slots[s, 2]
         if s == skip:
             continue
-        if not traffic.linear:
+        if not state.linear:
             for x in range(states):
-                out[start + x] += traffic.messages[m + x]
-        elif traffic.ratios[s] == 1.0:
+                out[start + x] += state.messages[m + x]
+        elif state.ratios[s] == 1.0:
             for x in range(states):
-                out[start + x] *= traffic.messages[m + x]
+                out[start + x] *= state.messages[m + x]
         else:
             for x in range(states):
-                out[start + x] *= traffic.messages[m + x] ** traffic.ratios[s]
-        if traffic.linear and q % 4 == 3:  # keep clear of underflow
+                out[start + x] *= state.messages[m + x] ** state.ratios[s]
+        if state.linear and q % 4 == 3:  # keep clear of underflow
             top = 0.0
             for x in range(states):
                 top = max(top, out[start + x])
@@ -94,23 +96,24 @@ def combine(v, skip, net, traffic, out, start):
 
 
 @inner
-def outgoing(s, net, traffic, out, row, spare):
+def outgoing(s, net, state, out, row, spare):
     """What the variable of slot `s` tells its factor, into out[row]."""
     v, m = net.slots[s, 0], net.slots[s, 2]
     b = net.variables[v, 1]
     states = net.variables[v + 1, 1] - b
-    r = traffic.ratios[s]
+    r = state.ratios[s]
     least, top = np.inf, -np.inf
     for x in range(states):
-        least = min(least, traffic.messages[m + x])
-        top = max(top, traffic.beliefs[b + x])
-    ruled_out = least < _TINY if traffic.linear else least == -np.inf
+        least = min(least, state.messages[m + x])
+        top = max(top, state.beliefs[b + x])
+    ruled_out = least < _TINY if state.linear else least == -np.inf
     if ruled_out:
-        combine(v, s, net, traffic, spare, START)
+        combine(v, s, net, state, spare, START)
     top -= _TIE * (1.0 + abs(top))
     for x in range(states):
-        full, message = traffic.beliefs[b + x], traffic.messages[m + x]
-        if traffic.linear:
+        full = state.beliefs[b + x]
+        message = state.messages[m + x]
+        if state.linear:
             if ruled_out and message < _TINY:
                 # Unless r = 1 a state that this factor rules out stays out.
                 out[row, x] = spare[x] if r == 1.0 else 0.0
@@ -163,8 +166,8 @@ def contract(source, base, before, states, after, incoming, row, eps, linear, ou
 
 
 @inner
-def reduce(f, keep, net, traffic, desk):
-    """Reduce every axis of factor `f` but that of slot `keep`; the result is left in desk.one.
+def reduce(f, keep, net, state, workspace):
+    """Reduce every axis of factor `f` but that of slot `keep`; the result is left in workspace.one.
 
     Axes go one after the other from the last, so that arity 2 is a single pass over the table.
     `keep` = -1 reduces all. The factor must have another slot than `keep`.
@@ -172,9 +175,9 @@ def reduce(f, keep, net, traffic, desk):
     low, high = net.factors[f, 0], net.factors[f + 1, 0]
     base = net.factors[f, 1]
     size = net.factors[f + 1, 1] - base
-    source, out, other = traffic.tables, desk.one, desk.two
+    source, out, other = state.tables, workspace.one, workspace.two
     if (high - low - (keep >= 0)) % 2 == 0:
-        out, other = other, out  # the last of several passes must end in desk.one
+        out, other = other, out  # the last of several passes must end in workspace.one
     after = _ONE
     for s in range(high - 1, low - 1, -1):
         v = net.slots[s, 0]
@@ -184,15 +187,15 @@ def reduce(f, keep, net, traffic, desk):
             continue
         size //= states
         contract(
-            source, base, size // after, states, after, desk.incoming, s - low,
-            traffic.weights[f], traffic.linear, out,
+            source, base, size // after, states, after, workspace.incoming, s - low,
+            state.weights[f], state.linear, out,
         )  # fmt: skip
         source, out, other = out, other, out
         base = 0
 
 
 @inner
-def update(t, net, traffic, desk, out):
+def update(t, net, state, workspace, out):
     """Write the new message of slot `t` to its place in `out`.
 
     Returns its distance from the stored message: infinite if the incoming messages leave no
@@ -203,31 +206,35 @@ def update(t, net, traffic, desk, out):
     low = net.factors[f, 0]
     for s in range(low, net.factors[f + 1, 0]):
         if s != t:
-            outgoing(s, net, traffic, desk.incoming, s - low, desk.two)
-    reduce(f, t, net, traffic, desk)
-    new, w, damping = desk.one, traffic.weights[f], traffic.damping
+            outgoing(s, net, state, workspace.incoming, s - low, workspace.two)
+    reduce(f, t, net, state, workspace)
+    new = workspace.one
+    w = state.weights[f]
+    damping = state.damping
     top = new[0]
     for x in range(1, states):
         top = max(top, new[x])
-    if not top > (0.0 if traffic.linear else -np.inf):
+    if not top > (0.0 if state.linear else -np.inf):
         for k in range(m, m + states):
-            out[k] = traffic.messages[k]
+            out[k] = state.messages[k]
         return np.inf
     change = 0.0
-    if traffic.linear:
-        scale, peak = (1.0 - damping) / top, 1.0
+    if state.linear:
+        scale = (1.0 - damping) / top
+        peak = 1.0
         if damping > 0.0:  # how much of the old message stays must not depend on its scale
             peak = 0.0
             for x in range(states):
-                peak = max(peak, new[x] * scale + damping * traffic.messages[m + x])
+                peak = max(peak, new[x] * scale + damping * state.messages[m + x])
         for x in range(states):
-            old = traffic.messages[m + x]
+            old = state.messages[m + x]
             value = (new[x] * scale + damping * old) / peak
             change = max(change, abs(value - old))
             out[m + x] = value
         return change
     for x in range(states):
-        old, value = traffic.messages[m + x], new[x] - top
+        old = state.messages[m + x]
+        value = new[x] - top
         if damping > 0.0 and old > -np.inf and value > -np.inf:
             value += damping * (old - value)
         if w > 0.0:

@@ -31,7 +31,7 @@ def neighbours(wiring, pairs):
     return count
 
 
-class Desk(NamedTuple):
+class OrderWorkspace(NamedTuple):
     """Everything the greedy elimination writes to."""
 
     order: np.ndarray  #: variables as they are eliminated, -1 beyond an early end
@@ -47,12 +47,15 @@ class Desk(NamedTuple):
 
 
 @inner
-def _rate(v, turn, rule, log_cards, noise, later, desk):
+def _rate(v, turn, rule, log_cards, noise, later, workspace):
     """Bring the cost of `v` up to date, once per elimination; returns the steps it took."""
-    start, count, pool, stamp = desk.start, desk.count, desk.pool, desk.stamp
-    if desk.touched[v] == turn:
+    start = workspace.start
+    count = workspace.count
+    pool = workspace.pool
+    stamp = workspace.stamp
+    if workspace.touched[v] == turn:
         return 0
-    desk.touched[v] = turn
+    workspace.touched[v] = turn
     low, high = start[v], start[v] + count[v]
     cost = 0.0
     steps = count[v]
@@ -72,7 +75,7 @@ def _rate(v, turn, rule, log_cards, noise, later, desk):
                 if stamp[pool[j]] == stamp[-1]:
                     linked += 1
         cost = (count[v] * (count[v] - 1) - linked) / 2.0
-    set_leaf(desk.tree, v, -(cost + noise[v] + (_LATER if later[v] else 0.0)))
+    set_leaf(workspace.tree, v, -(cost + noise[v] + (_LATER if later[v] else 0.0)))
     return steps
 
 
@@ -96,15 +99,17 @@ def _merge(low, high, other_low, other_high, pool, drop_a, drop_b, out):
 
 
 @inner
-def _take_out(v, low, size, turn, rule, log_cards, noise, later, desk):
+def _take_out(v, low, size, turn, rule, log_cards, noise, later, workspace):
     """Cut the variable with most neighbours among `v` and its neighbours out of the graph."""
-    start, count, pool = desk.start, desk.count, desk.pool
+    start = workspace.start
+    count = workspace.count
+    pool = workspace.pool
     out = v
     for k in range(low, low + size):
         if count[pool[k]] > count[out]:
             out = pool[k]
-    desk.cut[out] = True
-    set_leaf(desk.tree, out, -np.inf)
+    workspace.cut[out] = True
+    set_leaf(workspace.tree, out, -np.inf)
     for k in range(start[out], start[out] + count[out]):
         u = pool[k]
         moved = False
@@ -113,11 +118,11 @@ def _take_out(v, low, size, turn, rule, log_cards, noise, later, desk):
             if moved:
                 pool[j] = pool[j + 1]
         count[u] -= 1
-        _rate(u, turn, rule, log_cards, noise, later, desk)
+        _rate(u, turn, rule, log_cards, noise, later, workspace)
 
 
 @lean
-def eliminate_greedily(rule, log_cards, noise, later, limit, cutting, end, desk, report):
+def eliminate_greedily(rule, log_cards, noise, later, limit, cutting, end, workspace, report):
     """Order the variables, always eliminating the cheapest next.
 
     The pool is filled up to `end` with the neighbour lists. `report` gets the log of the largest
@@ -125,26 +130,31 @@ def eliminate_greedily(rule, log_cards, noise, later, limit, cutting, end, desk,
     ends it early, or if `cutting` has a variable cut out instead. Returns False if the pool or
     the separators ran out of room.
     """
-    order, start, count, pool, tree = desk.order, desk.start, desk.count, desk.pool, desk.tree
+    order = workspace.order
+    start = workspace.start
+    count = workspace.count
+    pool = workspace.pool
+    tree = workspace.tree
     for v in range(log_cards.size):
-        _rate(v, -2, rule, log_cards, noise, later, desk)
+        _rate(v, -2, rule, log_cards, noise, later, workspace)
     position = 0
     for turn in range(log_cards.size):
         v = winner(tree)
-        low, size = start[v], count[v]
-        first = desk.separator_offsets[position]
-        if first + size > desk.separators.size:
+        low = start[v]
+        size = count[v]
+        first = workspace.separator_offsets[position]
+        if first + size > workspace.separators.size:
             return False
         table = log_cards[v]
         for k in range(size):
-            desk.separators[first + k] = pool[low + k]
+            workspace.separators[first + k] = pool[low + k]
             table += log_cards[pool[low + k]]
         if cutting and table > limit:
-            _take_out(v, low, size, turn, rule, log_cards, noise, later, desk)
+            _take_out(v, low, size, turn, rule, log_cards, noise, later, workspace)
             continue
         order[position] = v
         position += 1
-        desk.separator_offsets[position] = first + size
+        workspace.separator_offsets[position] = first + size
         if table > report[0]:
             report[0] = table
             report[1] = size + 1
@@ -158,12 +168,13 @@ def eliminate_greedily(rule, log_cards, noise, later, limit, cutting, end, desk,
                 return False
             stop = _merge(start[u], start[u] + count[u], low, low + size, pool, u, v, end)
             filled = filled or stop - end > count[u] - 1
-            start[u], count[u] = end, stop - end
+            start[u] = end
+            count[u] = stop - end
             end = stop
         for k in range(size):
             u = pool[low + k]
-            report[2] += _rate(u, turn, rule, log_cards, noise, later, desk)
+            report[2] += _rate(u, turn, rule, log_cards, noise, later, workspace)
             # Without new edges nobody further away sees a change.
             for j in range(start[u], start[u] + count[u] if filled else start[u]):
-                report[2] += _rate(pool[j], turn, rule, log_cards, noise, later, desk)
+                report[2] += _rate(pool[j], turn, rule, log_cards, noise, later, workspace)
     return True

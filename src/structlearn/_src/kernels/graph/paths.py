@@ -32,7 +32,8 @@ def find_paths(scope_offsets, scopes, near, order, position, offsets):
                 return BRANCH, a
             if not _link(near, b, a):
                 return BRANCH, b
-    count, t = 0, 0
+    count = 0
+    t = 0
     for v in range(order.size):
         if position[v] >= 0 or near[v, 1] >= 0:
             continue

@@ -38,7 +38,7 @@ def soften(values, start, stop, eps, out):
 
 
 @lean
-def read_beliefs(borders, net, traffic, eps, first, last, out, value):
+def read_beliefs(borders, net, state, eps, first, last, out, value):
     r"""Beliefs of all variables and, in `value`, their part of the Bethe value.
 
     .. math:: \sum_i \epsilon_i \log \sum_x \exp(B_i(x) / \epsilon_i)
@@ -47,12 +47,12 @@ def read_beliefs(borders, net, traffic, eps, first, last, out, value):
         value[g] = 0.0
         for v in range(borders[g, 0], borders[g + 1, 0]):
             start, stop = net.variables[v, 1], net.variables[v + 1, 1]
-            combine(v, NOBODY, net, traffic, traffic.beliefs, start)
-            value[g] += soften(traffic.beliefs, start, stop, eps[v], out)
+            combine(v, NOBODY, net, state, state.beliefs, start)
+            value[g] += soften(state.beliefs, start, stop, eps[v], out)
 
 
 @inner
-def _normalised_outgoing(s, row, net, traffic, w, marginals, desk):
+def _normalised_outgoing(s, row, net, state, w, marginals, workspace):
     """What the variable of slot `s` tells its factor, w log tau - message, with its constant.
 
     Messages leave the constant open; the value needs it.
@@ -60,18 +60,19 @@ def _normalised_outgoing(s, row, net, traffic, w, marginals, desk):
     v, m = net.slots[s, 0], net.slots[s, 2]
     b = net.variables[v, 1]
     states = net.variables[v + 1, 1] - b
-    outgoing(s, net, traffic, desk.incoming, row, desk.two)
+    outgoing(s, net, state, workspace.incoming, row, workspace.two)
     for x in range(states):
-        tau, message = marginals[b + x], traffic.messages[m + x]
+        tau = marginals[b + x]
+        message = state.messages[m + x]
         if tau > 0.0 and message > -np.inf:
-            shift = w * np.log(tau) - message - desk.incoming[row, x]
+            shift = w * np.log(tau) - message - workspace.incoming[row, x]
             for y in range(states):
-                desk.incoming[row, y] += shift
+                workspace.incoming[row, y] += shift
             break
 
 
 @lean
-def read_factors(borders, net, traffic, marginals, desk, first, last, wanted, out, value):
+def read_factors(borders, net, state, marginals, workspace, first, last, wanted, out, value):
     r"""Add the factors' part of the Bethe value, and write their beliefs if `wanted`.
 
     .. math:: \sum_f w_f \log \sum_{x_f} \prod_i \tau_i(x_i)
@@ -81,25 +82,26 @@ def read_factors(borders, net, traffic, marginals, desk, first, last, wanted, ou
         for f in range(borders[g, 2], borders[g + 1, 2]):
             start, stop = net.factors[f, 0], net.factors[f + 1, 0]
             low, high = net.factors[f, 1], net.factors[f + 1, 1]
-            w = traffic.weights[f]
+            w = state.weights[f]
             if stop == start + 1:
                 b = net.variables[net.slots[start, 0], 1]
                 for k in range(low, high if wanted else low):
                     out[k] = marginals[b + k - low]
                 continue
             for s in range(start, stop):
-                _normalised_outgoing(s, s - start, net, traffic, w, marginals, desk)
+                _normalised_outgoing(s, s - start, net, state, w, marginals, workspace)
             for k in range(low, high):
-                log, rest = traffic.tables[k], k - low
+                log = state.tables[k]
+                rest = k - low
                 for s in range(stop - 1, start - 1, -1):
                     v = net.slots[s, 0]
                     states = net.variables[v + 1, 1] - net.variables[v, 1]
-                    log += desk.incoming[s - start, rest % states]
+                    log += workspace.incoming[s - start, rest % states]
                     rest //= states
-                desk.one[k - low] = log
-            value[g] += soften(desk.one, START, high - low, w, desk.two)
+                workspace.one[k - low] = log
+            value[g] += soften(workspace.one, START, high - low, w, workspace.two)
             for k in range(low, high if wanted else low):
-                out[k] = desk.two[k - low]
+                out[k] = workspace.two[k - low]
 
 
 @inner
@@ -124,7 +126,7 @@ def choose(values, states, eps, uniform):
 
 
 @lean
-def decode(net, traffic, eps, order, uniforms, desk, scores, labels):
+def decode(net, state, eps, order, uniforms, workspace, scores, labels):
     """Give the variables states one after the other, each given those before it.
 
     In a forest with parents first this is an exact maximiser, or with `uniforms` (one number
@@ -132,7 +134,7 @@ def decode(net, traffic, eps, order, uniforms, desk, scores, labels):
     best state of every belief, keeps neighbours consistent. Labels that are not -1 stay.
     """
     for v in range(labels.size):
-        combine(v, NOBODY, net, traffic, traffic.beliefs, net.variables[v, 1])
+        combine(v, NOBODY, net, state, state.beliefs, net.variables[v, 1])
     for k in range(labels.size):
         v = order[k]
         if labels[v] >= 0:
@@ -141,19 +143,21 @@ def decode(net, traffic, eps, order, uniforms, desk, scores, labels):
         for x in range(states):
             scores[x] = 0.0
         for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
-            t = net.touching[q]
-            source, start = traffic.messages, net.slots[t, 2]
-            if _condition(t, net, traffic, labels, desk):
-                reduce(net.slots[t, 1], t, net, traffic, desk)
-                source, start = desk.one, 0
+            t = net.variable_slots[q]
+            source = state.messages
+            start = net.slots[t, 2]
+            if _condition(t, net, state, labels, workspace):
+                reduce(net.slots[t, 1], t, net, state, workspace)
+                source = workspace.one
+                start = 0
             for x in range(states):
                 scores[x] += source[start + x]
         labels[v] = choose(scores, states, eps[v], uniforms[v])
 
 
 @inner
-def _condition(t, net, traffic, labels, desk):
-    """Fill desk.incoming for slot `t` given the labels so far; False if they change nothing."""
+def _condition(t, net, state, labels, workspace):
+    """Fill workspace.incoming for slot `t` given the labels; False if they change nothing."""
     f = net.slots[t, 1]
     low, high = net.factors[f, 0], net.factors[f + 1, 0]
     known = False
@@ -163,8 +167,8 @@ def _condition(t, net, traffic, labels, desk):
         v = net.slots[s, 0]
         if labels[v] < 0:
             if s != t:
-                outgoing(s, net, traffic, desk.incoming, s - low, desk.two)
+                outgoing(s, net, state, workspace.incoming, s - low, workspace.two)
             continue
         for x in range(net.variables[v + 1, 1] - net.variables[v, 1]):
-            desk.incoming[s - low, x] = 0.0 if x == labels[v] else -np.inf
+            workspace.incoming[s - low, x] = 0.0 if x == labels[v] else -np.inf
     return known

@@ -12,7 +12,7 @@ from structlearn._src.kernels.jit import inner, kernel
 
 
 @kernel
-def plant(leaves):
+def new_tree(leaves):
     """A tree for `leaves` numbers, all minus infinity."""
     half = 1
     while half < leaves:

@@ -37,7 +37,7 @@ def bad_scope(scope_offsets, scopes, n_variables, report):
 
 
 @lean
-def touching(scopes, next_place, out):
+def slots_by_variable(scopes, next_place, out):
     """Slots of every variable, in order; `next_place` holds where each variable's begin."""
     for s in range(scopes.size):
         out[next_place[scopes[s]]] = s
@@ -155,7 +155,7 @@ def score(scope_offsets, scopes, steps, table_offsets, graph_factors, potentials
 
 
 @kernel
-def span(scope_offsets, scopes, n_variables, order, taken):
+def spanning_forest(scope_offsets, scopes, n_variables, order, taken):
     """Take factors in `order` as long as they close no cycle."""
     parent = np.arange(n_variables)
     for f in order:
@@ -182,7 +182,8 @@ def reparametrise(wiring, messages, rest, singles):
         low, high = wiring.scope_offsets[f], wiring.scope_offsets[f + 1]
         for s in range(low, high):
             v = wiring.scopes[s]
-            m, b = wiring.message_offsets[s], wiring.belief_offsets[v]
+            m = wiring.message_offsets[s]
+            b = wiring.belief_offsets[v]
             for x in range(wiring.cards[v]):
                 singles[b + x] += messages[m + x]
             for k in range(wiring.table_offsets[f], wiring.table_offsets[f + 1]):
