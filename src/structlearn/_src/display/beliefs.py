@@ -24,13 +24,15 @@ class GridDisplay:
 
     Parameters
     ----------
-    values : array (rows, columns)
-        States, -1 where there is none; or probabilities, if `kind` is "probability".
-    kind : "labels" or "probability"
-    n_states : int, optional
+    values
+        (rows, columns) States, -1 where there is none; or probabilities.
+    kind
+        "labels" or "probability".
+    n_states
         By default as many as there are names, or one more than the largest state.
-    state_names : list, optional
-    colours : str or list, optional
+    state_names
+        One for each state; by default their numbers.
+    colours
         See `state_colours`.
     """
 
@@ -67,13 +69,14 @@ class GridDisplay:
 
         Parameters
         ----------
-        answer : Answer
+        answer
             To "map", "marginal_map" or "marginals".
-        shape : (rows, columns)
-        show : str or int
+        shape
+            Rows and columns of the grid.
+        show
             ``"labels"``: the assignment, or of marginals the best state of each; ``"certainty"``:
             the probability of that state; a number: the probability of that state.
-        variables : list of names, optional
+        variables
             Row by row; by default the first ones of the answer.
         """
         rows, columns = shape
@@ -107,7 +110,7 @@ class GridDisplay:
 
         Parameters
         ----------
-        show : str or int
+        show
             ``"labels"``: the prediction; ``"certainty"``: the largest probability of every pixel;
             a number: the probability of that class.
         """
@@ -151,10 +154,13 @@ class ChainDisplay:
 
     Parameters
     ----------
-    marginals : array (positions, states), or None for strips only
-    paths : mapping from a name to the states along the sequence
-    state_names : list, optional
-    colours : str or list, optional
+    marginals
+        (positions, states) Probabilities, or None for strips only.
+    paths
+        States along the sequence, by a name for each strip.
+    state_names
+        One for each state; by default their numbers.
+    colours
         See `state_colours`.
     """
 
@@ -195,11 +201,12 @@ class ChainDisplay:
 
         Parameters
         ----------
-        answer : Answer
+        answer
             To "marginals", "map" or "marginal_map".
-        variables : list of names, optional
+        variables
             In order along the sequence; by default all that the answer speaks of.
-        paths : mapping from a name to an Answer or an array of states
+        paths
+            Answers or arrays of states, by name.
             Shown as strips below; an answer without marginals becomes the first strip.
         """
         given: dict[str, Any] = {}
@@ -229,7 +236,8 @@ class ChainDisplay:
         ----------
         sequence
             One sequence as the estimator takes it; of columns of text, the first sentence.
-        paths : mapping from a name to the labels along the sequence
+        paths
+            Labels along the sequence, by name.
             Shown as strips below the prediction, for example the true labels; None and -1 stay
             blank.
         """

@@ -32,8 +32,9 @@ class ConvergenceDisplay:
 
     Parameters
     ----------
-    traces : mapping from a name to the largest change after each sweep
-    tol : float, optional
+    traces
+        Largest change after each sweep, by name.
+    tol
         Drawn as a line: where the messages count as being at rest.
     """
 
@@ -87,9 +88,10 @@ class HistoryDisplay:
 
     Parameters
     ----------
-    histories : mapping from a name to a History
+    histories
+        Values of runs, by name.
         The attribute ``history_`` of fitted estimators.
-    optimum : float, optional
+    optimum
         The lowest value that is known; by default the lowest of all histories.
 
     Examples
@@ -127,10 +129,10 @@ class HistoryDisplay:
 
         Parameters
         ----------
-        show : str
+        show
             ``"value"``, the objective; ``"excess"``, how far it lies above the optimum;
             ``"gap"``, a bound on that; ``"slope"``, the norm of the gradient.
-        against : str
+        against
             ``"seconds"`` or ``"iteration"``.
         """
         checks.one_of("show", show, tuple(_SHOWN))
@@ -178,7 +180,8 @@ class DominanceDisplay:
 
     Parameters
     ----------
-    dominance : Dominance
+    dominance
+        Of labels at the examples of training.
 
     References
     ----------

@@ -19,11 +19,12 @@ class TransitionDisplay:
 
     Parameters
     ----------
-    weights : array (states, states)
-        The first of the two in rows.
-    state_names : list, optional
-    forbidden : array (states, states) of truth values, optional
-        Which transitions are ruled out; they are crossed out.
+    weights
+        (states, states) The first of the two in rows.
+    state_names
+        One for each state; by default their numbers.
+    forbidden
+        (states, states) Which transitions are ruled out; they are crossed out.
 
     Examples
     --------
@@ -35,11 +36,7 @@ class TransitionDisplay:
     """
 
     def __init__(
-        self,
-        weights: Any,
-        *,
-        state_names: Sequence[Any] | None = None,
-        forbidden: Any = None,
+        self, weights: Any, *, state_names: Sequence[Any] | None = None, forbidden: Any = None
     ) -> None:
         self.weights: Floats = np.asarray(weights, np.float64)
         n = len(self.weights) if self.weights.ndim else 0
@@ -56,7 +53,7 @@ class TransitionDisplay:
 
         Parameters
         ----------
-        which : int, optional
+        which
             Which table, where edges of several kinds, positions or classes have one each.
         """
         tables = estimator.transitions_

@@ -31,7 +31,7 @@ from structlearn._src.graph.condition import condition
 from structlearn._src.kernels.text import numbers as text
 
 KINDS = ("MARKOV", "BAYES")
-_MOST_STATES = 2**31
+_MOST_STATES = 2**31  # as in graphs
 _COMMENT = re.compile(rb"[ \t]*(?:c(?=\s|$)|#)")
 _HEADER = re.compile(rb"(?:[ \t]*(?:(?:c(?=\s)|#)[^\n]*)?\r?\n)*[ \t]*(\S+)")
 

@@ -188,10 +188,10 @@ class FactorGraph:
 
         Parameters
         ----------
-        scopes : integer array (factors, arity)
-            Variable indices.
-        tables : array (factors, states, ..., states) or (states, ..., states)
-            One table each, or one for all.
+        scopes
+            (factors, arity) Variable indices.
+        tables
+            (factors, states, ..., states) or (states, ..., states) One table each, or one for all.
         """
         ids = checks.indices("scopes", scopes, width=0)
         if ids.size == 0:

@@ -12,8 +12,8 @@ from structlearn._src.common.errors import GraphError
 from structlearn._src.graph.wiring import ROLES
 from structlearn._src.kernels.graph import wiring as wire
 
-_MOST_STATES = 2**31
-_LARGEST_ARITY = 60
+_MOST_STATES = 2**31  # far beyond memory, and products of two still fit 64 bits
+_LARGEST_ARITY = 60  # kernels keep the digits of an entry in 64 places
 
 
 def check_cards(cards: Any, what: str) -> None:

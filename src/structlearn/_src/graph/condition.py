@@ -43,11 +43,7 @@ def condition(wiring: Wiring, potentials: Floats, fixed: Ints) -> Conditioned:
         _kept_offsets(kept, wiring.graph_factors),
     )
     return Conditioned(
-        smaller,
-        sliced[np.repeat(kept, size)],
-        constant,
-        np.flatnonzero(free),
-        np.flatnonzero(kept),
+        smaller, sliced[np.repeat(kept, size)], constant, np.flatnonzero(free), np.flatnonzero(kept)
     )
 
 

@@ -21,10 +21,12 @@ def pairwise(nodes: Any, edges: Any, tables: Any) -> FactorGraph:
 
     Parameters
     ----------
-    nodes : array (n, states)
-        Log potentials of every variable.
-    edges : integer array (m, 2)
-    tables : array (m, states, states) or (states, states)
+    nodes
+        (n, states) Log potentials of every variable.
+    edges
+        (m, 2) Pairs of variables.
+    tables
+        (m, states, states) One for each edge, or (states, states) for all.
 
     Examples
     --------
@@ -70,11 +72,12 @@ def grid(nodes: Any, tables: Any, neighbours: int = 4) -> FactorGraph:
 
     Parameters
     ----------
-    nodes : array (rows, columns, states)
-        Variables are numbered row by row.
-    tables : array (m, states, states) or (states, states)
-        Edges in the order of `grid_edges`.
-    neighbours : 4 or 8
+    nodes
+        (rows, columns, states) Variables are numbered row by row.
+    tables
+        (m, states, states) In the order of `grid_edges`, or (states, states) for all.
+    neighbours
+        4 or 8.
     """
     nodes = checks.potentials(nodes, "nodes")
     if nodes.ndim != 3:
@@ -88,9 +91,12 @@ def hidden_chain(outputs: Any, hidden: Any, transitions: Any, emissions: Any) ->
 
     Parameters
     ----------
-    outputs, hidden : arrays (n, output states) and (n, hidden states)
-    transitions : array (n - 1, hidden states, hidden states), or one for all
-    emissions : array (n, output states, hidden states), or one for all
+    outputs, hidden
+        (n, output states) and (n, hidden states) Log potentials of every variable.
+    transitions
+        (n - 1, hidden states, hidden states) Tables, or one for all.
+    emissions
+        (n, output states, hidden states) Tables, or one for all.
     """
     return _layered(outputs, hidden, chain_edges(len(_node_rows(hidden))), transitions, emissions)
 

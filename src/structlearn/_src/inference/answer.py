@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ImpossibleEvidenceError
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.condition import Conditioned, places
@@ -182,16 +181,16 @@ def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {}
     if reply.query == Query.MARGINALS:
         borders = wiring.belief_offsets[wiring.graph_variables]
-        flat = _cut(reply.whole_beliefs(result.beliefs), borders)
+        flat = cut(reply.whole_beliefs(result.beliefs), borders)
         out["marginals"] = list(map(Marginals, graphs, flat))
         if reply.options.factor_marginals:
             borders = wiring.graph_tables
-            flat = _cut(reply.whole_factors(result.factor_beliefs), borders)
+            flat = cut(reply.whole_factors(result.factor_beliefs), borders)
             out["factor_marginals"] = list(map(FactorMarginals, graphs, flat))
     if reply.query in ASSIGNMENTS:
         out["assignment"] = _assignments(reply, result.labels)
     if reply.query == Query.SAMPLES:
-        draws = _cut(reply.whole_draws(result.draws).T, wiring.graph_variables)
+        draws = cut(reply.whole_draws(result.draws).T, wiring.graph_variables)
         out["samples"] = [share.T for share in draws]
     if result.best is not None:
         ranks = [
@@ -204,12 +203,8 @@ def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:
 
 
 def _assignments(reply: Reply, labels: Ints) -> list[Assignment]:
-    shares = _cut(reply.whole_labels(labels), reply.wiring.graph_variables)
+    shares = cut(reply.whole_labels(labels), reply.wiring.graph_variables)
     return list(map(Assignment, reply.graphs, shares))
-
-
-def _cut(flat: Any, borders: Ints) -> list[Any]:
-    return [flat[first:last] for first, last in pairwise(borders.tolist())]
 
 
 def _refuse_impossible(reply: Reply, result: Result) -> None:

@@ -25,14 +25,15 @@ class Chains:
 
     Parameters
     ----------
-    nodes : array (T, K)
-        Log potentials of all positions, one chain after the other, -inf for states that a
+    nodes
+        (T, K) Log potentials of all positions, one chain after the other, -inf for states that a
         variable does not have.
-    edges : array (1, K, K) or (T - chains, K, K)
+    edges
+        (1, K, K) or (T - chains, K, K)
         One table for all edges, or one each, in the order of the positions.
-    offsets : array (chains + 1,)
-        Where chains begin and end; none is empty.
-    n_jobs : int, optional
+    offsets
+        (chains + 1,) Where chains begin and end; none is empty.
+    n_jobs
         Number of threads; results do not depend on it.
     """
 

@@ -10,7 +10,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.inference.base import Options, Problem, Result
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 
-_MOST = 2**22
+_MOST = 2**22  # assignments: 32 MB per table, about a second
 
 
 class Enumeration:

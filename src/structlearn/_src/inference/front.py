@@ -10,12 +10,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.common.errors import (
-    ArgumentError,
-    EvidenceError,
-    GraphError,
-    QueryError,
-)
+from structlearn._src.common.errors import ArgumentError, EvidenceError, GraphError, QueryError
 from structlearn._src.common.random import Seed
 from structlearn._src.common.watch import Progress
 from structlearn._src.graph.build import FactorGraph

@@ -10,12 +10,7 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import Ending
 from structlearn._src.inference.base import Options, Problem, Result, in_graphs
-from structlearn._src.inference.icm import (
-    energy,
-    improve,
-    random_labels,
-    unary_labels,
-)
+from structlearn._src.inference.icm import energy, improve, random_labels, unary_labels
 from structlearn._src.inference.names import Query
 from structlearn._src.kernels.graph import local
 

@@ -27,11 +27,7 @@ class Climb(NamedTuple):
 
 
 def improve(
-    wiring: Wiring,
-    potentials: Floats,
-    labels: Ints,
-    steepest: bool = False,
-    n_jobs: int | None = 1,
+    wiring: Wiring, potentials: Floats, labels: Ints, steepest: bool = False, n_jobs: int | None = 1
 ) -> Ints:
     """Return labels that no change of a single variable improves, reached from `labels`.
 
@@ -40,21 +36,16 @@ def improve(
 
     Parameters
     ----------
-    labels : integer array (variables,)
-        Where to begin; it is not changed.
-    steepest : bool
+    labels
+        (variables,) Where to begin; it is not changed.
+    steepest
         Take the best of all changes each time instead of going through the variables in order.
     """
     return climb(wiring, potentials, labels, steepest, _SWEEPS, n_jobs).labels
 
 
 def climb(
-    wiring: Wiring,
-    potentials: Floats,
-    labels: Ints,
-    steepest: bool,
-    limit: int,
-    n_jobs: int | None,
+    wiring: Wiring, potentials: Floats, labels: Ints, steepest: bool, limit: int, n_jobs: int | None
 ) -> Climb:
     """Search from `labels`, for at most `limit` sweeps or as many flips as they would try."""
     out = Climb(

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import TooWideError, too_wide
 from structlearn._src.common.threads import Scratch
 from structlearn._src.graph.wiring import HIDDEN, Wiring
@@ -28,11 +28,10 @@ from structlearn._src.kernels.graph.eliminate import EliminationPlan
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
 _SECONDS_PER_ENTRY = 3e-8  # of a table, there and back, on an ordinary core
 _WORTH = 200  # entries of exact inference per entry of the tables: what sweeps cost, roughly
-#: How many times the cost of message passing exact inference may have: of a question by hand any,
-#: of a prediction some, as it is made once, and in training none beyond it.
-ASKED = np.inf
-PREDICTED = 30.0
-TRAINED = 1.0
+#: How many times the cost of message passing exact inference may have.
+ASKED = np.inf  # a question by hand: whatever memory allows
+PREDICTED = 30.0  # a prediction is made once, and better labels are worth some seconds
+TRAINED = 1.0  # training asks hundreds of times
 _ORDER_IN_FULL = 1_000  # variables up to which a refusal costs little to be exact about
 
 
@@ -240,8 +239,7 @@ def make_plan(wiring: Wiring, order: Elimination) -> EliminationPlan:
     variables = order.variables[by_graph]
     sizes = np.diff(order.separator_offsets)[by_graph]
     starts = offsets_of(sizes)
-    shift = np.repeat(order.separator_offsets[:-1][by_graph] - starts[:-1], sizes)
-    separators = order.separators[np.arange(starts[-1]) + shift]
+    separators = order.separators[block_indices(order.separator_offsets, by_graph)]
     rank = np.empty(n, np.int64)
     rank[variables] = np.arange(n)
     axes = np.empty(starts[-1] + n, np.int64)

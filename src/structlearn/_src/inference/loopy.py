@@ -25,7 +25,7 @@ from structlearn._src.inference.tables import point_mass
 _APART = 1e-3  # difference of beliefs above which two runs count as different answers
 _AT_REST = 1e-9  # change below which messages in a forest are exact
 _COOLING = (1.0, 0.3, 0.1)  # temperatures of the outputs on the way to 0, per hidden one
-_COOLING_SWEEPS = 10
+_COOLING_SWEEPS = 10  # at each of them: a start need not be at rest
 _PATIENCE = 30  # undamped sweeps before damping sets in
 
 
@@ -142,11 +142,7 @@ class MessageRuns:
     """A first run of messages, and for comparison runs from random ones."""
 
     def __init__(
-        self,
-        problem: Problem,
-        options: Options,
-        appearance: Floats | None,
-        restarts: int,
+        self, problem: Problem, options: Options, appearance: Floats | None, restarts: int
     ) -> None:
         self.problem = problem
         self.options = options

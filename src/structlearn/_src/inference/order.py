@@ -13,7 +13,7 @@ from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import order as kernel
 from structlearn._src.kernels.graph.tournament import new_tree
 
-_TRIES = 64
+_TRIES = 64  # orders at most; later ones seldom gain anything
 _STEPS_PER_TRY = 50_000  # what a look costs beside its steps
 _LARGE = 2_000  # variables above which a graph too wide for a few orders is so for all
 _STEPS_PER_ENTRY = 1  # about as long as one entry of a table takes
@@ -44,14 +44,13 @@ def find_order(
 
     Parameters
     ----------
-    wiring : Wiring
-    later : bool array
+    later
         Variables to eliminate after all others (outputs after hidden ones).
-    limit : float
+    limit
         Give up on an order once a table has more entries than this.
-    tries : int
+    tries
         Most orders to look at; fewer if looking costs more than eliminating would.
-    n_jobs : int, optional
+    n_jobs
         Threads over ranges of graphs; the order does not depend on it.
     """
     starts, adjacent = _adjacency(wiring)

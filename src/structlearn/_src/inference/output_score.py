@@ -13,7 +13,7 @@ from structlearn._src.inference.engine import clamp
 from structlearn._src.inference.junction import ASKED
 
 _SWEEPS = 200  # from the messages of another assignment, far more than they need to rest
-_TOL = 1e-6
+_TOL = 1e-6  # as the default of `infer`
 _DAMPING = 0.2  # keeps messages at rest where cycles are strong
 _GAIN = 1e-10  # relative: less than that is rounding
 _ROUNDS = 20  # over all outputs; few runs need more than three

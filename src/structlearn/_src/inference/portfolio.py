@@ -9,14 +9,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.watch import Ending
-from structlearn._src.inference.base import (
-    NO_K_BEST,
-    Options,
-    Problem,
-    Result,
-    exceeds,
-    in_graphs,
-)
+from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result, exceeds, in_graphs
 from structlearn._src.inference.blocks import BlockAscent
 from structlearn._src.inference.icm import improve, unary_labels
 from structlearn._src.inference.loopy import best_states, cooled
@@ -25,11 +18,11 @@ from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.output_score import OutputScore, ascend
 from structlearn._src.inference.trw import covering_forests, upper_bound
 
-_SWEEPS = 150
+_SWEEPS = 150  # for each candidate: messages that rest do so by then
 _COOLED = (0.5, 0.25)  # temperatures of the sum-product runs that are rounded to an assignment
 _BLOCKS = (2**10, 2**14, 2**18)  # entries of the largest table in block ascent
 _BLOCK_WORK = 2**27  # entries times variables up to which a round is quick
-_ROUNDS = 40
+_ROUNDS = 40  # of block ascent; it mostly ends earlier, for want of gain
 Candidate = tuple[str, Ints]  # where it comes from, and its labels
 _CERTAIN = 1e-9  # relative gap at which a bound proves an assignment optimal
 

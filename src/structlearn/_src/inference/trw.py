@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.graph.wiring import Wiring, compile_wiring
 from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result
 from structlearn._src.inference.loopy import MessageRuns
@@ -125,8 +125,8 @@ def _by_graph(smaller: Wiring, potentials: Floats, wiring: Wiring) -> tuple[Wiri
     owner = wiring.variable_graphs[smaller.scopes[smaller.scope_offsets[:-1]]]
     order = np.argsort(owner, kind="stable")
     arities = smaller.arities[order]
-    scopes = _picked(smaller.scopes, smaller.scope_offsets, order)
-    tables = _picked(potentials, smaller.table_offsets, order)
+    scopes = smaller.scopes[block_indices(smaller.scope_offsets, order)]
+    tables = potentials[block_indices(smaller.table_offsets, order)]
     borders = offsets_of(np.bincount(owner, minlength=wiring.n_graphs))
     return (
         compile_wiring(
@@ -139,11 +139,3 @@ def _by_graph(smaller: Wiring, potentials: Floats, wiring: Wiring) -> tuple[Wiri
         ),
         tables,
     )
-
-
-def _picked(values: np.ndarray, borders: Ints, order: Ints) -> np.ndarray:
-    """Blocks of a flat array in another order."""
-    sizes = np.diff(borders)[order]
-    starts = offsets_of(sizes)
-    shift = np.repeat(borders[:-1][order] - starts[:-1], sizes)
-    return values[np.arange(starts[-1]) + shift]

@@ -24,7 +24,7 @@ import numpy as np
 from structlearn._src.kernels.graph.readout import choose
 from structlearn._src.kernels.jit import inner, lean
 
-BLOCK = 4096
+BLOCK = 4096  # entries of a table held at a time: 32 kB, what the first cache holds
 _LINE = 16  # numbers that keep two arrays on different cache lines
 
 

@@ -75,7 +75,7 @@ def _best(values, at, card, now):
 
 
 @kernel
-def _desk(cards, first, last):
+def _workspace(cards, first, last):
     """Room for the values of any of the variables from `first` up to `last`."""
     top = 1
     for v in range(first, last):
@@ -110,7 +110,7 @@ def energy(w, potentials, labels, out_score, out_broken):
 @kernel
 def unary(w, potentials, labels):
     """Set every variable to the best state of its own unary factors."""
-    values = _desk(w.cards, 0, w.cards.size)
+    values = _workspace(w.cards, 0, w.cards.size)
     for v in range(w.cards.size):
         values[:] = 0.0
         for q in range(w.slot_offsets[v], w.slot_offsets[v + 1]):
@@ -123,7 +123,7 @@ def unary(w, potentials, labels):
 @kernel
 def sweeps(w, potentials, labels, limit, first, last, out_steps, out_done):
     """ICM: variables in order take their best state, until a sweep changes nothing."""
-    values = _desk(w.cards, w.graph_variables[first], w.graph_variables[last])
+    values = _workspace(w.cards, w.graph_variables[first], w.graph_variables[last])
     for g in range(first, last):
         out_steps[g] = 0
         out_done[g] = False
@@ -284,7 +284,7 @@ def gibbs(w, potentials, eps, labels, uniforms, first, last, beliefs, factor_bel
     the state after each sweep to `draws` (each of the three may be empty: not wanted) and raises
     `best` to the best score seen. In a forbidden state only the least broken states are drawn.
     """
-    values = _desk(w.cards, w.graph_variables[first], w.graph_variables[last])
+    values = _workspace(w.cards, w.graph_variables[first], w.graph_variables[last])
     for g in range(first, last):
         for i in range(uniforms.shape[0]):
             for v in range(w.graph_variables[g], w.graph_variables[g + 1]):

@@ -28,7 +28,7 @@ import numpy as np
 from structlearn._src.kernels.jit import inner
 
 _TINY = 1e-140  # below this a linear message is not divided out of a belief but left out
-_TIE = 1e-9
+_TIE = 1e-9  # relative: closer states share the maximum, as rounding may order them either way
 _WIDE = 12  # states from which a table is better read along its rows
 # Plain numbers as arguments would have a function compiled anew for each of them.
 NOBODY = np.int64(-1)

@@ -19,9 +19,11 @@ def find_paths(scope_offsets, scopes, near, order, position, offsets):
 
     Parameters
     ----------
-    near, position : arrays (variables, 2) and (variables,)
+    near, position
+        (variables, 2) and (variables,)
         Neighbours and position of every variable; full of -1 at the start.
-    order, offsets : arrays (variables,) and (variables + 1,)
+    order, offsets
+        (variables,) and (variables + 1,)
         Variable at every position, and where paths begin; one more than there are paths is used.
     """
     for f in range(scope_offsets.size - 1):
