@@ -16,7 +16,7 @@ from structlearn._src.inference.tables import point_mass
 from structlearn._src.kernels.graph import paths as path
 
 _PADDING = 8  # padded arrays may be this many times as large as the tables themselves
-_SMALL = 2**20  # and below this many entries nobody minds
+_SMALL = 2**20  # entries of padded arrays up to which their size does not matter: 8 MB
 
 
 class Paths(NamedTuple):

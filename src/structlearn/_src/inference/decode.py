@@ -102,7 +102,7 @@ def k_best(
 
 
 def check_possible(sequences: Sequences) -> None:
-    """Refuse sequences that are barred from every labelling."""
+    """Refuse sequences whose labellings are all forbidden."""
     _refuse(impossible(sequences))
 
 

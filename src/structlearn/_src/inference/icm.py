@@ -15,7 +15,7 @@ from structlearn._src.inference.base import STEEPEST, Options, Problem, Result, 
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.kernels.graph import local
 
-_SWEEPS = 1000  # limit of `improve`; a search ends after a few sweeps unless ties conspire
+_SWEEPS = 1000  # limit of `improve`; a search mostly ends after a few sweeps
 
 
 class Climb(NamedTuple):

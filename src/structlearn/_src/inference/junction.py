@@ -68,7 +68,7 @@ class JunctionTree:
         store = tree.stores.take()
         value = tree.forward(problem.potentials, store)
         # At two temperatures hidden variables come first in the order, so that the outputs do not
-        # hang on them, and they need no state; at one they may stand anywhere.
+        # depend on their states; at one they may stand anywhere.
         skipped = query == Query.MARGINAL_MAP and not problem.uniform
         wanted = ~problem.hidden if skipped else None
         found = read_exactly(
