@@ -22,8 +22,7 @@ from structlearn._src.sample.hmm_sampler import HmmSampler
 from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.mixture import MixtureData, MixtureSampler, MixtureState
 from structlearn._src.sample.new_component import MaxMargin
-from structlearn._src.sample.normal_gamma import NormalGamma
-from structlearn._src.sample.normal_wishart import NormalWishart
+from structlearn._src.sample.normal_wishart import NormalGamma, NormalWishart
 
 OFFSETS = np.array([0, 2, 6])
 SEEN = np.array([True, True, True, False, True, True])

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
-from structlearn._src.sample import align
 from structlearn._src.sample.diagnostics import effective_size, r_hat
 
 
@@ -41,30 +38,3 @@ def test_few_or_constant_draws():
     assert r_hat(np.ones((2, 10))) == 1.0
     assert effective_size(np.ones((2, 10))) == 20.0
     assert r_hat(np.repeat([[0.0], [1.0]], 10, axis=1)) == np.inf
-
-
-def test_partitions_are_compared_whatever_their_numbers():
-    rng = np.random.default_rng(3)
-    one = rng.integers(3, size=60)
-    for names in itertools.permutations(range(3)):
-        two = np.array(names)[one]
-        table = align.overlap(one, two, 3, 3)
-        assert align.distance(table) == pytest.approx(0.0, abs=1e-12)
-        assert align.match(table).tolist() == list(names)
-    other = rng.integers(3, size=60)
-    assert align.distance(align.overlap(one, other, 3, 3)) > 0.5
-
-
-def test_states_left_over_match_none():
-    assert align.match(np.array([[5, 0], [0, 4], [1, 1]])).tolist() == [0, 1, -1]
-    assert align.match(np.array([[5, 0], [3, 0]])).tolist() == [0, -1]
-
-
-def test_central_draw_is_the_one_that_most_agree_with():
-    base = np.repeat([0, 1, 2], 20)
-    nearly, far = base.copy(), np.arange(60) % 3
-    nearly[0] = 1
-    draws = [far, base, 2 - base, nearly, base]
-    assert align.central(draws) in (1, 2, 4)
-    similar = align.similarity(draws, np.array([0, 1, 25]))
-    np.testing.assert_allclose(similar, [[1, 0.6, 0.2], [0.6, 1, 0.2], [0.2, 0.2, 1]])

@@ -10,8 +10,7 @@ from structlearn._src.kernels.draw import density
 from structlearn._src.sample.emission import Categorical, Gaussian, covariances
 from structlearn._src.sample.hinge import Hinge
 from structlearn._src.sample.label_emission import LabelEmission
-from structlearn._src.sample.normal_gamma import NormalGamma
-from structlearn._src.sample.normal_wishart import Moments, NormalWishart
+from structlearn._src.sample.normal_wishart import Moments, NormalGamma, NormalWishart
 
 
 def _gaussian(rng, n, D, full):

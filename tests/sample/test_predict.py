@@ -1,4 +1,4 @@
-"""Predictions of draws: against sums over all paths, and summaries that know no numbering."""
+"""Predictions of draws: against sums over all paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from structlearn._src.sample.hinge import Hinge
 from structlearn._src.sample.hmm import HmmModel, HmmState, log_densities
 from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.predict import iterated_votes, state_marginals, weighted_votes
-from structlearn._src.sample.summary import Summary
 
 OFFSETS = np.array([0, 3, 5])
 
@@ -83,44 +82,3 @@ def test_votes_without_rounds_are_those_of_drawn_states(setting):
     once = iterated_votes(model, labelled, draws, 3, rng)
     np.testing.assert_allclose(once.sum(axis=1), 1.0)
     assert set(np.unique(once)) <= {0.0, 0.5, 1.0}
-
-
-# ---- summaries ---------------------------------------------------------------------------
-
-
-def _renamed(draw, names):
-    """The same draw with other numbers of its states: state `i` becomes ``names[i]``."""
-    back = np.argsort(names)
-    columns = np.append(back, len(names))
-    rows = draw.process.rows[np.append(0, back + 1)][:, columns]
-    process = Process(1.0, 1.0, draw.process.sticks[columns], rows)
-    parameters = tuple(tuple(a[back] for a in arrays) for arrays in draw.parameters)
-    return HmmState(np.asarray(names)[draw.states], process, parameters)
-
-
-def test_a_summary_does_not_depend_on_the_numbers_of_states():
-    rng = np.random.default_rng(2)
-    draw = _draw(rng, 3)._replace(states=np.array([2, 2, 2, 0, 1, 1]))
-    draws = [_renamed(draw, names) for names in itertools.permutations(range(3))]
-    summary = Summary.of(draws)
-    assert summary.n_states == 3
-    alone = Summary.of([draw])
-    pooled = summary.pooled([d.parameters[0][0] for d in draws])
-    np.testing.assert_allclose(pooled, draw.parameters[0][0][[2, 1, 0]])  # most frequent first
-    np.testing.assert_allclose(summary.state_shares(), np.eye(3)[[0, 0, 0, 2, 1, 1]])
-    for found, expected in zip(summary.transitions(), alone.transitions(), strict=True):
-        np.testing.assert_allclose(found, expected)
-        np.testing.assert_allclose(found.sum(axis=-1), 1.0)
-
-
-def test_states_that_match_none_are_left_out():
-    rng = np.random.default_rng(3)
-    two = _draw(rng, 2)._replace(states=np.array([0, 0, 0, 1, 1]))
-    more = _draw(rng, 3)._replace(states=np.array([0, 0, 2, 1, 1]))
-    summary = Summary.of([two, two, more])
-    assert summary.n_states == 2
-    assert sorted(summary.matches[2].tolist()) == [-1, 0, 1]
-    shares = summary.state_shares()
-    np.testing.assert_allclose(shares.sum(axis=1), [1.0, 1.0, 2.0 / 3.0, 1.0, 1.0])
-    beliefs = np.tile([0.5, 0.3, 0.2], (5, 1))
-    np.testing.assert_allclose(summary.moved(beliefs, 2), [[0.5, 0.3]] * 5)

@@ -13,7 +13,7 @@ from structlearn._src.common.random import generator
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
-from structlearn._src.sample import align
+from structlearn._src.sample import summary
 
 FEW = {"burn_in": 4, "n_draws": 2, "n_start": 4, "random_state": 0, "n_jobs": 1}
 ROUNDS = {"n_components": 3, "max_iter": 3, "random_state": 0}
@@ -185,6 +185,6 @@ def test_summaries_have_the_number_of_states_of_most_draws():
         most = np.bincount([draw.n_states for draw in model.draws_]).argmax()
         assert model.n_states_ == len(model.means_) == len(model.transitions_) == most
         assert max(model.states_[0]) < most
-        middle = model.draws_[align.central([draw.states for draw in model.draws_])]
+        middle = model.draws_[summary.central([draw.states for draw in model.draws_])]
         others += middle.n_states != most
     assert others > 0

@@ -17,8 +17,7 @@ from scipy.special import gammaln
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.kernels.draw import density
 from structlearn._src.sample.hdp import draw_dirichlet
-from structlearn._src.sample.normal_gamma import NormalGamma
-from structlearn._src.sample.normal_wishart import Moments, NormalWishart
+from structlearn._src.sample.normal_wishart import Moments, NormalGamma, NormalWishart
 
 Arrays = tuple[Floats, ...]
 
@@ -76,12 +75,7 @@ class NonConjugate(_Emission):
 
     @abstractmethod
     def draw(
-        self,
-        states: Ints,
-        n_states: int,
-        parameters: Arrays,
-        rng: np.random.Generator,
-        n_jobs: int | None = 1,
+        self, states: Ints, parameters: Arrays, rng: np.random.Generator, n_jobs: int | None = 1
     ) -> Arrays:
         """Draw parameters given the state of every position and the parameters so far.
 

@@ -137,7 +137,7 @@ def draw_given_paths(
     parameters = tuple(
         emission.draw_posterior(own, rng)
         if isinstance(emission, Conjugate)
-        else emission.draw(state.states, state.n_states, before, rng, model.n_jobs)
+        else emission.draw(state.states, before, rng, model.n_jobs)
         for emission, own, before in zip(
             model.emissions, given.emitted, state.parameters, strict=True
         )

@@ -46,12 +46,7 @@ class LabelEmission(NonConjugate):
         return (hinge.prior_weights(self.loss.variance, shape, rng),)
 
     def draw(
-        self,
-        states: Ints,
-        n_states: int,
-        parameters: Arrays,
-        rng: np.random.Generator,
-        n_jobs: int | None = 1,
+        self, states: Ints, parameters: Arrays, rng: np.random.Generator, n_jobs: int | None = 1
     ) -> Arrays:
         """Draw the weights given the state of every position and the weights so far."""
         (weights,) = parameters

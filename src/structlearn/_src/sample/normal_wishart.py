@@ -1,5 +1,7 @@
 r"""Gaussians with unknown mean and covariance: the normal-inverse-Wishart distribution.
 
+With a diagonal covariance, the normal-inverse-gamma distribution of every feature.
+
 .. math:: \Sigma \sim \mathrm{IW}(\mathrm{degrees}, S), \qquad
           \mu \mid \Sigma \sim N(m, \Sigma / \mathrm{strength}) .
 """
@@ -107,6 +109,59 @@ class NormalWishart:
         roots *= np.sign(np.diagonal(roots, axis1=-2, axis2=-1))[..., None]
         noise = rng.standard_normal(self.mean.shape) / np.sqrt(self.strength)[..., None]
         return self.mean + np.linalg.solve(roots, noise[..., None])[..., 0], roots
+
+
+@dataclass(frozen=True, eq=False)
+class NormalGamma:
+    r"""One distribution of means and variances of independent features, or a stack of them.
+
+    .. math:: 1 / \sigma^2 \sim \mathrm{Gamma}(\mathrm{degrees} / 2, s / 2), \qquad
+              \mu \mid \sigma \sim N(m, \sigma^2 / \mathrm{strength}) .
+
+    With one feature this is the normal-inverse-Wishart distribution.
+
+    Parameters
+    ----------
+    mean, scale
+        (..., features) Expected mean; the expected variance is ``scale / (degrees - 2)``.
+    strength, degrees
+        (...,) How many points expected mean and variance count for.
+    """
+
+    mean: Floats
+    strength: Floats | float
+    degrees: Floats | float
+    scale: Floats
+
+    def posterior(self, moments: Moments) -> NormalGamma:
+        """Return the distributions given the points of every state, as a stack."""
+        counts = np.asarray(moments.counts, float)
+        strength = self.strength + counts
+        mean = (np.asarray(self.strength) * self.mean + moments.sums) / strength[:, None]
+        pulled = np.asarray(self.strength) * self.mean**2 - strength[:, None] * mean**2
+        scale = self.scale + moments.outers + pulled
+        return NormalGamma(mean, strength, self.degrees + counts, scale)
+
+    @cached_property
+    def log_normaliser(self) -> Floats:
+        """Log of what the density is divided by, up to a constant of the number of features."""
+        D = self.mean.shape[-1]
+        half = 0.5 * np.asarray(self.degrees, float)
+        logs = np.log(self.scale).sum(-1)
+        return D * (gammaln(half) - 0.5 * np.log(self.strength)) - half * logs
+
+    def log_evidence(self, moments: Moments) -> Floats:
+        """Log marginal likelihood of the points of every state, (states,)."""
+        after = self.posterior(moments).log_normaliser
+        constant = 0.5 * self.mean.shape[-1] * np.log(np.pi)
+        return after - self.log_normaliser - constant * np.asarray(moments.counts)
+
+    def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw the means (..., features) and inverse standard deviations (..., features)."""
+        half = 0.5 * np.asarray(self.degrees, float)[..., None]
+        roots = np.sqrt(2.0 * rng.standard_gamma(half, self.mean.shape) / self.scale)
+        noise = rng.standard_normal(self.mean.shape) / np.sqrt(self.strength)[..., None]
+        return self.mean + noise / roots, roots
 
 
 def _outer(rows: Floats) -> Floats:

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import expit
 
 from structlearn._src.common import threads
@@ -38,6 +39,13 @@ from structlearn._src.sample.runner import streams
 
 _ROUNDS = 5  # of fitting two clusters, most of which stay the same after two or three
 _FITTED = 2000  # positions that they are fitted to at most: more hardly move them
+
+
+class Anchors(NamedTuple):
+    """The two positions that a move begins with, and whether states were drawn before them."""
+
+    places: Ints
+    by_state: bool
 
 
 class AnchorPair(NamedTuple):
@@ -59,27 +67,28 @@ class AnchorPair(NamedTuple):
 
 
 def split_or_merge(
-    model: HmmModel, state: HmmState, found: HmmStatistics, rng: np.random.Generator
+    model: HmmModel, state: HmmState, found: HmmStatistics, rng: Generator
 ) -> tuple[HmmState, HmmStatistics, bool]:
     """Propose one move; return the state, its statistics, and whether the move was accepted.
 
     Afterwards transitions and the parameters of conjugate emissions are stale and must be drawn.
     """
     by_state = rng.random() < 0.5
-    anchors = _choose_states(state, rng) if by_state else _choose(model.n_positions, rng)
-    if anchors is None:
+    places = _choose_states(state, rng) if by_state else _choose(model.n_positions, rng)
+    if places is None:
         return state, found, False
-    propose = _split if state.states[anchors[0]] == state.states[anchors[1]] else _merge
-    moved = propose(model, state, found, anchors, by_state, rng)
+    one, two = state.states[places]
+    propose = _split if one == two else _merge
+    moved = propose(model, state, found, Anchors(places, by_state), rng)
     return (state, found, False) if moved is None else (*moved, True)
 
 
-def _choose(n: int, rng: np.random.Generator) -> Ints | None:
+def _choose(n: int, rng: Generator) -> Ints | None:
     """Draw two of `n` places; None if there are not as many."""
     return rng.choice(n, 2, replace=False) if n > 1 else None
 
 
-def _choose_states(state: HmmState, rng: np.random.Generator) -> Ints | None:
+def _choose_states(state: HmmState, rng: Generator) -> Ints | None:
     """Draw two positions of one state, or two states and a position of each.
 
     All states are alike here, so that small ones get their turn too.
@@ -104,16 +113,11 @@ def log_choice(n_states: int, n_one: float, n_two: float) -> float:
 
 
 def _split(
-    model: HmmModel,
-    state: HmmState,
-    found: HmmStatistics,
-    anchors: Ints,
-    by_state: bool,
-    rng: np.random.Generator,
+    model: HmmModel, state: HmmState, found: HmmStatistics, anchors: Anchors, rng: Generator
 ) -> tuple[HmmState, HmmStatistics] | None:
     """Propose to separate two positions that share a state; None if that is rejected."""
-    pair = AnchorPair.of(model, state, anchors)
-    k = int(state.states[anchors[0]])
+    pair = AnchorPair.of(model, state, anchors.places)
+    k = int(state.states[anchors.places[0]])
     odds = _log_odds(pair, rng)
     sides = rng.random(len(odds)) < expit(odds)
     sides[pair.anchors] = [False, True]
@@ -123,7 +127,7 @@ def _split(
     gain = _log_target(model, new, after, [k, -1]) - _log_target(model, state, found, [k])
     log_ratio = gain + np.log(state.process.sticks[k]) - log_proposal(odds, sides, pair)
     right = float(sides.sum())
-    log_ratio += log_choice(new.n_states, len(sides) - right, right) if by_state else 0.0
+    log_ratio += log_choice(new.n_states, len(sides) - right, right) if anchors.by_state else 0.0
     if np.log(rng.random()) >= log_ratio:
         return None
     apart = {k: pair.positions[~sides], state.n_states: pair.positions[sides]}
@@ -132,15 +136,10 @@ def _split(
 
 
 def _merge(
-    model: HmmModel,
-    state: HmmState,
-    found: HmmStatistics,
-    anchors: Ints,
-    by_state: bool,
-    rng: np.random.Generator,
+    model: HmmModel, state: HmmState, found: HmmStatistics, anchors: Anchors, rng: Generator
 ) -> tuple[HmmState, HmmStatistics] | None:
     """Propose to merge the states of two positions; None if that is rejected."""
-    one, two = map(int, state.states[anchors])
+    one, two = map(int, state.states[anchors.places])
     after = merge_statistics(found, one, two)
     sticks = _merged(state.process.sticks, one, two)
     sizes = found.counts.sum(0)[[one, two]].astype(float)
@@ -149,11 +148,11 @@ def _merge(
     gain = _log_target(model, new, after, [place])
     gain -= _log_target(model, state, found, [one, two])
     log_ratio = gain - np.log(state.process.sticks[[one, two]].sum())
-    log_ratio -= log_choice(state.n_states, *sizes) if by_state else 0.0
+    log_ratio -= log_choice(state.n_states, *sizes) if anchors.by_state else 0.0
     threshold = np.log(rng.random())
     if threshold >= log_ratio:  # the probability of the split back, at most 1, is not needed
         return None
-    pair = AnchorPair.of(model, state, anchors)
+    pair = AnchorPair.of(model, state, anchors.places)
     if threshold >= log_ratio + log_proposal(_log_odds(pair, rng), pair.sides, pair):
         return None
     joined = merge_states(state, one, two)
@@ -168,7 +167,7 @@ def _exchange(
     before: Mapping[int, Ints],
     new: HmmState,
     after: Mapping[int, Ints],
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> tuple[HmmState, float]:
     """Propose parameters that are not conjugate for states that a move made, with their positions.
 
@@ -275,7 +274,7 @@ def _merged(array: Floats, one: int, two: int) -> Floats:
     return np.delete(joined, two, 0)
 
 
-def _log_odds(pair: AnchorPair, rng: np.random.Generator) -> Floats:
+def _log_odds(pair: AnchorPair, rng: Generator) -> Floats:
     """Fit two clusters from the two positions; return the log odds of the second for all."""
     n = len(pair.positions)
     some = rng.choice(n, _FITTED, replace=False) if n > _FITTED else np.arange(n)

@@ -22,12 +22,11 @@ from structlearn._src.estimators.bayesian.scaled import (
     wishart,
 )
 from structlearn._src.estimators.run import threads
-from structlearn._src.sample import align
+from structlearn._src.sample import summary
 from structlearn._src.sample.emission import Emission, Gaussian
 from structlearn._src.sample.hmm import HmmModel, HmmState
 from structlearn._src.sample.hmm_sampler import HmmSampler, merge_sweeps
-from structlearn._src.sample.normal_gamma import NormalGamma
-from structlearn._src.sample.normal_wishart import NormalWishart
+from structlearn._src.sample.normal_wishart import NormalGamma, NormalWishart
 from structlearn._src.sample.summary import Summary
 
 
@@ -151,4 +150,4 @@ class StateChain(Sampled):
         chosen = np.arange(n) if positions is None else whole_numbers("positions", positions)
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < n:
             raise ArgumentError(f"positions go from 0 to {n - 1}, the steps of all sequences")
-        return align.similarity([draw.states for draw in self.draws_], chosen)
+        return summary.similarity([draw.states for draw in self.draws_], chosen)
