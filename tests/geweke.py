@@ -8,6 +8,7 @@ J. Geweke, "Getting it right: joint distribution tests of posterior simulators",
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
@@ -96,7 +97,7 @@ class HmmCase(NamedTuple):
         return (gaussian, LabelEmission(features, labels, N_LABELS, loss)), log_weight[SEEN].sum()
 
     def prior(self, rng):
-        """Draw a state from the prior, with its log weight."""
+        """Draw a state and its data from the prior, with their log weight."""
         alpha, gamma = rng.gamma(CONCENTRATION.shape, 1.0 / CONCENTRATION.rate, 2)
         path = draw_path(alpha, gamma, rng)
         n = int(path.max()) + 1
@@ -105,16 +106,19 @@ class HmmCase(NamedTuple):
         state = HmmState(
             path, Process(alpha, gamma, sticks, np.tile(sticks, (n + 1, 1))), parameters
         )
-        return state, self.emissions(state, rng)[1]
+        return state, *self.emissions(state, rng)
 
     def step(self, state, rng, sweep):
         """Draw the data anew, and all else given the data."""
         model = HmmModel(OFFSETS, self.emissions(state, rng)[0], CONCENTRATION, CONCENTRATION)
         sampler = HmmSampler(model, n_moves=sweep % 2 * self.n_moves, merges=self.merges)
-        return sampler.step(state, rng, sweep)[0]
+        return sampler.step(state, rng, sweep)[0], model.emissions
 
-    def statistics(self, state):
-        """Return numbers whose means are compared; none depends on how states are numbered."""
+    def statistics(self, state, emissions):
+        """Return numbers whose means are compared; none depends on how states are numbered.
+
+        The last ones say how well parameters explain the data, which errors in densities change.
+        """
         z, first = state.states, state.states[0]
         found = [state.n_states, state.process.alpha, state.process.gamma, z[0] == z[1]]
         found += [z[2] == z[4], z[0] == z[2]]
@@ -123,7 +127,23 @@ class HmmCase(NamedTuple):
             found += [own.ravel()[-1], own.ravel()[-1] ** 2, own.ravel()[0] ** 2]
         if self.kind in ("points", "diagonal"):
             found.append(state.parameters[0][1][first, 0, 0] ** 2)
+        for emission, parameters in zip(emissions, state.parameters, strict=True):
+            logs = np.zeros((len(z), state.n_states))
+            for t, k in itertools.product(np.flatnonzero(SEEN), range(state.n_states)):
+                logs[t, k] = fit_of(emission, parameters, t, k)
+            found += [logs[np.arange(len(z)), z].sum(), logs[0, z[1]], logs[4, z[5]]]
         return np.array(found, float)
+
+
+def fit_of(emission, parameters, t, k):
+    """How well a state explains a position: squared distance, probability or log potential."""
+    if isinstance(emission, Categorical):
+        return np.exp(parameters[0][k, emission.data[t]])
+    if isinstance(emission, Gaussian):
+        means, bands, _ = parameters
+        return np.exp(-0.1 * ((emission.data[t] - means[k]) ** 2 * bands[k, :, 0] ** 2).sum())
+    scores = parameters[0][k] @ emission.features[t]
+    return emission.loss.log_potential(scores[None], emission.labels[t : t + 1])[0]
 
 
 class MixtureCase(NamedTuple):
@@ -150,7 +170,7 @@ class MixtureCase(NamedTuple):
         return data, logs.sum() - logs[1]
 
     def prior(self, rng):
-        """Draw a state from the prior, with its log weight."""
+        """Draw a state and its data from the prior, with their log weight."""
         alpha = rng.gamma(CONCENTRATION.shape, 1.0 / CONCENTRATION.rate)
         assigned: list[int] = []
         for _ in range(6):
@@ -159,17 +179,24 @@ class MixtureCase(NamedTuple):
         shape = (max(assigned) + 1, N_LABELS, 1)
         weights = prior_weights(self.classifier.variance, shape, rng)
         state = MixtureState(np.array(assigned), weights, alpha)
-        return state, self.data(state, rng)[1]
+        return state, *self.data(state, rng)
 
     def step(self, state, rng, sweep):
         """Draw the data anew, and all else given the data."""
-        return MixtureSampler(self.data(state, rng)[0]).step(state, rng, sweep)[0]
+        data, _ = self.data(state, rng)
+        return MixtureSampler(data).step(state, rng, sweep)[0], data
 
-    def statistics(self, state):
+    def statistics(self, state, data):
         """Return numbers whose means are compared; none depends on how components are numbered."""
         z, own = state.assigned, state.weights[state.assigned[0], :, 0]
         pairs = [z[0] == z[1], z[2] == z[5]]
-        return np.array([len(state.weights), state.concentration, *pairs, *own**2], float)
+        away = np.minimum(np.abs(data.X[:, 0, None] - data.X[:, 0]), 3.0)
+        scores = np.einsum("tlm,tm->tl", state.weights[z], data.V)
+        fits = [
+            (away * (z[:, None] == z)).sum(),
+            self.classifier.log_potential(scores, data.labels).sum(),
+        ]
+        return np.array([len(state.weights), state.concentration, *pairs, *own**2, *fits], float)
 
 
 def deviations(case, n_prior, n_sweeps, seed=0, batches=20):
@@ -179,15 +206,15 @@ def deviations(case, n_prior, n_sweeps, seed=0, batches=20):
     """
     rng = np.random.default_rng(seed)
     drawn = [case.prior(rng) for _ in range(n_prior)]
-    logs = np.array([log_weight for _, log_weight in drawn])
+    logs = np.array([log_weight for _, _, log_weight in drawn])
     shares = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
-    values = np.array([case.statistics(state) for state, _ in drawn])
+    values = np.array([case.statistics(state, data) for state, data, _ in drawn])
     expected = shares @ values
     variance = shares**2 @ (values - expected) ** 2
     state, found = drawn[int(rng.choice(n_prior, p=shares))][0], []
     for sweep in range(n_sweeps):
-        state = case.step(state, rng, sweep)
-        found.append(case.statistics(state))
+        state, data = case.step(state, rng, sweep)
+        found.append(case.statistics(state, data))
     means = np.array(found).reshape(batches, -1, len(expected)).mean(axis=1)
     variance += means.var(axis=0, ddof=1) / batches
     return (means.mean(axis=0) - expected) / np.sqrt(variance)

@@ -108,8 +108,7 @@ def test_data_that_say_nothing_leave_the_number_of_states_at_its_prior(name):
 
 def _hmm_sampler(kind):
     case = HmmCase(kind)
-    state, _ = case.prior(np.random.default_rng(1))
-    emissions, _ = case.emissions(state, np.random.default_rng(2))
+    _, emissions, _ = case.prior(np.random.default_rng(1))
     model = HmmModel(np.array([0, 2, 6]), emissions, Gamma(1.0, 1.0), Gamma(1.0, 1.0), 2)
     return HmmSampler(model, n_start=3, n_moves=2, merges=merge_sweeps(8))
 
