@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from structlearn._src.cli.arguments import check_folder, natural, whole
+from structlearn._src.cli.arguments import add_shared, check_folder, whole
 from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common.errors import ArgumentError, choose_one_of
 
@@ -32,9 +32,8 @@ def add(subparsers: Any) -> None:
     option("--list", action="store_true", help="list the experiments and end")
     option("--trials", metavar="N", type=whole, help="repetitions with other data")
     option("--quick", action="store_true", help="a small version that takes seconds; no result")
-    option("--seed", metavar="N", type=natural, default=0, help="of everything random (0)")
     option("--output", metavar="DIR", type=Path, help="folder for numbers (JSON) and pictures")
-    option("--quiet", action="store_true", help="no progress on standard error")
+    add_shared(parser, "--seed", "--quiet")
     parser.set_defaults(run=run)
 
 

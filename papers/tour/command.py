@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structlearn._src.cli.arguments import natural
+from structlearn._src.cli.arguments import add_old, add_shared, natural
 from structlearn._version import __version__
 
 if TYPE_CHECKING:
@@ -34,14 +34,8 @@ def add(subparsers: Any) -> None:
         default=Path("out/demo"),
         help="where pictures go; made if it is not there (default %(default)s)",
     )
-    parser.add_argument(
-        "--seed",
-        "--random-state",
-        metavar="N",
-        type=natural,
-        default=0,
-        help="of the noise (default %(default)s)",
-    )
+    add_shared(parser, "--seed")
+    add_old(parser, "--random-state", "--seed", type=natural)
     parser.add_argument("--no-pictures", action="store_true", help="print the text only")
     parser.set_defaults(run=run)
 

@@ -18,10 +18,6 @@ from structlearn import load
 from structlearn._src.cli import train
 from structlearn._src.cli.main import main
 from structlearn._src.common.history import History
-from structlearn._src.learn import cost, loss
-from structlearn._src.model.pairwise import HIDDEN, SPACES
-from structlearn._src.solve import pick
-from structlearn._src.text.labels import SCHEMES
 
 
 @pytest.fixture
@@ -152,16 +148,6 @@ def test_threads_do_not_change_the_model(learn, place):
     one = (place / "model").read_bytes()
     learn("--quiet", "--threads", 3)
     assert (place / "model").read_bytes() == one
-
-
-def test_names_in_the_help_are_those_of_the_library():
-    assert tuple(loss.NAMED) == train.LOSSES
-    assert train.COSTS == cost.NAMES
-    assert ("auto", *pick.SOLVERS) == train.SOLVERS
-    assert train.DRIVERS == pick.DRIVERS
-    assert set(train.SPACES) == set(SPACES)
-    assert train.HIDDEN == HIDDEN
-    assert train.SCHEMES == SCHEMES
 
 
 # ---- ends that come early ----------------------------------------------------------------

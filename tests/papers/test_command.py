@@ -116,7 +116,7 @@ def test_folders_that_take_no_files_are_found_out_before_the_run(tmp_path, monke
     def refused(**options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("structlearn._src.cli.arguments.TemporaryFile", refused)
+    monkeypatch.setattr("tempfile.TemporaryFile", refused)
     assert main(["reproduce", "chain", "--output", str(tmp_path)]) == 2
     assert f"--output: {tmp_path} cannot be written to: Permission" in capsys.readouterr().err
     assert main(["train", "none", "--model", str(tmp_path / "model")]) == 2

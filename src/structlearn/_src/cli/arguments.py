@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from structlearn._src.common.errors import ArgumentError
 
@@ -37,6 +38,44 @@ def whole(text: str, low: int = 1) -> int:
 def natural(text: str) -> int:
     """Read a whole number of at least 0."""
     return whole(text, low=0)
+
+
+#: Options that mean the same in every command that has them.
+_SHARED: dict[str, dict[str, Any]] = {
+    "--seed": {"metavar": "N", "type": natural, "default": 0},
+    "--threads": {"metavar": "N", "type": whole},
+    "--max-iter": {"metavar": "N", "type": whole},
+    "--quiet": {"action": "store_true"},
+    "--progress": {"action": "store_true"},
+}
+_HELP = {
+    "--seed": "seed of everything random (default %(default)s)",
+    "--threads": "threads (default: all cores)",
+    "--max-iter": "most iterations (default %(default)s)",
+    "--quiet": "say nothing but errors and what was asked for",
+    "--progress": "report progress even if standard error is not a terminal",
+}
+
+
+def add_shared(group: Any, *names: str, **changes: Any) -> None:
+    """Add options that several commands have.
+
+    Parameters
+    ----------
+    names
+        Which, as users write them.
+    changes
+        What this command has otherwise, as arguments of ``add_argument``; for one option only.
+    """
+    for name in names:
+        group.add_argument(name, **({"help": _HELP[name]} | _SHARED[name] | changes))
+
+
+def add_old(group: Any, old: str, new: str, **kind: Any) -> None:
+    """Let an option be given by its name of before, which the help does not tell."""
+    place = new.strip("-").replace("-", "_")
+    kind = {"default": argparse.SUPPRESS, "help": argparse.SUPPRESS} | kind
+    group.add_argument(old, dest=place, **({"metavar": "N"} | kind))
 
 
 def check_output(option: str, path: Path | None, others: Mapping[str, Path | None]) -> None:

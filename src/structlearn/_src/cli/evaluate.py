@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from structlearn._src.cli.arguments import add_shared
 from structlearn._src.cli.taggers import Tagger, Text, check_columns, judge, read_text, without_last
 from structlearn._src.common.errors import FormatError
 
@@ -30,12 +31,13 @@ def add(subparsers: Any) -> None:
     option("file", metavar="FILE", nargs="?", type=Path,
            help="a column file; by default, or for -, standard input")  # fmt: skip
     option("--model", metavar="M", type=Path, help="what 'structlearn train' wrote")
+    add_shared(parser, "--threads")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, predict if there is a model, and print the report."""
-    tagger = Tagger.load(args.model) if args.model else None
+    tagger = Tagger.load(args.model, args.threads) if args.model else None
     text = read_text(args.file)
     sys.stdout.write(_compare(text) if tagger is None else _predict(tagger, text))
     return 0

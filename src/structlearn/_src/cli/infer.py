@@ -10,7 +10,15 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structlearn._src.cli.arguments import check_output, natural, positive, whole, write_output
+from structlearn._src.cli.arguments import (
+    add_old,
+    add_shared,
+    check_output,
+    natural,
+    positive,
+    whole,
+    write_output,
+)
 from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
 from structlearn._src.common.watch import Ending
@@ -66,13 +74,11 @@ def add(subparsers: Any) -> None:
            help="seconds after which approximate methods give the best they have")  # fmt: skip
     option("--max-table", metavar="N", type=whole, default=2**25,
            help="most entries of one table in exact inference (default %(default)s)")  # fmt: skip
-    option("--random-state", metavar="N", type=natural, default=0,
-           help="seed (default %(default)s)")  # fmt: skip
-    option("--jobs", metavar="N", type=whole, help="threads (default: all cores)")
+    add_shared(parser, "--seed", "--threads", "--quiet", "--progress")
+    add_old(parser, "--random-state", "--seed", type=natural)
+    add_old(parser, "--jobs", "--threads", type=whole)
     option("--output", metavar="F", type=Path,
            help="write the answer to this file instead of standard output")  # fmt: skip
-    option("--progress", action="store_true",
-           help="report progress even if standard error is not a terminal")  # fmt: skip
     parser.set_defaults(run=run)
 
 
@@ -91,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
     _write(_text(answer, chosen), args.output)
     seconds = time.perf_counter() - started
     parts = [*_verdict(answer), f"{seconds:.2f} s", *_unused_evidence(args)]
-    print(f"structlearn: {args.query} {'; '.join(parts)}", file=sys.stderr)
+    if not args.quiet:
+        print(f"structlearn: {args.query} {'; '.join(parts)}", file=sys.stderr)
     return 130 if answer.ended is Ending.INTERRUPTED else 0
 
 
@@ -152,8 +159,8 @@ def _ask(
         method=args.method,
         time_limit=args.time_limit,
         max_table=args.max_table,
-        random_state=args.random_state,
-        n_jobs=args.jobs,
+        random_state=args.seed,
+        n_jobs=args.threads,
         progress=progress if progress.shown else None,
     )
 

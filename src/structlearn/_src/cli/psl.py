@@ -10,22 +10,31 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structlearn._src.cli.arguments import natural, positive, real, whole, write_output
+from structlearn._src.cli.arguments import (
+    add_old,
+    add_shared,
+    natural,
+    positive,
+    real,
+    whole,
+    write_output,
+)
 from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common.errors import ArgumentError, UncertifiedWarning
+from structlearn._src.common.names import (
+    FIELD_DRIVERS,
+    METRICS,
+    OLD_DRIVERS,
+    SPLITS,
+    STEP_RULES,
+    SURROGATES,
+)
 from structlearn._src.common.watch import Ending
 
 if TYPE_CHECKING:
     from structlearn._src.estimators.fields.rule_model import RuleModel
     from structlearn._src.rules.program import ProgramFile
     from structlearn._src.solve.loop import Event
-
-#: Spelled out here because asking the library would import all of it just to print the help.
-LEARNERS = ("paired", "em", "subgradient")
-SURROGATES = ("entropy", "loss", "none")
-RULES = ("root", "adagrad", "decaying", "fixed", "pegasos")
-METRICS = ("auroc", "aupr", "aupr_negative", "mse", "accuracy", "f1")
-SPLITS = ("infer", "learn", "validation", "all")
 
 _DESCRIPTION = """\
 Run a program of weighted rules, in the files of PSL: a JSON model of PSL 2.4, or rules in a .psl
@@ -44,7 +53,7 @@ weights. Ctrl-C ends either early and keeps the best so far.
 
 examples:
   structlearn psl model.json --output inferred --evaluate auroc Trusts
-  structlearn psl model.psl --learn --learner paired --infer --output out
+  structlearn psl model.psl --learn --driver paired --infer --output out
   structlearn psl model.json --explain "Trusts('ann', 'bob')"
 
 exit codes: 0 all is well, 2 bad usage or input, 130 interrupted (the best so far is still given
@@ -95,11 +104,16 @@ def _add_tasks(group: Any) -> None:
 
 
 def _add_learning(group: Any) -> None:
-    _add_choice(group, "--learner", "L", LEARNERS, "how inference and weight steps take turns")
-    _add_number(group, "--iterations", whole, None, "most weight steps (default: the library's)")
-    _add_number(group, "--steps", whole, 1, "steps of ADMM for each weight step of paired")
+    told = "how inference and weight steps take turns"
+    _add_choice(group, "--driver", "D", FIELD_DRIVERS, told)
+    add_old(group, "--learner", "--driver", choices=(*FIELD_DRIVERS, *OLD_DRIVERS))
+    most = "most weight steps (default: the library's)"
+    _add_number(group, "--learn-max-iter", whole, None, most)
+    add_old(group, "--iterations", "--learn-max-iter", type=whole)
+    _add_number(group, "--sweeps", whole, 1, "steps of ADMM for each weight step of paired")
+    add_old(group, "--steps", "--sweeps", type=whole)
     _add_number(group, "--warm-up", natural, 10, "evaluations before its first weight step")
-    _add_choice(group, "--rule", "R", RULES, "how weight steps get shorter")
+    _add_choice(group, "--rule", "R", STEP_RULES, "how weight steps get shorter")
     _add_number(group, "--step-size", positive, 1.0, "length of the first weight step")
     _add_choice(group, "--surrogate", "H", SURROGATES, "what stands for the entropy")
     _add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
@@ -108,14 +122,11 @@ def _add_learning(group: Any) -> None:
 def _add_running(group: Any) -> None:
     option = group.add_argument
     _add_number(group, "--tol", real, 1e-6, "relative gap at which inference stops")
-    _add_number(group, "--max-iter", whole, 5000, "most steps of ADMM")
+    add_shared(group, "--max-iter", default=5000, help="most steps of ADMM (default %(default)s)")
     _add_number(group, "--time-limit", positive, None, "seconds until the best so far is given")
-    _add_number(group, "--threads", whole, None, "threads (default: all cores)")
     memory = "limit for the tables of atoms, such as 2GB; they spill to disk above"
     option("--memory", metavar="M", help=memory)
-    shown = "report progress even if standard error is not a terminal"
-    option("--progress", action="store_true", help=shown)
-    option("--quiet", action="store_true", help="say nothing but errors and what was asked for")
+    add_shared(group, "--threads", "--progress", "--quiet")
 
 
 def _add_choice(group: Any, name: str, letter: str, words: tuple[str, ...], text: str) -> None:
@@ -212,12 +223,12 @@ class _Task:
         started = time.perf_counter()
         args = self.args
         self._read(args.split or "learn")
-        options = {} if args.iterations is None else {"max_iter": args.iterations}
+        options = {} if args.learn_max_iter is None else {"max_iter": args.learn_max_iter}
         self.model.fit(
-            driver=args.learner,
+            driver=args.driver,
             surrogate=args.surrogate,
             C=args.C,
-            sweeps=args.steps,
+            sweeps=args.sweeps,
             warm_up=args.warm_up,
             rule=args.rule,
             step_size=args.step_size,

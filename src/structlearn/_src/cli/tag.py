@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structlearn._src.cli.arguments import check_output, whole, write_output
+from structlearn._src.cli.arguments import add_shared, check_output, whole, write_output
 from structlearn._src.cli.taggers import Tagger, Text, check_columns, read_text
 
 if TYPE_CHECKING:
@@ -46,13 +46,14 @@ def add(subparsers: Any) -> None:
     option("--marginals", action="store_true",
            help="add one more column: the probability of the label")  # fmt: skip
     option("--k", metavar="N", type=whole, help="write the N best labellings of every sentence")
+    add_shared(parser, "--threads", "--quiet")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, label, write, and say how fast it went."""
     check_output("--output", args.output, {"FILE": args.file, "--model": args.model})
-    tagger = Tagger.load(args.model)
+    tagger = Tagger.load(args.model, args.threads)
     started = time.perf_counter()
     text = read_text(args.file)
     check_columns(text, tagger.template, labelled=False)
@@ -66,12 +67,14 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.buffer.write(out)
     else:
         write_output("--output", args.output, out)
-    print(f"structlearn: {_verdict(text, seconds)}", file=sys.stderr)
+    if not args.quiet:
+        print(f"structlearn: {_verdict(text, seconds)}", file=sys.stderr)
     return 0
 
 
 def _verdict(text: Text, seconds: float) -> str:
-    n_tokens, n_sentences = len(text.columns.ends), len(text.columns.offsets) - 1
+    n_tokens = len(text.columns.ends)
+    n_sentences = len(text.columns.offsets) - 1
     return (
         f"{n_tokens} tokens in {n_sentences} sentences; {seconds:.3f} s, "
         f"{n_tokens / seconds:.0f} tokens per second"

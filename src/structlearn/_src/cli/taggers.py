@@ -32,9 +32,11 @@ def read_text(path: Path | None) -> Text:
     from structlearn._src.text.columns import parse_columns
 
     if path is None or str(path) == "-":
-        name, data = "standard input", sys.stdin.buffer.read()
+        name = "standard input"
+        data = sys.stdin.buffer.read()
     else:
-        name, data = str(path), read_bytes(path)
+        name = str(path)
+        data = read_bytes(path)
     return Text(name, data, parse_columns(data, name))
 
 
@@ -108,8 +110,8 @@ class Tagger:
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     @classmethod
-    def load(cls, path: Path) -> Tagger:
-        """Read a model file."""
+    def load(cls, path: Path, threads: int | None = None) -> Tagger:
+        """Read a model file; label with so many threads."""
         from structlearn._src.estimators.storage import load
         from structlearn._src.estimators.structured.sequence import SequenceLabeler
 
@@ -119,6 +121,7 @@ class Tagger:
                 f"{path}: the model is a {type(labeler).__name__}, but labelling column files "
                 f"needs a SequenceLabeler"
             )
+        labeler.n_jobs = threads
         return cls(labeler, str(path))
 
     def numbers(self, sequences: Sequence[Any]) -> Ints:

@@ -10,7 +10,14 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structlearn._src.cli.arguments import check_output, natural, positive, real, whole
+from structlearn._src.cli.arguments import (
+    add_shared,
+    check_output,
+    natural,
+    positive,
+    real,
+    whole,
+)
 from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.cli.taggers import (
     Tagger,
@@ -22,24 +29,22 @@ from structlearn._src.cli.taggers import (
     without_last,
 )
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.names import (
+    COSTS,
+    DRIVERS,
+    HIDDEN,
+    LOSSES,
+    SCHEMES,
+    SOLVERS,
+    SPACES,
+)
+from structlearn._src.common.watch import Ending
 
 if TYPE_CHECKING:
     from structlearn._src.estimators.structured.sequence import SequenceLabeler
     from structlearn._src.solve.checkpoint import Checkpoint
     from structlearn._src.solve.loop import Event
     from structlearn._src.text.template import Template
-
-#: Spelled out here because asking the library would import all of it just to print the help.
-LOSSES = ("log", "hinge", "latent-hinge", "marginal", "eps", "hybrid", "perceptron")
-COSTS = ("hamming", "hamming-mean")
-SOLVERS = (
-    "auto", "lbfgs", "owlqn", "descent", "sdca", "frank-wolfe", "annealed", "sgd", "adagrad",
-    "pegasos",
-)  # fmt: skip
-DRIVERS = ("subgradient", "cccp", "paired")
-SPACES = ("sparse", "dense")
-HIDDEN = ("node", "layer")
-SCHEMES = ("BIO", "BIOES", "IOB1")
 
 _DESCRIPTION = """\
 Learn to label tokens from a column file: one token a line, its columns apart by blanks or tabs, a
@@ -74,7 +79,7 @@ def add(subparsers: Any) -> None:
     option("--model", metavar="M", type=Path, required=True, help="where to write the model")
     option("--test", metavar="F", type=Path,
            help="a column file to evaluate the model on")  # fmt: skip
-    option("--quiet", action="store_true", help="say nothing but errors and the report on --test")
+    add_shared(parser, "--quiet")
     _add_features(parser.add_argument_group("features"))
     _add_objective(parser.add_argument_group("objective"))
     _add_solver(parser.add_argument_group("solver"))
@@ -126,12 +131,10 @@ def _add_solver(group: Any) -> None:
            help=f"one of {', '.join(SOLVERS)} (default %(default)s)")  # fmt: skip
     option("--driver", metavar="D", choices=DRIVERS, default="subgradient",
            help=f"one of {', '.join(DRIVERS)} (default %(default)s)")  # fmt: skip
-    option("--max-iter", metavar="N", type=whole, default=1000,
-           help="most iterations (default %(default)s)")  # fmt: skip
+    add_shared(group, "--max-iter", default=1000)
     option("--tol", metavar="T", type=real, default=1e-4,
            help="relative tolerance at which to stop (default %(default)s)")  # fmt: skip
-    option("--threads", metavar="N", type=whole, help="threads (default: all cores)")
-    option("--seed", metavar="N", type=natural, default=0, help="seed (default %(default)s)")
+    add_shared(group, "--threads", "--seed")
     option("--checkpoint", metavar="F", type=Path,
            help="save the run there now and then; if the file exists, go on from it")  # fmt: skip
     option("--checkpoint-seconds", metavar="S", type=real, default=60.0,
@@ -157,7 +160,7 @@ def run(args: argparse.Namespace) -> int:
     if test is not None:
         tagger = Tagger(labeler, str(args.model))
         sys.stdout.write(judge(test.columns, tagger.predict(test.columns), tagger.names))
-    return 130 if "interrupted" in labeler.status_ else 0
+    return 130 if labeler.ended_ is Ending.INTERRUPTED else 0
 
 
 # ---- in ----------------------------------------------------------------------------------
@@ -216,7 +219,8 @@ def _fit(args: argparse.Namespace, labeler: SequenceLabeler, template: Template)
     text = _labelled(args.file, template)
     labeler.callbacks = (_Iterations(progress),)
     labeler.checkpoint = _checkpoint(args)
-    columns, labels = without_last(text.columns), gold_labels(text.columns)
+    columns = without_last(text.columns)
+    labels = gold_labels(text.columns)
     del text
     try:
         with warnings.catch_warnings():

@@ -1,6 +1,42 @@
-"""Closed lists of words, each written once; importing this imports nothing."""
+"""Closed lists of words that users choose from, each written once.
+
+Commands read them for their help, which must not wait for the library, and the library for its
+checks. Where a word stands for a function or a class, the table that says which is beside these,
+and `tests/common/test_names.py` sees to it that both have the same words. The words of inference
+are in `inference/names.py`.
+"""
 
 from __future__ import annotations
+
+# ---- structured estimators ---------------------------------------------------------------
+
+LOSSES = ("log", "hinge", "latent-hinge", "marginal", "eps", "hybrid", "perceptron")
+COSTS = ("hamming", "hamming-mean")
+SOLVERS = (
+    "auto", "lbfgs", "owlqn", "descent", "sdca", "frank-wolfe", "annealed", "sgd", "adagrad",
+    "pegasos",
+)  # fmt: skip
+DRIVERS = ("subgradient", "cccp", "paired")
+#: Which pairs of feature and label have weights.
+SPACES = ("dense", "sparse")
+HIDDEN = ("node", "layer")
+EDGES = ("table", "symmetric", "potts", "features", "none")
+TRANSITIONS = ("table", "features", "none")
+#: How labels spell chunks.
+SCHEMES = ("BIO", "BIOES", "IOB1")
+
+# ---- rules and fields --------------------------------------------------------------------
+
+#: Drivers again, the default of fields first.
+FIELD_DRIVERS = ("paired", "cccp", "subgradient")
+#: Earlier names of drivers, and what they are called now.
+OLD_DRIVERS = {"em": "cccp"}
+SURROGATES = ("entropy", "loss", "none")
+STEP_RULES = ("root", "adagrad", "decaying", "fixed", "pegasos")
+METRICS = ("auroc", "aupr", "aupr_negative", "mse", "accuracy", "f1")
+SPLITS = ("infer", "learn", "validation", "all")
+
+# ---- all ---------------------------------------------------------------------------------
 
 #: Parameters of estimators that concern the run alone, not what it finds.
 RUN_ONLY = frozenset({"callbacks", "checkpoint", "n_jobs", "progress", "time_limit"})

@@ -10,10 +10,9 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.names import SURROGATES
 from structlearn._src.common.threads import split
 from structlearn._src.field.hinges import HINGE, Hinges
-
-SURROGATES = ("entropy", "loss", "none")
 
 
 @dataclass(frozen=True, eq=False)

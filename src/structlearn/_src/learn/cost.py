@@ -9,8 +9,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
-
-NAMES = ("hamming", "hamming-mean")
+from structlearn._src.common.names import COSTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +53,7 @@ class Cost:
 
 def check_cost(cost: Any) -> None:
     """Refuse what is neither a name nor an array of numbers with one or two axes."""
-    if isinstance(cost, str) and cost in NAMES:
+    if isinstance(cost, str) and cost in COSTS:
         return
     try:
         known = not isinstance(cost, str) and np.asarray(cost, dtype=np.float64).ndim in (1, 2)
@@ -62,7 +61,7 @@ def check_cost(cost: Any) -> None:
         known = False
     if not known:
         raise ArgumentError(
-            f"cost={cost!r} is not known; choose one of {', '.join(map(repr, NAMES))}, or give an "
+            f"cost={cost!r} is not known; choose one of {', '.join(map(repr, COSTS))}, or give an "
             f"array of numbers: one for every true label, or for every true and given label"
         )
 

@@ -18,10 +18,6 @@ from structlearn._src.model.model import Inputs, LinearModel
 from structlearn._src.model.term import LinearTerm, PairsTerm, TableTerm, Term, potts, symmetric
 from structlearn._src.text.labels import Forbidden
 
-EDGES = ("table", "symmetric", "potts", "features", "none")
-HIDDEN = ("node", "layer")
-SPACES = ("dense", "sparse")
-
 
 @dataclass(frozen=True, eq=False)
 class PairwiseDesign:

@@ -21,12 +21,12 @@ from structlearn._src.common.errors import (
     choose_one_of,
     did_you_mean,
 )
+from structlearn._src.common.names import SPLITS
 from structlearn._src.rules.check import check
 from structlearn._src.rules.parse import parse
 from structlearn._src.rules.syntax import Predicate, Program, Rule
 
 PARTITIONS = ("observations", "targets", "truth")
-SPLITS = ("all", "learn", "infer", "validation")
 
 Row = tuple[str | float, ...]
 Source = Path | tuple[Row, ...]

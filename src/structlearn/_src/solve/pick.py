@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.names import DRIVERS
 from structlearn._src.learn.base import Objective
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.solve.annealed import Annealed
@@ -43,7 +44,6 @@ ONLINE: dict[str, Callable[[], Online]] = {
 _MANY = 500  # examples from which on one step for each beats one step for all
 _VERY_MANY = 5000  # and from which on rough steps for each beat a precise search over all
 _FEW = 4  # examples per step, where they come a few at a time
-DRIVERS = ("subgradient", "cccp", "paired")
 
 
 def choose(

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Ints, as_array, cut, locate, offsets_of
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.names import SCHEMES
 
 HIDDEN = -1
-SCHEMES = ("BIO", "BIOES", "IOB1")
 
 
 class LabelCoder:

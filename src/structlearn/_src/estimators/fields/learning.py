@@ -10,6 +10,7 @@ from typing import Any
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError, did_you_mean
+from structlearn._src.common.names import FIELD_DRIVERS, OLD_DRIVERS
 from structlearn._src.common.watch import Progress, Watch
 from structlearn._src.estimators.run import callbacks
 from structlearn._src.field.examples import HingeExamples
@@ -24,10 +25,8 @@ from structlearn._src.solve.pick import SOLVERS, check_solver
 from structlearn._src.solve.steps import RULES
 from structlearn._src.solve.stochastic import Stochastic
 
-DRIVERS = ("paired", "cccp", "subgradient")
-#: Names of before, by which options and drivers may still be given.
+#: Names of before, by which options may still be given.
 OLD_NAMES = {"learner": "driver", "steps": "sweeps"}
-OLD_DRIVERS = {"em": "cccp"}
 _PATIENCE = 50  # steps that gained next to nothing, of steps that waver
 _FEW = 5  # the same for iterations that hold many steps
 _INNER = 50  # weight steps of one bound of "cccp": subgradients need all of them
@@ -110,7 +109,7 @@ class FieldLearning:
     average: float = 0.5
 
     def __post_init__(self) -> None:
-        checks.one_of("driver", self.driver, DRIVERS)
+        checks.one_of("driver", self.driver, FIELD_DRIVERS)
         check_solver(self.solver)
         checks.number("C", self.C, low=0.0, open_low=True, open_high=True)
         checks.integer("max_iter", self.max_iter, low=1)

@@ -10,6 +10,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.names import HIDDEN
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
@@ -17,7 +18,7 @@ from structlearn._src.estimators.structured.example_weights import sample_weight
 from structlearn._src.estimators.structured.plan import Batch, Coder
 from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
-from structlearn._src.model.pairwise import HIDDEN, PairwiseDesign
+from structlearn._src.model.pairwise import PairwiseDesign
 from structlearn._src.text.labels import LabelCoder, name_labels, number_labels, read_labels
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.names import DRIVERS, HIDDEN, SPACES
 from structlearn._src.estimators.run import callbacks, threads
 from structlearn._src.estimators.structured.example_weights import check_class_weight
 from structlearn._src.inference.names import OFFERED
 from structlearn._src.learn.cost import check_cost
-from structlearn._src.model.pairwise import HIDDEN, SPACES
 from structlearn._src.solve.checkpoint import Checkpoint
-from structlearn._src.solve.pick import DRIVERS, check_solver
+from structlearn._src.solve.pick import check_solver
 from structlearn._src.text.template import Template, parse_template
 
 Rule = Callable[[str, Any], object]

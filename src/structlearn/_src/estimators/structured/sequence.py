@@ -11,6 +11,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.names import SPACES, TRANSITIONS
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.run import threads
 from structlearn._src.estimators.structured.labeler import Labeler
@@ -21,12 +22,9 @@ from structlearn._src.inference import decode
 from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
-from structlearn._src.model.pairwise import SPACES
 from structlearn._src.text.columns import Columns
 from structlearn._src.text.labels import Forbidden, forbidden_transitions, name_labels
 from structlearn._src.text.template import Template, parse_template
-
-TRANSITIONS = ("table", "features", "none")
 
 
 @documented
