@@ -167,3 +167,10 @@ def check_answers(labeler, model, X, examples, eps_h):
 
 def _masks(example):
     return example.hidden or [False] * example.n
+
+
+def sequences(n=6, length=4, width=3, seed=0):
+    """Random sequences, each position labelled by its largest feature."""
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(length, width)) for _ in range(n)]
+    return X, [x.argmax(axis=1) for x in X]

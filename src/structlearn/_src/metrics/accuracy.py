@@ -55,7 +55,8 @@ def sequence_accuracy(labels: Any, predicted: Any, offsets: Ints) -> float:
 
 
 def _same_shape(labels: Any, predicted: Any) -> tuple[Ints, Ints]:
-    true, guessed = np.asarray(labels), np.asarray(predicted)
+    true = np.asarray(labels)
+    guessed = np.asarray(predicted)
     if true.ndim != 1 or true.shape != guessed.shape:
         raise ArgumentError(
             f"the labels have shape {true.shape} and the predictions {guessed.shape}; "

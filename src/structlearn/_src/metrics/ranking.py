@@ -47,7 +47,8 @@ def average_precision(
     """
     positive, ranked = _classes(truth, scores, threshold)
     if negative:
-        positive, ranked = ~positive, -ranked
+        positive = ~positive
+        ranked = -ranked
     order = np.argsort(-ranked, kind="stable")
     last = np.append(np.flatnonzero(np.diff(ranked[order])), len(order) - 1)
     right = np.cumsum(positive[order])[last]
@@ -72,7 +73,8 @@ def f1(truth: Any, scores: Any, threshold: float = 0.5) -> float:
     Positive is what has a `truth`, or among the `scores` a value, of at least `threshold`.
     """
     true, given = (values >= threshold for values in _same_length(truth, scores))
-    found, total = int((true & given).sum()), int(true.sum() + given.sum())
+    found = int((true & given).sum())
+    total = int(true.sum() + given.sum())
     return 2.0 * found / total if total else 0.0
 
 
@@ -99,7 +101,8 @@ def _classes(truth: Any, scores: Any, threshold: float) -> tuple[Bools, Floats]:
 
 
 def _same_length(truth: Any, scores: Any) -> tuple[Floats, Floats]:
-    true, given = np.asarray(truth, np.float64), np.asarray(scores, np.float64)
+    true = np.asarray(truth, np.float64)
+    given = np.asarray(scores, np.float64)
     if true.ndim != 1 or true.shape != given.shape or not len(true):
         raise ArgumentError(
             f"the truth has shape {true.shape} and the scores {given.shape}; "

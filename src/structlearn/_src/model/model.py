@@ -32,7 +32,8 @@ class LinearModel:
     @cached_property
     def blocks(self) -> tuple[tuple[slice, ...], ...]:
         """Where the weights of every term lie."""
-        out, start = [], 0
+        out = []
+        start = 0
         for terms in self.groups:
             row = []
             for term in terms:

@@ -78,7 +78,8 @@ class PairwiseDesign:
 
     def sizes(self, states: int, n_groups: int) -> tuple[int, ...]:
         """Entries of the tables of every group of factors."""
-        h, linked = self.hidden_states, self.edge_states(states)
+        h = self.hidden_states
+        linked = self.edge_states(states)
         beside = () if self.hidden is None else (h, states * h)
         return states, *[linked * linked] * (n_groups - 1 - len(beside)), *beside
 
@@ -117,14 +118,16 @@ class PairwiseDesign:
 
     def _graphs(self, data: GraphData, outputs: Ints, beside: Ints | None, states: int) -> Graphs:
         n = data.n_nodes * (1 if beside is None else 2)
-        cards, roles = np.full(n, states), np.full(n, OUTPUT)
+        cards = np.full(n, states)
+        roles = np.full(n, OUTPUT)
         if data.hidden is not None:
             roles[outputs[data.hidden]] = HIDDEN_ROLE
         linked = outputs if beside is None or self.hidden == "node" else beside
         pairs = [links.pairs for links in self.links(data)]
         scopes = [outputs[:, None], *(linked[rows] for rows in pairs)]
         if beside is not None:
-            cards[beside], roles[beside] = self.hidden_states, HIDDEN_ROLE
+            cards[beside] = self.hidden_states
+            roles[beside] = HIDDEN_ROLE
             scopes += [beside[:, None], np.stack([outputs, beside], axis=1)]
         borders = data.offsets * (n // max(data.n_nodes, 1))
         if self.forbidden is None:
@@ -140,7 +143,8 @@ class PairwiseDesign:
 
     def inputs(self, data: GraphData) -> Inputs:
         """Features of every term of every group."""
-        nodes, alone = data.features, None
+        nodes = data.features
+        alone = None
         if not self.tied:
             nodes, alone = (
                 by_position(x, data.positions, self.size) for x in (data.features, None)
@@ -154,7 +158,8 @@ class PairwiseDesign:
         given = (None,) * (self.edges != "features") + (features,) * (features is not None)
         if self.tied:
             return given
-        place, count = data.edge_positions(pairs), len(self.edge_pattern[kind])
+        place = data.edge_positions(pairs)
+        count = len(self.edge_pattern[kind])
         return tuple(by_position(x, place, count) for x in given)
 
     # ---- weights -------------------------------------------------------------------------
@@ -179,7 +184,8 @@ class PairwiseDesign:
         entries = None if self.hidden == "layer" else _entries(labels[links.pairs], states)
         terms: list[Term] = []
         if self.edges != "features":
-            terms, features = [self._table(features[0], entries, linked)], features[1:]
+            terms = [self._table(features[0], entries, linked)]
+            features = features[1:]
         return (*terms, *(self._term(x, entries, linked * linked) for x in features))
 
     def _table(self, features: Features, entries: Ints | None, states: int) -> Term:
@@ -210,7 +216,8 @@ class PairwiseDesign:
         last = len(model.groups) - (0 if self.hidden is None else 2)
         if last == 1 or self.edges == "features":
             return None
-        k, blocks = self.edge_states(states), model.blocks[1:last]
+        k = self.edge_states(states)
+        blocks = model.blocks[1:last]
         pairs = [
             (terms[0], weights[block[0]])
             for terms, block in zip(model.groups[1:], blocks, strict=False)
@@ -246,7 +253,8 @@ def _with_forbidden(graphs: Graphs, sequences: Sequences, apart: bool) -> Graphs
 
     `apart` says that steps have factors of their own, the last group, which no weights reach.
     """
-    plain, entries = sequences.graphs(), graphs.entries
+    plain = sequences.graphs()
+    entries = graphs.entries
     assert plain.forbidden_potentials is not None
     potentials = np.zeros(int(graphs.wiring.table_offsets[-1]))
     for theirs, mine in zip(plain.entries, (entries[0], entries[-1 if apart else 1]), strict=True):

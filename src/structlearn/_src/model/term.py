@@ -104,10 +104,12 @@ class LinearTerm:
 
     def push(self, weights: Floats, features: Features, n_jobs: int | None = None) -> Floats:
         """Product of the features and the weights."""
-        matrix, features = weights.reshape(self.n_features, self.size), self._checked(features)
+        matrix = weights.reshape(self.n_features, self.size)
+        features = self._checked(features)
         if not isinstance(features, Sparse):
             return features @ matrix
-        rows, out = features.rows, np.empty((features.rows.n_rows, self.size))
+        rows = features.rows
+        out = np.empty((features.rows.n_rows, self.size))
 
         def work(first: int, last: int) -> None:
             scatter.push_all(*rows[:3], matrix, first, last, out)
@@ -120,7 +122,8 @@ class LinearTerm:
         features = self._checked(features)
         if not isinstance(features, Sparse):
             return np.ravel(features.T @ marginals)
-        columns, out = features.columns, np.empty((self.n_features, self.size))
+        columns = features.columns
+        out = np.empty((self.n_features, self.size))
 
         def work(first: int, last: int) -> None:
             scatter.pull_all(*columns, marginals, first, last, out)
@@ -181,7 +184,8 @@ class PairsTerm:
 
     def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
         """Sum of the marginals of the states of every pair."""
-        columns, out = self._sparse(features).columns, np.empty(self.n_weights)
+        columns = self._sparse(features).columns
+        out = np.empty(self.n_weights)
         pairs = self.offsets, self.states
 
         def work(first: int, last: int) -> None:

@@ -64,7 +64,8 @@ class Columns(NamedTuple):
             raise FormatError(
                 f"the data has {self.width} columns, but {len(vocabularies)} are needed"
             )
-        ids, mine = self.ids.copy(), list(self.vocabularies)
+        ids = self.ids.copy()
+        mine = list(self.vocabularies)
         for c, vocabulary in enumerate(vocabularies):
             if vocabulary is not None and vocabulary is not mine[c]:
                 numbers = np.append(vocabulary.find(mine[c]), -1).astype(
@@ -98,22 +99,27 @@ def parse_columns(data: bytes, name: str = "the text") -> Columns:
     most = np.count_nonzero(buffer == ord("\n")) + 1
     state = np.zeros(kernels.STATE, np.int64)
     state[kernels.POSITION] = len(_BOM) if data.startswith(_BOM) else 0
-    ids, ends = np.empty((most, width), np.int32), np.empty(most, np.int64)
-    offsets, sizes = np.zeros(most + 1, np.int64), np.zeros(width, np.int64)
+    ids = np.empty((most, width), np.int32)
+    ends = np.empty(most, np.int64)
+    offsets = np.zeros(most + 1, np.int64)
+    sizes = np.zeros(width, np.int64)
     room = (
         min(_FIRST_ROOM, len(data) // 2 + 1) + width
     )  # a string takes two bytes, with what ends it
-    table, local = empty_table(buffer, room), np.zeros((room, width), np.int32)
+    table = empty_table(buffer, room)
+    local = np.zeros((room, width), np.int32)
     while (why := kernels.scan(buffer, state, table, local, sizes, ids, ends, offsets)) != 0:
         if why == kernels.WIDTH:
             raise FormatError(
                 f"{name}, line {state[kernels.LINE]}: {state[kernels.FOUND]} columns were found, "
                 f"but the lines before have {width}; every token needs the same columns"
             )
-        table, local = grown(table, int(state[kernels.STRINGS])), _longer(local)
+        table = grown(table, int(state[kernels.STRINGS]))
+        local = _longer(local)
     vocabularies = tuple(_strings(table, local[:, c], int(sizes[c])) for c in range(width))
     _check_text(data, vocabularies, name)
-    n_tokens, n_sentences = state[kernels.TOKENS], state[kernels.SENTENCES]
+    n_tokens = state[kernels.TOKENS]
+    n_sentences = state[kernels.SENTENCES]
     return Columns(ids[:n_tokens], offsets[: n_sentences + 1].copy(), vocabularies, ends[:n_tokens])
 
 

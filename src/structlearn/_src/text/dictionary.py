@@ -18,7 +18,8 @@ from structlearn._src.kernels.text import expand as kernels
 from structlearn._src.text.strings import Index, Strings
 from structlearn._src.text.template import TemplateRow
 
-_KEY_BITS, _NUMBER_BITS = 62, 31
+_KEY_BITS = 62  # keys are int64, of which negative ones stand for none
+_NUMBER_BITS = 31  # numbers of strings are int32
 _FIRST_ROOM = 2**10  # keys before a table grows
 
 
@@ -40,7 +41,8 @@ class Dictionary:
             for macros, table in zip(self.digits.stages(row), self.tables, strict=True):
                 keys = before.astype(np.int64)
                 for shift, column in macros:
-                    size, radix = self.digits.sizes[column], self.digits.radix(column)
+                    size = self.digits.sizes[column]
+                    radix = self.digits.radix(column)
                     kernels.push(sheet.cells[column], sheet.offsets, shift, size, radix, keys)
                 table.number(keys, codes[place], learn=min_count > 0)
                 before = codes[place]
@@ -124,12 +126,14 @@ class Digits(NamedTuple):
     def stages(self, row: TemplateRow) -> list[list[tuple[int, int]]]:
         """Cut the macros of a row so that no key of a stage needs more than 62 bits."""
         stages: list[list[tuple[int, int]]] = [[]]
-        most, product = 2**_KEY_BITS, 1
+        most = 2**_KEY_BITS
+        product = 1
         for macro in row.macros:
             product *= self.radix(macro[1])
             if product > most:
                 stages.append([])
-                most, product = 2 ** (_KEY_BITS - _NUMBER_BITS), self.radix(macro[1])
+                most = 2 ** (_KEY_BITS - _NUMBER_BITS)
+                product = self.radix(macro[1])
             stages[-1].append(macro)
         return stages
 

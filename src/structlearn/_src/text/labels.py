@@ -15,7 +15,7 @@ from structlearn._src.common.arrays import Bools, Ints, as_array, cut, locate, o
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.names import SCHEMES
 
-HIDDEN = -1
+HIDDEN = -1  # number of a label that is not known
 
 
 class LabelCoder:
@@ -171,7 +171,8 @@ def _flat(sequences: Iterable[Any]) -> NDArray[Any] | list[Any]:
 
 def _counted(labels: Any) -> Ints:
     """Return whole numbers as an array of 64 bits, which they must fit."""
-    given, most = np.asarray(labels), np.iinfo(np.int64).max
+    given = np.asarray(labels)
+    most = np.iinfo(np.int64).max
     if given.size and (given.dtype.kind not in "iu" or given.max() > most):
         raise ArgumentError(f"some labels are beyond {most}; use names for such labels")
     return given.astype(np.int64)

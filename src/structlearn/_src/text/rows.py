@@ -15,7 +15,7 @@ from structlearn._src.kernels.text import rows as kernels
 
 Index = NDArray[np.int32]
 
-_MOST_COLUMNS = 2**31 - 1
+_MOST_COLUMNS = 2**31 - 1  # columns are int32
 
 
 class Rows(NamedTuple):

@@ -85,7 +85,8 @@ class Strings:
     def distinct(self) -> tuple[Strings, Index]:
         """Return the distinct strings in order of appearance, and the number of each string."""
         out = np.empty(len(self), np.int32)
-        table, state = empty_table(self.text, _FIRST_ROOM), np.zeros(2, np.int64)
+        table = empty_table(self.text, _FIRST_ROOM)
+        state = np.zeros(2, np.int64)
         kernels.number(table, self.offsets, state, out)
         while state[0] < len(self):
             table = grown(table, int(state[1]))
@@ -94,7 +95,8 @@ class Strings:
 
     def find(self, other: Strings, n_jobs: int | None = None) -> Index:
         """Return the number here of every string of `other`, or -1; these are to be distinct."""
-        out, table = np.empty(len(other), np.int32), self._table
+        out = np.empty(len(other), np.int32)
+        table = self._table
 
         def work(first: int, last: int) -> None:
             hashes = np.empty(last - first, np.int64)
@@ -105,8 +107,10 @@ class Strings:
 
     def find_lines(self, text: str, count: int) -> Index | None:
         """Return the number of every line, or -1; nothing if they are not as many as promised."""
-        lines, out = _encoded(text, count), np.empty(count, np.int32)
-        offsets, hashes = np.zeros(count + 2, np.int64), np.empty(count, np.int64)
+        lines = _encoded(text, count)
+        out = np.empty(count, np.int32)
+        offsets = np.zeros(count + 2, np.int64)
+        hashes = np.empty(count, np.int64)
         found: bool = kernels.find_lines(self._table, lines, offsets, hashes, out)
         return out if found else None
 

@@ -75,7 +75,8 @@ class Vocabulary:
 
     def transform(self, sentences: Sentences, n_jobs: int | None = None) -> Rows:
         """Return one row per token; attributes that were not learned are left out."""
-        strings, parts = self._strings.prepared(), dict[int, Rows]()
+        strings = self._strings.prepared()
+        parts = dict[int, Rows]()
         with _blaming(sentences):
             tokens, read = _tokens(sentences)
 

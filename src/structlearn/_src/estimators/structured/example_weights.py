@@ -65,7 +65,8 @@ def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:
     """
     if given is None:
         return np.ones(examples.n_examples)
-    labels, borders = examples.labels, examples.structure.variables
+    labels = examples.labels
+    borders = examples.structure.variables
     known = labels >= 0
     each = np.where(known, _by_state(given, classes, labels[known])[labels], 0.0)
     count = np.add.reduceat(known, borders[:-1])

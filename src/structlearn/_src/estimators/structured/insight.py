@@ -19,7 +19,8 @@ def top_features(plan: ModelPlan, weights: Floats, n: int, labels: Sequence[obje
 
     Where positions have weights of their own, their number follows the name of the feature.
     """
-    term, own = plan.model.groups[0][0], weights[plan.model.blocks[0][0]]
+    term = plan.model.groups[0][0]
+    own = weights[plan.model.blocks[0][0]]
     top = np.argsort(-np.abs(own), kind="stable")[:n]
     columns, states, width = _meaning(term, top)
     names = plan.reader.names()

@@ -43,7 +43,8 @@ class GraphReader:
         """Return the reader that fits the input, and what it reads."""
         graphs = [_graph(x, i) for i, x in enumerate(listed(X))]
         nodes, *rows = learn_nodes([graph.features for graph in graphs], bool(intercept))
-        between, edge_rows = None, None
+        between = None
+        edge_rows = None
         if any(graph.edge_features is not None for graph in graphs):
             between, *edge_rows = learn_nodes(_edge_parts(graphs), False, of="edge")
         return cls(nodes, between), _graph_data(graphs, rows, edge_rows)
@@ -99,7 +100,8 @@ def _graph_data(graphs: list[Graph], rows: Any, edge_rows: Any) -> GraphData:
         _check_edges(graph.edges, int(size), i)
     between = None
     if edge_rows is not None:
-        between, counts = edge_rows[0], np.diff(edge_rows[1])
+        between = edge_rows[0]
+        counts = np.diff(edge_rows[1])
         _check_counts(counts, graphs)
     links = EdgeSet(shift_edges([graph.edges for graph in graphs], borders), between)
     return GraphData(borders, features, (links,), _masks(graphs, sizes))

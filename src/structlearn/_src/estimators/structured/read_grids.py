@@ -72,7 +72,9 @@ class GridReader:
         edges = grid_edges(rows, columns, self.neighbours)
         if not self.directions:
             return [edges]
-        right, down, both = rows * (columns - 1), (rows - 1) * columns, (rows - 1) * (columns - 1)
+        right = rows * (columns - 1)
+        down = (rows - 1) * columns
+        both = (rows - 1) * (columns - 1)
         sizes = [right, down, both, both][: self.neighbours // 2]
         return np.split(edges, np.cumsum(sizes)[:-1])
 

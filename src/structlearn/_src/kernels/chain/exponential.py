@@ -5,9 +5,9 @@ from __future__ import annotations
 from structlearn._src.kernels.jit import inner
 
 _LOWEST = -700.0  # below this the exponential counts as 0
-_LOG2_E = 1.4426950408889634
+_LOG2_E = 1.4426950408889634  # 1 / ln 2
 _LOG_2 = 6.93147180369123816490e-01  # ln 2 in two parts, the first with a short mantissa
-_LOG_2_REST = 1.90821492927058770002e-10
+_LOG_2_REST = 1.90821492927058770002e-10  # so that k ln 2 is exact to the last digit
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds, and leaves the integer in the low bits
 
 

@@ -68,20 +68,26 @@ class FlowWorkspace(NamedTuple):
 @inner
 def _load(c, n, dual, work):
     """Copy the flow of sequence `c` to `work`, and mark or add the path in ``work.labels``."""
-    K, q, m = work.nodes.shape[1], dual.starts[c], 0
+    K = work.nodes.shape[1]
+    q = dual.starts[c]
+    m = 0
     stop = q + dual.counts[c]
     for t in range(n):
         state, before = work.labels[t], work.labels[t - 1] if t > 0 else -1
-        work.borders[t], work.path[t] = m, -1
+        work.borders[t] = m
+        work.path[t] = -1
         while q < stop and dual.ends[q] < (t + 1) * K:
-            work.states[m], work.befores[m] = dual.ends[q] - t * K, dual.befores[q]
+            work.states[m] = dual.ends[q] - t * K
+            work.befores[m] = dual.befores[q]
             work.shares[m] = dual.shares[q]
             if work.states[m] == state and work.befores[m] == before:
                 work.path[t] = m
             q += 1
             m += 1
         if work.path[t] < 0:
-            work.states[m], work.befores[m], work.shares[m] = state, before, 0.0
+            work.states[m] = state
+            work.befores[m] = before
+            work.shares[m] = 0.0
             work.path[t] = m
             m += 1
     work.borders[n] = m
@@ -90,11 +96,13 @@ def _load(c, n, dual, work):
 @inner
 def _store(c, n, dual, work):
     """Put the flow back, without the links that are gone."""
-    K, q = work.nodes.shape[1], dual.starts[c]
+    K = work.nodes.shape[1]
+    q = dual.starts[c]
     for t in range(n):
         for m in range(work.borders[t], work.borders[t + 1]):
             if work.shares[m] > _TINY:
-                dual.ends[q], dual.befores[q] = t * K + work.states[m], work.befores[m]
+                dual.ends[q] = t * K + work.states[m]
+                dual.befores[q] = work.befores[m]
                 dual.shares[q] = work.shares[m]
                 q += 1
     dual.counts[c] = q - dual.starts[c]
@@ -115,7 +123,8 @@ def _leave_all(n, edges, work):
 @inner
 def _leave_worst(n, edges, work):
     """Let only the worst path in use move; return its score and how far the step can go."""
-    K, delta = work.nodes.shape[1], work.delta
+    K = work.nodes.shape[1]
+    delta = work.delta
     for t in range(n):
         for s in range(K):
             delta[t, s] = np.inf
@@ -126,7 +135,8 @@ def _leave_worst(n, edges, work):
             if value < delta[t, s] and work.shares[m] > 0.0:
                 delta[t, s] = value
                 work.back[t, s] = m
-    s, most = 0, 1.0
+    s = 0
+    most = 1.0
     for r in range(1, K):
         if delta[n - 1, r] < delta[n - 1, s]:
             s = r
@@ -143,12 +153,16 @@ def _leave_worst(n, edges, work):
 @inner
 def _pull(data, first, n, work):
     """Turn the moves of links into those of nodes, and these into weights; their squared length."""
-    K, moves, total = work.nodes.shape[1], work.delta, 0.0
+    K = work.nodes.shape[1]
+    moves = work.delta
+    total = 0.0
     for t in range(n):
         for s in range(K):
             moves[t, s] = 0.0
         for m in range(work.borders[t], work.borders[t + 1]):
-            s, r, x = work.states[m], work.befores[m], work.moves[m]
+            s = work.states[m]
+            r = work.befores[m]
+            x = work.moves[m]
             moves[t, s] += x
             if t > 0 and data.learnt[r, s]:
                 total += x * (2.0 * work.turns[r, s] + x)
@@ -162,7 +176,9 @@ def _pull(data, first, n, work):
 @inner
 def _walk(data, first, n, length, factor, past, primal, work):
     """Take a step of some length; return by how much it raises the expected cost."""
-    K, moves, cost = work.nodes.shape[1], work.delta, 0.0
+    K = work.nodes.shape[1]
+    moves = work.delta
+    cost = 0.0
     for t in range(n):
         for m in range(work.borders[t], work.borders[t + 1]):
             s, r = work.states[m], work.befores[m]
@@ -189,7 +205,9 @@ def _add_node(data, t, s, factor, past, primal, work):
             if k >= 0:
                 _add(np.uint64(k), factor, past, primal.weights, primal.lag, work.pulled)
     else:
-        weights, lag, pulled = primal.weights[s:], primal.lag[s:], work.pulled[s:]
+        weights = primal.weights[s:]
+        lag = primal.lag[s:]
+        pulled = work.pulled[s:]
         for e in range(data.rows[t], data.rows[t + 1]):
             _add(begin(data, e, K), factor, past, weights, lag, pulled)
 

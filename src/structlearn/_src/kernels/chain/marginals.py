@@ -45,7 +45,10 @@ def marginals(n, work):
     value = _filter(n, work)
     work.pairs[:] = 0.0
     if np.isnan(value):
-        nodes, edges, alpha, scales = work.nodes, work.edges, work.alpha, work.scales
+        nodes = work.nodes
+        edges = work.edges
+        alpha = work.alpha
+        scales = work.scales
         value = filter_chain_log(0, n, nodes, edges, 0, 0, alpha, scales)
         rest = alpha, scales, work.later, work.soft, work.pairs, 0
         smooth_chain_log(0, n, 1.0, nodes, edges, 0, 0, *rest)
@@ -71,7 +74,8 @@ def _filter(n, work):
     exponentials(work.flat_soft, n * K, work.bits, work.integers)
     if n > 1:
         exponentials(work.flat_table, K * K, work.bits, work.integers)
-    tables, tops = work.tables, work.table_tops
+    tables = work.tables
+    tops = work.table_tops
     return filter_chain(0, n, work.soft, work.tops, tables, 0, 0, tops, work.alpha, work.scales)
 
 

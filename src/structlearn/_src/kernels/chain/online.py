@@ -116,7 +116,8 @@ def _catch_up_all(data, now, ratio, rule, primal, K):
 def _adapt(start, stop, ratio, rule, weights, squares, average, gradient):
     """Take a step of its own length for every weight; clears the gradient."""
     for k in range(start, stop):
-        before, g = weights[k], gradient[k]
+        before = weights[k]
+        g = gradient[k]
         squares[k] += g * g
         step = rule.step / (math.sqrt(squares[k]) + _TINY)
         weights[k] = _pulled(before - step * g, step * rule.lasso, 1.0 + step * rule.ridge)
@@ -155,7 +156,9 @@ def _fold_both(begun, primal, clock):
     mass, share = (clock[MASS], clock[SHARE]) if begun else (0.0, 0.0)
     _fold(scale, mass, share, primal.weights, primal.average)
     _fold(scale, mass, share, primal.table, primal.table_average)
-    clock[SCALE], clock[MASS], clock[SHARE] = 1.0, 1.0, 0.0
+    clock[SCALE] = 1.0
+    clock[MASS] = 1.0
+    clock[SHARE] = 0.0
 
 
 @inner
@@ -203,7 +206,9 @@ def _project(data, first, n, factor, length, rule, primal, errors, clock):
 @inner
 def _slope(data, first, n, factor, errors, primal):
     """Squared length of the gradient, and its product with the weights."""
-    K, square, product = errors.scores.shape[1], 0.0, 0.0
+    K = errors.scores.shape[1]
+    square = 0.0
+    product = 0.0
     for t in range(n):
         for s in range(K):
             x = factor * errors.nodes[t, s]
@@ -234,7 +239,9 @@ def _step_own(data, first, last, factor, ratio, rule, primal, errors, clock):
 @inner
 def _step_shared(data, first, last, factor, begun, ratio, length, rule, primal, errors, clock):
     """Take a step of one length for all weights."""
-    K, n, back = errors.scores.shape[1], last - first, 1.0
+    K = errors.scores.shape[1]
+    n = last - first
+    back = 1.0
     if rule.radius < np.inf:
         back = _project(data, first, n, factor, length, rule, primal, errors, clock)
     clock[SCALE] *= 1.0 - length * rule.ridge
@@ -269,8 +276,10 @@ def online(order, data, parts, loss_weights, rule, primal, errors, work, clock, 
     updates : int
         Number of steps before these.
     """
-    K, met = errors.scores.shape[1], 0.0
-    own, averaging = rule.kind == ADAGRAD, primal.average.size > 0
+    K = errors.scores.shape[1]
+    met = 0.0
+    own = rule.kind == ADAGRAD
+    averaging = primal.average.size > 0
     lazy = own or rule.lasso > 0.0
     begun = averaging and _portion(rule, updates + 1.0) < 1.0
     _wind_up(begun, 1.0 * updates if own else 0.0, rule, primal, clock)
@@ -304,7 +313,11 @@ def online(order, data, parts, loss_weights, rule, primal, errors, work, clock, 
 @inner
 def _wind_up(begun, now, rule, primal, clock):
     """Set the clock, and clear an average that has not begun."""
-    clock[SCALE], clock[MASS], clock[SHARE], clock[NOW], clock[SQUARE] = 1.0, 1.0, 0.0, now, 0.0
+    clock[SCALE] = 1.0
+    clock[MASS] = 1.0
+    clock[SHARE] = 0.0
+    clock[NOW] = now
+    clock[SQUARE] = 0.0
     primal.last[:] = now
     if not begun:
         primal.average[:] = 0.0

@@ -49,7 +49,8 @@ def _score(layout, t, primal, row):
     wide = primal.wide
     columns = layout.columns
     ones = layout.values.size == 0
-    e, stop = layout.rows[t], layout.rows[t + 1]
+    e = layout.rows[t]
+    stop = layout.rows[t + 1]
     for s in range(K):
         row[s] = 0.0
     while ones and e + 4 <= stop:

@@ -160,7 +160,8 @@ def find(data, d, s, K):
 def pull(data, first, n, factor, nodes, out):
     """Add `factor` times the features of every position times its row of `nodes` to `out`."""
     K = nodes.shape[1]
-    ones, all_kept = data.values.size == 0, data.kept.size == 0
+    ones = data.values.size == 0
+    all_kept = data.kept.size == 0
     for t in range(n):
         if not _any(nodes[t]):
             continue
@@ -217,9 +218,11 @@ def loss_and_errors(data, c, parts, errors, work):
     first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
     errors.nodes[:n] = 0.0
     errors.steps[:] = 0.0
-    loss, total = 0.0, 0.0
+    loss = 0.0
+    total = 0.0
     for p in range(parts.shares.size):
-        share, eps = parts.shares[p], parts.eps[p]
+        share = parts.shares[p]
+        eps = parts.eps[p]
         _load_potentials(data, first, n, parts.costly[p], eps if eps > 0.0 else 1.0, errors, work)
         if eps > 0.0:
             loss += share * eps * marginals(n, work)

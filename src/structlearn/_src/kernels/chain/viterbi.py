@@ -32,7 +32,8 @@ def best_path(nodes, start, stop, edges, e, step, delta, labels):
     The first table is ``edges[e]``, and the following ones are `step` apart. `delta` has a row for
     every position.
     """
-    K, last = nodes.shape[1], stop - start - 1
+    K = nodes.shape[1]
+    last = stop - start - 1
     for t in range(last + 1):
         _push_max(delta, t, edges, e + step * (t - 1))
         for j in range(K):
@@ -76,10 +77,12 @@ def k_best(nodes, edges, offsets, values, labels):
     before it; one more merge behind the last position takes the best of all states (list
     Viterbi, Seshadri & Sundberg 1994).
     """
-    K, k = nodes.shape[1], values.shape[1]
+    K = nodes.shape[1]
+    k = values.shape[1]
     step = 0 if edges.shape[0] == 1 else 1
     back = np.empty((longest(offsets) + 1, K, k), np.int32)
-    top, heads = np.empty((2, K, k)), np.empty(K, np.int64)
+    top = np.empty((2, K, k))
+    heads = np.empty(K, np.int64)
     for c in range(offsets.size - 1):
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
         for j in range(K):
@@ -105,7 +108,8 @@ def k_best(nodes, edges, offsets, values, labels):
 @kernel
 def _merge(top, now, edges, e, j, end, heads, back, row):
     """Best of ``top[1 - now, i, r] + edges[e, i, j]``; `back` gets ``i * k + r``."""
-    K, k = top.shape[1], top.shape[2]
+    K = top.shape[1]
+    k = top.shape[2]
     for i in range(K):
         heads[i] = 0
     for r in range(k):

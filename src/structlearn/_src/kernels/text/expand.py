@@ -10,8 +10,8 @@ import numpy as np
 
 from structlearn._src.kernels.jit import inner, lean, or_python
 
-_LOW = 2**31 - 1
-_FACTORS = (1540483477, 2135587861)
+_LOW = 2**31 - 1  # keys have up to 62 bits, hashed in two halves
+_FACTORS = (1540483477, 2135587861)  # odd, below 2**31, so that no product wraps around
 
 
 @inner

@@ -20,7 +20,9 @@ POSITION, LINE, TOKENS, SENTENCES, STRINGS, FOUND, STATE = range(7)
 #: Columns of the keys of a table.
 HASH, START, LENGTH, KEY = range(4)
 
-_SEED, _FACTOR, _MASK = 8191, 8388593, 2**40 - 1
+_SEED = 8191  # any number but 0, which would hide leading zero bytes
+_FACTOR = 8388593  # a prime below 2**23: times 40 bits it stays below 2**63
+_MASK = 2**40 - 1
 _NEWLINE = 10
 _SKIPPED = np.frombuffer(b"-DOCSTART-", np.uint8)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
+from naive_model import sequences
 
 from structlearn import (
     GraphLabeler,
@@ -29,10 +29,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 KINDS = [GraphLabeler, GridLabeler, MulticlassClassifier, SequenceClassifier, SequenceLabeler]
 
 
-def sequences(n=6, hidden=False):
-    rng = np.random.default_rng(0)
-    X = [rng.normal(size=(3, 2)) for _ in range(n)]
-    Y = [x.argmax(axis=1) for x in X]
+def short_sequences(n=6, hidden=False):
+    X, Y = sequences(n, length=3, width=2)
     if hidden:
         Y[0][0] = -1
     return X, Y
@@ -55,15 +53,15 @@ def sequences(n=6, hidden=False):
 )
 def test_auto(options, data, kind):
     labeler = SequenceLabeler(**options)
-    solver = choose("auto", "subgradient", labeler.objective(*sequences(**data)))
+    solver = choose("auto", "subgradient", labeler.objective(*short_sequences(**data)))
     assert isinstance(solver, kind)
     assert solver.patience == (50 if kind in (Stochastic, Online) else 5)
 
 
 def test_online_where_it_can():
-    whole = SequenceLabeler().objective(*sequences())
+    whole = SequenceLabeler().objective(*short_sequences())
     assert isinstance(choose_online("auto", whole), Online)
-    partial = SequenceLabeler().objective(*sequences(hidden=True))
+    partial = SequenceLabeler().objective(*short_sequences(hidden=True))
     assert choose_online("sgd", partial) == Stochastic("decaying", batch_size=4, average=0.5)
     assert choose_online(Stochastic(batch_size=7), whole).batch_size == 7
     with pytest.raises(ArgumentError, match="a few examples at a time"):
@@ -72,7 +70,7 @@ def test_online_where_it_can():
 
 @pytest.mark.parametrize("solver", [*SOLVERS])
 def test_every_solver_reaches_the_optimum(solver):
-    X, Y = sequences(12)
+    X, Y = short_sequences(12)
     loss = "hinge" if solver == "frank-wolfe" else "log"
     options = {"loss": loss, "random_state": 0, "C": 0.3, "max_iter": 300}
     labeler = SequenceLabeler(solver=solver, tol=1e-7, **options).fit(X, Y)
@@ -84,7 +82,7 @@ def test_every_solver_reaches_the_optimum(solver):
 
 def test_solver_that_does_not_suit():
     with pytest.raises(ArgumentError, match=r"frank-wolfe.*hinge"):
-        SequenceLabeler(solver="frank-wolfe").fit(*sequences())
+        SequenceLabeler(solver="frank-wolfe").fit(*short_sequences())
 
 
 @pytest.mark.parametrize("kind", KINDS)

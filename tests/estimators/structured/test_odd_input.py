@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from naive_model import sequences
 from scipy import sparse
 from sklearn.model_selection import cross_val_score
 
@@ -22,12 +23,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 EDGES = np.array([(0, 1), (2, 1), (2, 3)])
 EVERY_STEP = [(a, b) for a in range(3) for b in range(3)]
-
-
-def sequences(n=6, length=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = [rng.normal(size=(length, 3)) for _ in range(n)]
-    return X, [x.argmax(axis=1) for x in X]
 
 
 # ---- labels --------------------------------------------------------------------------------
