@@ -94,11 +94,11 @@ def test_what_is_measured_is_what_is_meant():
 
 # Rules that do not hold yet, with what was counted last; switch each on as soon as it holds.
 #
-# def test_class_names_occur_once():  # 8 names occur more than once
+# def test_class_names_occur_once():  # 2 names occur more than once
 #     assert repeated_classes(SOURCE) == {}
 #
-# def test_the_installed_source_is_small():  # 37,003 lines
+# def test_the_installed_source_is_small():  # 37,552 lines
 #     assert lines(SOURCE, blank=True) <= 34_500
 #
-# def test_there_are_enough_tests():  # 0.60
+# def test_there_are_enough_tests():  # 0.67
 #     assert lines(TESTS) >= 0.7 * lines([*SOURCE, *PAPERS])
