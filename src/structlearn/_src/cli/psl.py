@@ -224,17 +224,20 @@ class _Task:
         args = self.args
         self._read(args.split or "learn")
         options = {} if args.learn_max_iter is None else {"max_iter": args.learn_max_iter}
-        self.model.fit(
-            driver=args.driver,
-            surrogate=args.surrogate,
-            C=args.C,
-            sweeps=args.sweeps,
-            warm_up=args.warm_up,
-            rule=args.rule,
-            step_size=args.step_size,
-            callbacks=(_Iterations(self.progress),),
-            **options,
-        )
+        self.model.grounding_  # noqa: B018  its warnings are shown, that of the fit is not
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the verdict says how the fit ended
+            self.model.fit(
+                driver=args.driver,
+                surrogate=args.surrogate,
+                C=args.C,
+                sweeps=args.sweeps,
+                warm_up=args.warm_up,
+                rule=args.rule,
+                step_size=args.step_size,
+                callbacks=(_Iterations(self.progress),),
+                **options,
+            )
         self.interrupted |= self.model.ended_ == Ending.INTERRUPTED
         value = "" if math.isnan(self.model.value_) else f"objective {self.model.value_:.6g} after "
         value += f"{self.model.n_iter_} iterations"

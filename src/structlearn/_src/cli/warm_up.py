@@ -168,7 +168,7 @@ def _rules() -> None:
     model.observe(P=[("a",)]).target(Q=[("a",), ("b",)]).set_params(max_iter=60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncertifiedWarning)  # nothing reaches a tolerance of 0
-        model.fit({"Q": [("a", 1.0), ("b", 0.0)]}, max_iter=1).predict(frame="dict")
+        model.fit({"Q": [("a", 1.0), ("b", 0.0)]}, max_iter=1, tol=None).predict(frame="dict")
     n = 2**18
     zeros, ones, powers = np.zeros(n, np.int64), np.ones(n), np.ones(n, np.int64)
     wide = Hinges(np.arange(n + 1), zeros, ones, ones, zeros, powers, zeros, 1, 1)

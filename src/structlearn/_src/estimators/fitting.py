@@ -82,7 +82,8 @@ def minimise(
         watch=Watch(settings.time_limit, settings.progress),
         checkpoint=checkpoint,
     )
-    if fit.ended in _ADVICE:
+    asked = settings.tol is None and fit.ended == Ending.LIMIT  # there was no other way to end
+    if fit.ended in _ADVICE and not asked:
         from sklearn.exceptions import ConvergenceWarning  # slow to import, and seldom needed
 
         warn(f"{fit.status}; {_ADVICE[fit.ended]}", ConvergenceWarning)

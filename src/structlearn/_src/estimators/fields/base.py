@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from structlearn._src.common.history import History
 from structlearn._src.common.watch import Ending
 from structlearn._src.field.admm import HingeResult
-
-if TYPE_CHECKING:
-    from structlearn._src.solve.loop import Fit
 
 
 class FieldEstimator:
@@ -21,15 +16,6 @@ class FieldEstimator:
     converged_: bool
     status_: str
     ended_: Ending
-
-    def _keep(self, fit: Fit) -> None:
-        """Remember how learning went."""
-        self.value_ = fit.value
-        self.history_ = fit.history
-        self.n_iter_ = fit.n_iter
-        self.converged_ = fit.converged
-        self.status_ = fit.status
-        self.ended_ = fit.ended
 
     @property
     def result_(self) -> HingeResult:

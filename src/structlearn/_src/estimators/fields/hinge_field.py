@@ -208,9 +208,10 @@ class HingeField(FieldEstimator):
             `rule`, `step_size`, `average`.
         """
         from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
+        from structlearn._src.estimators.fitting import keep
 
         _, fit = self.learn(truth, FieldLearning.of(options), learnt=learnt, given=given)
-        self._keep(fit)
+        keep(self, fit)
         return self
 
     def learn(

@@ -352,6 +352,7 @@ class RuleModel(FieldEstimator, Estimator):
             `time_limit`, `progress`, and `warm_up`, `rule`, `step_size`, `average`.
         """
         from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
+        from structlearn._src.estimators.fitting import keep
 
         learning = FieldLearning.of(options)
         self._ground.need_targets()
@@ -363,7 +364,7 @@ class RuleModel(FieldEstimator, Estimator):
         with self._ground.contradictions_named():
             weights, fit = self._hinge_field().learn(labels, learning)
         self.weights_ = np.where(np.isinf(self.weights_), np.inf, weights)
-        self._keep(fit)
+        keep(self, fit)
         return self
 
     # ---- files and words -------------------------------------------------------------------
