@@ -77,7 +77,7 @@ class HmmCase(NamedTuple):
                 logs = state.parameters[0][0][state.states]
                 drawn = (logs + rng.gumbel(size=logs.shape)).argmax(axis=1)
             return (Categorical(np.where(SEEN, drawn, -1), np.array([1.0, 2.0])),), 0.0
-        known = NormalWishart(np.zeros(1), 0.5, 8.0, np.array([[6.0]]))
+        known = NormalWishart(np.zeros(1), 0.1, 8.0, np.array([[6.0]]))
         if self.kind == "diagonal":
             known = NormalGamma(np.zeros(2), 0.5, 8.0, np.array([6.0, 3.0]))
         points = np.zeros((n, len(known.mean)))
@@ -88,7 +88,7 @@ class HmmCase(NamedTuple):
         gaussian = Gaussian(points, SEEN, known)
         if self.kind != "labels":
             return (gaussian,), 0.0
-        loss, features = Hinge(0.4, 1.0, 0.8), np.linspace(-1.2, 1.5, n)[:, None]
+        loss, features = Hinge(0.8, 1.0, 1.5), np.linspace(-1.2, 1.5, n)[:, None]
         labels, log_weight = np.full(n, -1), np.zeros(n)
         if state is not None:
             scores = np.einsum("tlm,tm->tl", state.parameters[1][0][state.states], features)
