@@ -44,7 +44,8 @@ def main(names: list[str]) -> int:
 
 def _prepare() -> None:
     """Keep compiled code apart for every state of the kernels; draw without a screen."""
-    from structlearn._src.common.cache import kernel_hash
+    sys.path.append(str(HERE.parent / "tests"))
+    from kernel_cache import kernel_hash
 
     folder = HERE.parent / ".numba_cache" / kernel_hash()
     os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))

@@ -20,9 +20,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from structlearn._src.common.cache import kernel_hash
-
 HERE = pathlib.Path(__file__).parent
+sys.path.append(str(HERE.parent / "tests"))
+
+from kernel_cache import kernel_hash  # noqa: E402
+
 os.environ.setdefault("NUMBA_CACHE_DIR", str(HERE.parent / ".numba_cache" / kernel_hash()))
 
 import pycrfsuite  # noqa: E402

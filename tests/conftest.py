@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from structlearn._src.common.cache import kernel_hash
+from kernel_cache import kernel_hash
 
 _ROOT = pathlib.Path(__file__).parents[1]
 

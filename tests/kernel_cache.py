@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import pathlib
 
-_KERNELS = pathlib.Path(__file__).parents[1] / "kernels"
+_KERNELS = pathlib.Path(__file__).parents[1] / "src/structlearn/_src/kernels"
 
 
 def kernel_hash() -> str:
