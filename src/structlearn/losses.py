@@ -7,15 +7,6 @@ from structlearn._src.learn.loss import Loss, LossPart, make_loss
 from structlearn._src.learn.penalty import ElasticNet, NonNegative
 
 __all__ = [
-    "Cost",
-    "Dominance",
-    "ElasticNet",
-    "Loss",
-    "LossPart",
-    "NonNegative",
-    "Objective",
-    "alpha_threshold",
-    "dominance",
-    "make_cost",
-    "make_loss",
+    "Cost", "Dominance", "ElasticNet", "Loss", "LossPart", "NonNegative", "Objective",
+    "alpha_threshold", "dominance", "make_cost", "make_loss",
 ]  # fmt: skip

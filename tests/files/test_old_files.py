@@ -26,6 +26,7 @@ HIDDEN = {"hidden": "layer", "hidden_states": 2, "loss": "marginal"}
 RUNS = {
     "lbfgs": {},
     "adagrad": {"solver": "adagrad"},
+    "forbidden": {"forbidden": [("y", "y")]},
     "frank_wolfe": {"solver": "frank-wolfe", "loss": "hinge"},
     "cccp": {"driver": "cccp", **HIDDEN},
     "paired": {

@@ -114,6 +114,8 @@ def load(
     if not Path(checkpoint.path).exists():
         return None
     arrays, meta = store.read(checkpoint.path, SCHEMA)
+    if "remembers" not in meta:
+        _bring_up_to_date(arrays, meta, objective)
     _compare(checkpoint, meta["fingerprint"], facts)
     rng.bit_generator.state = meta["rng"]
     state = {key[6:]: array for key, array in arrays.items() if key.startswith("state.")}
@@ -128,6 +130,16 @@ def load(
         History(arrays["history"]),
         meta["iteration"],
     )
+
+
+def _bring_up_to_date(arrays: store.Arrays, meta: dict[str, Any], objective: Objective) -> None:
+    """Rename what the first files called otherwise; inference begins anew where it had messages."""
+    if "state.slope" in arrays:
+        arrays["state.gradient"] = arrays.pop("state.slope")
+    arrays.pop("state.messages", None)
+    arrays.update(leaves(objective.begin()))
+    meta["report"]["gradient"] = meta["report"].pop("slope")
+    meta["remembers"] = True
 
 
 def fingerprint(checkpoint: Checkpoint, solver: Solver, objective: Objective) -> dict[str, Any]:
@@ -168,6 +180,10 @@ def _digest(examples: object) -> str | None:
     return found.hexdigest()
 
 
+#: What classes of examples were called in the first files, whose digests hold these names.
+_FORMER = {"Forbidden": "Bars"}
+
+
 def _pieces(value: Any) -> Iterator[Any]:
     """Yield all bytes of arrays in records and tuples, each after its type and shape."""
     if isinstance(value, np.ndarray):
@@ -175,7 +191,8 @@ def _pieces(value: Any) -> Iterator[Any]:
         yield np.ascontiguousarray(value).reshape(-1).view(np.uint8)
     elif isinstance(value, tuple) or is_dataclass(value):
         parts = value if isinstance(value, tuple) else _fields(value)
-        yield f"{type(value).__name__}{len(parts)}".encode()
+        name = type(value).__name__
+        yield f"{_FORMER.get(name, name)}{len(parts)}".encode()
         for part in parts:
             yield from _pieces(part)
     else:

@@ -17,6 +17,7 @@ from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.template import parse_template
 
 _HERE = "structlearn._src.estimators.structured"
+_FIRST_COLUMNS = 5  # of a history in the first files; others are kept where they hold something
 _LEARNT = (
     "plan_", "weights_", "history_", "status_", "ended_", "n_iter_", "converged_", "n_seen_",
     "value_", "state_", "n_features_in_", "feature_names_in_",
@@ -46,7 +47,8 @@ def _table(of: Any, given: dict[str, Any]) -> TableTerm:
 def _history_parts(history: History) -> dict[str, Any]:
     table = history.table
     table[:, 1] = 0.0  # seconds differ between runs that are otherwise equal
-    return {"table": table}
+    known = table[:, :_FIRST_COLUMNS] if np.isnan(table[:, _FIRST_COLUMNS:]).all() else table
+    return {"table": known}
 
 
 #: What plans are made of, by names that files have had from the beginning, whatever the classes
