@@ -29,7 +29,10 @@ class Engine(Protocol):
     Several threads may use one engine at a time.
     """
 
-    exact: bool
+    @property
+    def exact(self) -> bool:
+        """Whether no messages are passed."""
+        ...
 
     def begin(self) -> Memory:
         """Return what the first call goes on from."""
@@ -79,6 +82,10 @@ class Clamped:
         where, kept = places(self.wiring, labels)
         return Places(where[kept], where[~kept])
 
+    def at(self, labels: Ints) -> ClampedAt:
+        """Return the engine with the fixed variables in these states."""
+        return ClampedAt(self, self.fix(labels), self.exact)
+
     def begin(self) -> Memory:
         """Return what the first call goes on from."""
         return () if self.engine is None else self.engine.begin()
@@ -104,3 +111,21 @@ class Clamped:
         if beliefs:
             out[fixed.kept] = rest.beliefs
         return Solution(values + rest.values, out, rest.memory, rest.sweeps)
+
+
+class ClampedAt(NamedTuple):
+    """An engine whose fixed variables have states that stay."""
+
+    clamped: Clamped
+    fixed: Places
+    exact: bool
+
+    def begin(self) -> Memory:
+        """Return what the first call goes on from."""
+        return self.clamped.begin()
+
+    def solve(
+        self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
+    ) -> Solution:
+        """Values of all graphs, and on request beliefs."""
+        return self.clamped.solve(potentials, self.fixed, memory, sweeps, tol, beliefs)

@@ -11,7 +11,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Graphs
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT, Wiring
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.clamped import Solution
+from structlearn._src.inference.clamped import Engine
 from structlearn._src.inference.engine import clamp, forest_shares, make_engine
 from structlearn._src.inference.tables import potentials_to_tables, tables_to_potentials
 from structlearn._src.learn.world import (
@@ -72,23 +72,22 @@ class GraphWorld:
         options = Options(n_jobs=settings.n_jobs, damping=settings.damping)
         # Both worlds weigh the factors of the whole graph alike, so that no loss is negative.
         shares = forest_shares(wiring) if settings.method == "trw" else None
+        self._engine: Engine
         if clamped:
-            self._clamped = clamp(wiring, labels, eps_h, settings.method, options, shares)
-            self._fixed = self._clamped.fix(labels)
+            rest = clamp(wiring, labels, eps_h, settings.method, options, shares)
+            self._engine = rest.at(labels)
         else:
             roles = np.where(labels < 0, HIDDEN, OUTPUT)
             zeros = np.zeros(int(wiring.table_offsets[-1]))
             problem = Problem(wiring._replace(roles=roles), zeros, eps_y, eps_h)
             self._engine = make_engine(problem, settings.method, options, shares)
-        self.is_clamped = clamped
-        self.approximate = not (self._clamped if clamped else self._engine).exact
+        self.approximate = not self._engine.exact
 
     def begin(self) -> GraphMemory | None:
         """Return messages that say nothing; exact worlds need none."""
         if not self.approximate:
             return None
-        messages = (self._clamped if self.is_clamped else self._engine).begin()
-        return GraphMemory(messages, np.zeros((), np.int64))
+        return GraphMemory(self._engine.begin(), np.zeros((), np.int64))
 
     def solve(
         self, parameters: Tables, factors: Floats, memory: GraphMemory | None,
@@ -99,7 +98,10 @@ class GraphWorld:
         for extra in (self.added, self.graphs.forbidden_potentials):
             if extra is not None:
                 potentials += extra
-        found = self._infer(potentials, () if memory is None else memory.messages, budget)
+        sweeps = budget.sweeps or self.sweeps
+        tol = self.tol if budget.sweeps is None else 0.0
+        messages = () if memory is None else memory.messages
+        found = self._engine.solve(potentials, messages, sweeps, tol)
         if memory is not None:
             for mine, new in zip(memory.messages, found.memory, strict=True):
                 mine[...] = new
@@ -109,13 +111,6 @@ class GraphWorld:
         beliefs = found.beliefs * np.repeat(factors, sizes)
         expected = potentials_to_tables(self.graphs, beliefs, parameters)
         return found.values, add_tables(into, expected), memory
-
-    def _infer(self, potentials: Floats, messages: Memory, budget: Budget) -> Solution:
-        sweeps = budget.sweeps or self.sweeps
-        tol = self.tol if budget.sweeps is None else 0.0
-        if self.is_clamped:
-            return self._clamped.solve(potentials, self._fixed, messages, sweeps, tol)
-        return self._engine.solve(potentials, messages, sweeps, tol)
 
 
 def cost_entries(graphs: Graphs, labels: Ints, rows: Floats) -> Floats:
