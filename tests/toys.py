@@ -7,7 +7,7 @@ import copy
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from structlearn._src.learn.base import Ability, Evaluation, Objective
+from structlearn._src.learn.base import Ability, Objective, ValueGradient
 from structlearn._src.learn.penalty import ElasticNet
 
 
@@ -32,7 +32,7 @@ class Toy(Objective):
     def loss_gradient(self, weights, memory=None, which=slice(None)):
         self.calls += 1
         losses, gradient = self.losses(weights, which)
-        return Evaluation(float(losses.sum()), gradient, memory)
+        return ValueGradient(float(losses.sum()), gradient, memory)
 
     def batch_gradient(self, weights, which):
         return self.loss_gradient(weights, which=which)
@@ -175,7 +175,7 @@ class Slow(Logistic):
         margin = self.y * (self.x @ weights)
         reached += (1 - 0.5**self.budget) * (margin - reached)
         gradient = -self.C * (self.y * expit(-reached)) @ self.x
-        return Evaluation(float(self.C * np.logaddexp(0, -reached).sum()), gradient, memory)
+        return ValueGradient(float(self.C * np.logaddexp(0, -reached).sum()), gradient, memory)
 
 
 def smallest_kinks(toy):

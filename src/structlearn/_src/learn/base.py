@@ -55,7 +55,7 @@ class Hints(NamedTuple):
         return self.step if rule == "adagrad" else self.step / self.C
 
 
-class Evaluation(NamedTuple):
+class ValueGradient(NamedTuple):
     """What one evaluation of an objective brings."""
 
     value: float
@@ -130,14 +130,14 @@ class Objective(ABC):
         return None
 
     @abstractmethod
-    def loss_gradient(self, weights: Floats, memory: Memory = None) -> Evaluation:
+    def loss_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
         """C times the weighted losses of all examples, and the gradient."""
 
-    def value_gradient(self, weights: Floats, memory: Memory = None) -> Evaluation:
+    def value_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
         """Return the objective and the gradient of all but the non-smooth part of the penalty."""
         loss, gradient, memory = self.loss_gradient(weights, memory)
         value = loss + self.penalty.value(weights)
-        return Evaluation(value, gradient + self.penalty.gradient(weights), memory)
+        return ValueGradient(value, gradient + self.penalty.gradient(weights), memory)
 
     def value(self, weights: Floats, memory: Memory = None) -> float:
         """Return the objective, penalty included."""
@@ -149,7 +149,7 @@ class Objective(ABC):
         """Return the objective of some of the examples (`BATCHES`)."""
         raise NotImplementedError
 
-    def batch_gradient(self, weights: Floats, which: Ints) -> Evaluation:
+    def batch_gradient(self, weights: Floats, which: Ints) -> ValueGradient:
         """C times the weighted losses of some of the examples, and the gradient (`BATCHES`)."""
         return self.take(which).loss_gradient(weights)
 

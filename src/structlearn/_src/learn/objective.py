@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.learn.base import Ability, Evaluation, Objective
+from structlearn._src.learn.base import Ability, Objective, ValueGradient
 from structlearn._src.learn.world import CONVERGED, Budget, Memory, World, copy_memory
 
 _BOTH = (True, True)
@@ -117,14 +117,14 @@ class TwoWorlds(_Fields, Objective):
         """Loss of every example, without its weight and without C."""
         return self._compare(weights, memory, _BOTH)[0]
 
-    def loss_gradient(self, weights: Floats, memory: Memory = None) -> Evaluation:
+    def loss_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
         """C times the weighted losses of all examples, and the gradient."""
         losses, difference, memory = self._compare(weights, memory, self._sides)
         value, gradient = self._weighed(losses), self.pull(difference)
         if self.tangent is not None:
             value -= self.tangent.value(weights)
             gradient -= self.tangent.gradient
-        return Evaluation(value, gradient, memory)
+        return ValueGradient(value, gradient, memory)
 
     def value(self, weights: Floats, memory: Memory = None) -> float:
         """Return the objective, penalty included; no gradient is pulled back."""

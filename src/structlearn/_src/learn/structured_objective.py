@@ -12,7 +12,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.threads import split
 from structlearn._src.graph.batch import Graphs, Sequences
 from structlearn._src.inference.tables import clamp_labels
-from structlearn._src.learn.base import Ability, Evaluation, Objective
+from structlearn._src.learn.base import Ability, Objective, ValueGradient
 from structlearn._src.learn.chain_arrays import ChainArrays, make_arrays, refuses_chains
 from structlearn._src.learn.chain_world import ChainWorld, LabelledChains
 from structlearn._src.learn.cost import Cost
@@ -162,7 +162,7 @@ class StructuredObjective(TwoWorlds):
         ranges = split(self.examples.structure.variables, n)
         return [self.take(np.arange(first, last)) for first, last in ranges]
 
-    def batch_gradient(self, weights: Floats, which: Ints) -> Evaluation:
+    def batch_gradient(self, weights: Floats, which: Ints) -> ValueGradient:
         """C times the losses of some examples: one by one where plans are worth keeping.
 
         Messages are not kept from batch to batch, so that runs can be resumed.
@@ -172,7 +172,7 @@ class StructuredObjective(TwoWorlds):
             return super().batch_gradient(weights, which)
         parts = [self._single(int(i)).loss_gradient(weights) for i in which]
         gradient = np.sum([part.gradient for part in parts], axis=0)
-        return Evaluation(sum(part.value for part in parts), gradient, None)
+        return ValueGradient(sum(part.value for part in parts), gradient, None)
 
     def _single(self, i: int) -> Self:
         if i not in self._singles:
