@@ -1,6 +1,7 @@
 """Solvers for the parameter `solver` of estimators, and what is needed to write one."""
 
 from structlearn._src.common.history import History
+from structlearn._src.learn.base import Ability
 from structlearn._src.solve.annealed import Annealed
 from structlearn._src.solve.base import Report, Solver
 from structlearn._src.solve.cccp import Cccp
@@ -15,6 +16,6 @@ from structlearn._src.solve.sdca import Sdca
 from structlearn._src.solve.stochastic import Stochastic
 
 __all__ = [
-    "Annealed", "Cccp", "Descent", "Event", "Fit", "FrankWolfe", "History", "Lbfgs", "Online",
-    "Owlqn", "Paired", "Report", "Sdca", "Solver", "Stochastic", "run",
+    "Ability", "Annealed", "Cccp", "Descent", "Event", "Fit", "FrankWolfe", "History", "Lbfgs",
+    "Online", "Owlqn", "Paired", "Report", "Sdca", "Solver", "Stochastic", "run",
 ]  # fmt: skip
