@@ -68,13 +68,13 @@ seen = [row for i, row in enumerate(train) if i % 3]
 asked = [row for i, row in enumerate(train) if not i % 3]
 figure, axis = plt.subplots(layout="constrained")
 settings = {"rule": "adagrad", "step_size": 0.3, "max_iter": 60, "tol": None}
-for learner in ("subgradient", "paired"):
+for driver in ("subgradient", "paired"):
     model.weights_ = [1, 1, 1, 1, 1, 1, 1, 0.1, 0.1]
     model.clear().observe(Knows=[row[:2] for row in train], Trusts=seen)
     model.target(Trusts=[row[:2] for row in asked], Worthy=everyone, Trusting=everyone)
     model.truth(Trusts=asked)
-    model.fit(learner=learner, latent=["Worthy", "Trusting"], **settings)
-    axis.plot(model.history_.iteration, model.history_.value, label=learner)
+    model.fit(driver=driver, latent=["Worthy", "Trusting"], **settings)
+    axis.plot(model.history_.iteration, model.history_.value, label=driver)
 axis.set(xlabel="steps of the weights", ylabel="objective")
 axis.legend()
 plt.show()

@@ -124,7 +124,8 @@ def test_the_history_of_an_estimator(tmp_path):
     [
         ({"show": "loss"}, "show='loss'"),
         ({"against": "sweeps"}, "against='sweeps'"),
-        ({"show": "slope"}, "knows no norm of the slope"),
+        ({"show": "gradient"}, "knows no norm of the gradient"),
+        ({"show": "slope"}, "knows no norm of the gradient"),  # its earlier name
     ],
 )
 def test_bad_histories(options, words, two):

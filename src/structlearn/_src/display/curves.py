@@ -22,7 +22,7 @@ _SHOWN = {
     "value": "objective",
     "excess": "objective above the lowest",
     "gap": "duality gap",
-    "slope": "norm of the slope",
+    "gradient": "norm of the gradient",
 }
 _AGAINST = ("seconds", "iteration")
 
@@ -84,7 +84,7 @@ def _changes(messenger: Messenger, sweeps: int, tol: float) -> Iterator[float]:
 
 
 class HistoryDisplay:
-    """How fits went: objective, gap or slope against time or iterations.
+    """How fits went: objective, gap or gradient against time or iterations.
 
     Parameters
     ----------
@@ -131,11 +131,11 @@ class HistoryDisplay:
         ----------
         show
             ``"value"``, the objective; ``"excess"``, how far it lies above the optimum;
-            ``"gap"``, a bound on that; ``"slope"``, the norm of the gradient.
+            ``"gap"``, a bound on that; ``"gradient"``, its norm (formerly ``"slope"``).
         against
             ``"seconds"`` or ``"iteration"``.
         """
-        checks.one_of("show", show, tuple(_SHOWN))
+        show = "gradient" if show == "slope" else checks.one_of("show", show, tuple(_SHOWN))
         checks.one_of("against", against, _AGAINST)
         lines = {name: self._line(name, show, against) for name in self.histories}
         self.ax_ = new_figure().subplots() if ax is None else ax
