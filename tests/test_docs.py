@@ -99,6 +99,34 @@ def test_every_public_name_is_in_the_reference():
     assert names >= set(structlearn.__all__) - {"__version__"}
 
 
+_FIGURE = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_MODULE = re.compile(r"\b(?:[a-z]+/)+[a-z_*]+")
+
+
+def figure_lines():
+    """Lines of the figures of the architecture that name modules: these, and what follows."""
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    lines = [line for figure in _FIGURE.findall(text) for line in figure.splitlines()]
+    found = [(_MODULE.findall(line), _MODULE.split(line)[-1]) for line in lines]
+    return [(modules, rest) for modules, rest in found if modules]
+
+
+def source_of(module):
+    """Code of a module, of a folder of modules, or of all modules that a star stands for."""
+    room = ROOT / "src/structlearn/_src"
+    paths = [*room.glob(f"{module}.py"), *room.glob(f"{module.strip('*')}/**/*.py")]
+    return "".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+def test_figures_of_the_architecture_name_what_is_there():
+    assert len(figure_lines()) > 60
+    for modules, rest in figure_lines():
+        assert all(map(source_of, modules)), modules
+        source = "".join(map(source_of, modules))
+        for method, function in re.findall(r"\b[A-Z]\w+\.(\w+)|\b([a-z]*_\w+)\b", rest):
+            assert re.search(rf"(def |\.){method or function}\b", source), (modules, rest)
+
+
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_relative_links_lead_somewhere(name):
     links = re.findall(r"\]\(([\w./-]+)(?:#[^)]*)?\)", (ROOT / name).read_text(encoding="utf-8"))
