@@ -102,3 +102,66 @@ def ties(labels, offsets, states):
     out = np.full(states**2, -1)
     out[seen] = np.arange(len(seen))
     return tuple(int(i) for i in out)
+
+
+class Dense:
+    """The same objective as plain matrices, for slow versions of what kernels do."""
+
+    def __init__(self, objective):
+        examples, self.model = objective.examples, objective.model
+        self.objective = objective
+        self.data = objective.chain_arrays.data
+        self.states = examples.structure.states
+        given = examples.inputs[0][0]
+        self.x = dense_rows(given.rows) if isinstance(given, Sparse) else given
+        self.spread = spread(self.model, self.x.shape[1], self.states)
+        self.cuts = list(itertools.pairwise(examples.structure.offsets))
+        self.blocks = [
+            np.flatnonzero(self.spread[d * self.states : (d + 1) * self.states].any(axis=0))
+            for d in range(self.x.shape[1])
+        ]
+
+    def potentials(self, c, weights):
+        """Scores of a sequence, its transitions with bars, labels and costs."""
+        own = slice(*self.cuts[c])
+        full = self.spread @ weights
+        n_nodes = self.x.shape[1] * self.states
+        scores = self.x[own] @ full[:n_nodes].reshape(-1, self.states)
+        edges = full[n_nodes:].reshape(self.states, self.states) + self.data.bars
+        labels = self.data.labels[own]
+        costs = self.data.costs[labels] / (len(labels) if self.data.mean else 1)
+        costs[0] += self.data.end_bars[0]
+        costs[-1] += self.data.end_bars[1]
+        return scores, edges, labels, costs
+
+    def pull(self, c, nodes, steps):
+        """Gradient by the weights from gradients by nodes and by transitions."""
+        by_node = self.x[slice(*self.cuts[c])].T @ nodes
+        return self.spread.T @ np.concatenate([by_node.ravel(), steps.ravel()])
+
+    def met(self, c):
+        """Features that occur in a sequence."""
+        return np.flatnonzero((self.x[slice(*self.cuts[c])] != 0.0).any(axis=0))
+
+
+def dense_rows(rows):
+    """Sparse rows as a matrix."""
+    out = np.zeros((rows.n_rows, rows.n_columns))
+    owners = np.repeat(np.arange(rows.n_rows), np.diff(rows.offsets))
+    out[owners, rows.columns] = rows.values if len(rows.values) else 1.0
+    return out
+
+
+def spread(model, width, states):
+    """Matrix from the weights of a model to one for every feature and state, and transition."""
+    out = np.zeros((width * states + states**2, model.n_weights))
+    term = model.groups[0][0]
+    places = np.arange(term.n_weights)
+    if isinstance(term, PairsTerm):
+        places = np.repeat(np.arange(width), np.diff(term.offsets)) * states + term.states
+    out[places, np.arange(term.n_weights)] = 1.0
+    for table in (terms[0] for terms in model.groups[1:]):
+        for entry, weight in enumerate(table.ties or range(table.size)):
+            if weight >= 0:
+                out[width * states + entry, term.n_weights + weight] = 1.0
+    return out

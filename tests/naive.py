@@ -433,3 +433,117 @@ def _hinge_move(field, i, weight, value, length):
         return weight * max(value - t * length, 0.0) ** power + 0.5 * t * t * length
 
     return min(candidates, key=cost)
+
+
+# ---- sequences ---------------------------------------------------------------------------
+
+
+def chain_loss(scores, edges, labels, eps, costs=0.0):
+    """Loss of one sequence by all its labellings, and its gradient by nodes and by transitions."""
+    nodes = np.asarray(scores + costs)
+    every = list(assignments([scores.shape[1]] * len(labels)))
+    totals = np.array([path_score(nodes, edges, path) for path in every])
+    value = soft_max(totals, eps)
+    shares = _gradient(totals[None], [value], eps)[0]
+    shares[every.index(tuple(int(s) for s in labels))] -= 1.0
+    by_node, by_step = np.zeros(scores.shape), np.zeros(edges.shape)
+    for share, path in zip(shares, every, strict=True):
+        by_node[np.arange(len(path)), list(path)] += share
+        for step in itertools.pairwise(path):
+            by_step[step] += share
+    return value - path_score(scores, edges, labels), by_node, by_step
+
+
+def path_score(nodes, edges, path):
+    """Sum of the potentials along a path."""
+    total = sum(nodes[t, s] for t, s in enumerate(path))
+    return total + sum(edges[step] for step in itertools.pairwise(path))
+
+
+def soft_threshold(values, amount):
+    """Pull every number towards 0, no further than 0."""
+    return np.sign(values) * np.maximum(np.abs(values) - amount, 0.0)
+
+
+def step_length(rule, t):
+    """Length of step `t`, from 1 on, of a rule of `kernels.chain.online` that has one for all."""
+    lengths = {
+        0: rule.step,
+        1: rule.step / (1.0 + rule.step * rule.ridge * (t - 1.0)),
+        2: rule.step / np.sqrt(t),
+        3: 1.0 / (rule.ridge * t) if rule.ridge else np.inf,
+    }
+    return lengths[rule.kind]
+
+
+def online_steps(gradient, order, weights, rule):
+    """Stochastic gradient steps on all weights at once; the last weights, and their average."""
+    average = np.zeros(len(weights))
+    for t, c in enumerate(order, start=1):
+        length = step_length(rule, t)
+        weights = weights - length * (rule.ridge * weights + gradient(c, weights))
+        weights = soft_threshold(weights, length * rule.lasso)
+        size = np.linalg.norm(weights)
+        weights = weights * min(1.0, rule.radius / size if size else 1.0)
+        portion = (rule.power + 1.0) / (t + rule.power)
+        if rule.begin >= 0.0:
+            portion = 1.0 / max(t - rule.begin, 1.0)
+        average = (1.0 - portion) * average + portion * weights
+    return weights, average
+
+
+def adagrad_steps(gradient, order, weights, rule, blocks, met):
+    """AdaGrad; what a block of weights misses while its feature is not met comes as one pull.
+
+    `blocks` are the weights of every feature, and ``met(c)`` says which features occur; weights in
+    no block take part in every step.
+    """
+    weights, squares = weights.copy(), np.zeros(len(weights))
+    last = dict.fromkeys(range(len(blocks)), 0)
+
+    def pull(which, times):
+        step = times * rule.step / (np.sqrt(squares[which]) + 1e-12)
+        pulled = soft_threshold(weights[which], step * rule.lasso)
+        weights[which] = pulled / (1.0 + step * rule.ridge)
+
+    always = np.setdiff1d(np.arange(len(weights)), np.concatenate(blocks))
+    for t, c in enumerate(order, start=1):
+        for d in met(c):
+            pull(blocks[d], t - 1 - last[d])
+            last[d] = t
+        slopes = gradient(c, weights)
+        for which in [always, *(blocks[d] for d in met(c))]:
+            squares[which] += slopes[which] ** 2
+            weights[which] -= rule.step / (np.sqrt(squares[which]) + 1e-12) * slopes[which]
+            pull(which, 1)
+    for d, block in enumerate(blocks):
+        pull(block, len(order) - last[d])
+    return weights, squares
+
+
+def frank_wolfe_steps(sequences, order, n_weights):
+    """Block-coordinate Frank-Wolfe with a list of labellings and their shares for every sequence.
+
+    A sequence has a function from weights to its best labelling, costs included, and one from a
+    labelling to its difference of features and its cost, both times the weight of its loss.
+    Lacoste-Julien et al. (2013), algorithm 4; returns weights, their average, costs and shares.
+    """
+    weights, average = np.zeros(n_weights), np.zeros(n_weights)
+    own = [np.zeros(n_weights) for _ in sequences]
+    costs = np.zeros(len(sequences))
+    shares = [{true: 1.0} for _, _, true in sequences]
+    for k, c in enumerate(order):
+        best, compare, _ = sequences[c]
+        path = best(weights)
+        towards, cost = compare(path)
+        apart = own[c] - towards
+        gain = apart @ weights - costs[c] + cost
+        square = apart @ apart
+        length = float(gain > 0.0) if gain >= square else max(gain / square, 0.0)
+        weights = weights - length * apart
+        own[c] = own[c] - length * apart
+        costs[c] += length * (cost - costs[c])
+        shares[c] = {y: (1.0 - length) * share for y, share in shares[c].items()}
+        shares[c][path] = shares[c].get(path, 0.0) + length
+        average = (k * average + 2.0 * weights) / (k + 2.0)
+    return weights, average, costs, shares
