@@ -63,7 +63,7 @@ def test_progress_and_verdict(learn, place):
     lines = err.splitlines()
     assert lines[0] == "reading"
     assert all(
-        re.match(rf"iteration {i}: objective \d+\.\d+, slope [\d.]+, \d+\.\d s$", line)
+        re.match(rf"iteration {i}: objective \d+\.\d+, gradient [\d.]+, \d+\.\d s$", line)
         for i, line in enumerate(lines[1:4], start=1)
     )
     assert re.match(

@@ -154,7 +154,7 @@ def _outer(alpha, t, weight, beta, pairs):
             pairs[0, i, j] += a * beta[0, j]
 
 
-@kernel
+@inner
 def longest(offsets):
     """Length of the longest chain."""
     most = 0
