@@ -92,6 +92,10 @@ def test_what_is_measured_is_what_is_meant():
     assert length(ast.parse("def f(a):\n    return a").body[0]) == 2
 
 
+def test_there_are_enough_tests():
+    assert lines(TESTS) >= 0.7 * lines([*SOURCE, *PAPERS])
+
+
 # Rules that do not hold yet, with what was counted last; switch each on as soon as it holds.
 #
 # def test_class_names_occur_once():  # 2 names occur more than once
@@ -99,6 +103,3 @@ def test_what_is_measured_is_what_is_meant():
 #
 # def test_the_installed_source_is_small():  # 37,552 lines
 #     assert lines(SOURCE, blank=True) <= 34_500
-#
-# def test_there_are_enough_tests():  # 0.67
-#     assert lines(TESTS) >= 0.7 * lines([*SOURCE, *PAPERS])
