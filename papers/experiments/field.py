@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from papers.data.synthetic import CALIBRATED, HiddenField, Spread, chessboard, neighbours
-from papers.experiments.trio import LATENT, MARGINAL, Learner, objective, predict
+from papers.experiments.trio import LATENT, Learner, objective, predict
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.graph.batch import Graphs, assemble
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
@@ -91,12 +91,6 @@ class Trial:
         found = predict(learner, self.model, weights, self.test, self.setup.settings.method)
         right = found.reshape(self.truth.shape) == self.truth
         return 100.0 * float(right[:, ~self.field.hidden].mean())
-
-    def true_accuracy(self) -> float:
-        """Accuracy of the weights that the data were drawn with."""
-        field = self.field
-        nodes = np.concatenate([field.sight, field.cells[:, None]], axis=1)
-        return self.accuracy(MARGINAL, np.concatenate([nodes.ravel(), field.pairs.ravel()]))
 
 
 def _averaged(learner: Learner) -> tuple[Solver, int]:

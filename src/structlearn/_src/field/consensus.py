@@ -171,24 +171,6 @@ class Consensus:
             iterations=np.array(0),
         )
 
-    def check_state(self, state: AdmmState) -> AdmmState:
-        """Return a state that came from elsewhere, if it fits this problem.
-
-        Raises
-        ------
-        ArgumentError
-            If its arrays have other shapes.
-        """
-        h = self.hinges
-        shapes = [(h.n_forms,), *4 * [(h.n_variables,)], (h.n_groups,), (2,), (), ()]
-        for name, array, shape in zip(state._fields, state, shapes, strict=True):
-            if array.shape != shape:
-                raise ArgumentError(
-                    f"the array {name!r} of a state has shape {array.shape}, but this field needs "
-                    f"{shape}; use a state of the same field"
-                )
-        return state
-
     def run(self, weights: Any, state: AdmmState, max_iter: int = 1, tol: float = 0.0) -> AdmmState:
         r"""Take steps until both residuals are at most `tol` (the dual one times :math:`\eta`).
 
