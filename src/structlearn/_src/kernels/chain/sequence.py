@@ -186,20 +186,29 @@ def pull(data, first, n, factor, nodes, out):
 @inner
 def pull_node(data, t, s, factor, out, K):
     """Add `factor` times the features of one node to `out`; return what that adds to its square."""
+    if data.pair_offsets.size == 0:  # asked once, not for every feature
+        return _pull_node_all(data, t, factor, out[s:], K)
     ones = data.values.size == 0
-    own = out[s:]
     total = 0.0
     for e in range(data.rows[t], data.rows[t + 1]):
-        x = factor if ones else factor * data.values[e]
-        if data.pair_offsets.size == 0:
-            k = begin(data, e, K)
-            total += x * (2.0 * own[k] + x)
-            own[k] += x
-            continue
         k = find(data, data.columns[e], s, K)
         if k >= 0:
+            x = factor if ones else factor * data.values[e]
             total += x * (2.0 * out[k] + x)
             out[k] += x
+    return total
+
+
+@inner
+def _pull_node_all(data, t, factor, own, K):
+    """As `pull_node` where all pairs have a weight, from that of the node's state on."""
+    ones = data.values.size == 0
+    total = 0.0
+    for e in range(data.rows[t], data.rows[t + 1]):
+        k = begin(data, e, K)
+        x = factor if ones else factor * data.values[e]
+        total += x * (2.0 * own[k] + x)
+        own[k] += x
     return total
 
 
