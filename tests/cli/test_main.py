@@ -175,6 +175,16 @@ def test_help_loads_nothing_heavy():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_help_looks_for_no_commands_of_other_packages():
+    code = (
+        "import sys; from structlearn._src.cli.main import main;"
+        "sys.exit(main(['--help']) or 'importlib.metadata' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(name in done.stdout for name in parsers())
+
+
 def test_as_a_program():
     argv = [
         sys.executable,

@@ -23,8 +23,11 @@ COMMANDS = ("train", "tag", "evaluate", "inspect", "infer", "psl", "warm-up")
 #: Where installed packages, such as the papers' experiments, list commands of the same form.
 GROUP = "structlearn.commands"
 
-#: Commands of the package `papers`, and how they are run where the repository is.
-_ELSEWHERE = {"demo": "make demo", "reproduce": "python -m papers"}
+#: Commands of the package `papers`: how they are run where the repository is, and their help.
+_ELSEWHERE = {
+    "demo": ("make demo", "a first tour, with pictures (in the repository)"),
+    "reproduce": ("python -m papers", "run experiments of the papers (in the repository)"),
+}
 
 #: What helps a command that has run out of memory.
 _SAVING = {
@@ -48,6 +51,8 @@ def main(argv: Sequence[str] | None = None, commands: Sequence[Any] = ()) -> int
     given = sys.argv[1:] if argv is None else list(argv)
     if not commands and given[:1] and given[0] in COMMANDS:
         commands = (_module(given[0]),)
+    elif not commands and (not given or given[0].startswith("-")):  # help, which must come at once
+        commands = tuple(map(_module, COMMANDS))
     try:
         _, more = make_parser(commands).parse_known_args(given, args)
         # Left to itself argparse would blame the whole program, not the command.
@@ -87,8 +92,10 @@ def make_parser(commands: Sequence[Any] = ()) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
     for command in commands or (*map(_module, COMMANDS), *_others()):
         command.add(subparsers)
-    for name in _ELSEWHERE.keys() - subparsers.choices.keys():  # without help: not in the list
-        subparsers.add_parser(name, add_help=False).set_defaults(run=_elsewhere)
+    for name, (_, words) in _ELSEWHERE.items():
+        if name not in subparsers.choices:
+            missing = subparsers.add_parser(name, help=words, add_help=False)
+            missing.set_defaults(run=_elsewhere)
     return parser
 
 
@@ -108,7 +115,7 @@ def _elsewhere(args: argparse.Namespace) -> int:
     """Say where a command is that was not installed with the library."""
     return _fail(
         f"error: {args.command!r} comes with the repository, not with the installed library: "
-        f"clone it and run '{_ELSEWHERE[args.command]}'"
+        f"clone it and run '{_ELSEWHERE[args.command][0]}'"
     )
 
 
