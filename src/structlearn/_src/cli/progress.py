@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from structlearn._src.solve.loop import Event
 
 _TERMINAL, _LOG = 0.1, 1.0  # seconds between two reports
 _WIDTH = 78
@@ -40,3 +45,17 @@ class ProgressLine:
         if self._dirty:
             print(f"\r{' ' * _WIDTH}\r", end="", file=sys.stderr, flush=True)
         self._dirty = False
+
+
+class IterationLine:
+    """A callback that tells of every iteration what is known, and the time so far."""
+
+    def __init__(self, progress: ProgressLine) -> None:
+        self._progress = progress
+
+    def __call__(self, event: Event) -> None:
+        """Tell the line of progress."""
+        known = {"objective": event.value, "gap": event.gap, "gradient": event.gradient}
+        facts = [f"{name} {x:.6g}" for name, x in known.items() if not math.isnan(x)]
+        seconds = f"{event.history.seconds[-1]:.1f} s"
+        self._progress(None, f"iteration {event.iteration}: {', '.join([*facts, seconds])}")

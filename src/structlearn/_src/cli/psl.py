@@ -19,7 +19,7 @@ from structlearn._src.cli.arguments import (
     whole,
     write_output,
 )
-from structlearn._src.cli.progress import ProgressLine
+from structlearn._src.cli.progress import IterationLine, ProgressLine
 from structlearn._src.common.errors import ArgumentError, UncertifiedWarning
 from structlearn._src.common.names import (
     FIELD_DRIVERS,
@@ -34,7 +34,6 @@ from structlearn._src.common.watch import Ending
 if TYPE_CHECKING:
     from structlearn._src.estimators.fields.rule_model import RuleModel
     from structlearn._src.rules.program import ProgramFile
-    from structlearn._src.solve.loop import Event
 
 _DESCRIPTION = """\
 Run a program of weighted rules, in the files of PSL: a JSON model of PSL 2.4, or rules in a .psl
@@ -235,7 +234,7 @@ class _Task:
                 warm_up=args.warm_up,
                 rule=args.rule,
                 step_size=args.step_size,
-                callbacks=(_Iterations(self.progress),),
+                callbacks=(IterationLine(self.progress),),
                 **options,
             )
         self.interrupted |= self.model.ended_ == Ending.INTERRUPTED
@@ -294,16 +293,6 @@ class _Task:
             else:
                 path = args.output / f"{name.upper()}.txt"
                 write_output("--output", path, "".join(lines).encode())
-
-
-class _Iterations:
-    """Tells of every iteration."""
-
-    def __init__(self, progress: ProgressLine) -> None:
-        self._progress = progress
-
-    def __call__(self, event: Event) -> None:
-        self._progress(None, f"iteration {event.iteration}: objective {event.value:.6g}")
 
 
 def _lines(columns: Any) -> list[str]:

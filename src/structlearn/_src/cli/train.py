@@ -18,7 +18,7 @@ from structlearn._src.cli.arguments import (
     real,
     whole,
 )
-from structlearn._src.cli.progress import ProgressLine
+from structlearn._src.cli.progress import IterationLine, ProgressLine
 from structlearn._src.cli.taggers import (
     Tagger,
     Text,
@@ -43,7 +43,6 @@ from structlearn._src.common.watch import Ending
 if TYPE_CHECKING:
     from structlearn._src.estimators.structured.sequence import SequenceLabeler
     from structlearn._src.solve.checkpoint import Checkpoint
-    from structlearn._src.solve.loop import Event
     from structlearn._src.text.template import Template
 
 _DESCRIPTION = """\
@@ -217,7 +216,7 @@ def _fit(args: argparse.Namespace, labeler: SequenceLabeler, template: Template)
     progress.shown = not args.quiet
     progress(None, "reading")
     text = _labelled(args.file, template)
-    labeler.callbacks = (_Iterations(progress),)
+    labeler.callbacks = (IterationLine(progress),)
     labeler.checkpoint = _checkpoint(args)
     columns = without_last(text.columns)
     labels = gold_labels(text.columns)
@@ -228,19 +227,6 @@ def _fit(args: argparse.Namespace, labeler: SequenceLabeler, template: Template)
             labeler.fit(columns, labels)
     finally:
         progress.clear()
-
-
-class _Iterations:
-    """Tells of every iteration."""
-
-    def __init__(self, progress: ProgressLine) -> None:
-        self._progress = progress
-
-    def __call__(self, event: Event) -> None:
-        known = {"objective": event.value, "gap": event.gap, "gradient": event.gradient}
-        facts = [f"{name} {x:.6g}" for name, x in known.items() if not math.isnan(x)]
-        seconds = f"{event.history.seconds[-1]:.1f} s"
-        self._progress(None, f"iteration {event.iteration}: {', '.join([*facts, seconds])}")
 
 
 def _checkpoint(args: argparse.Namespace) -> Checkpoint | None:
