@@ -466,10 +466,22 @@ def test_save_and_load(tmp_path):
     assert again.rules_ == model.rules_
     assert again.weights_.tolist() == model.weights_.tolist()
     assert (again.status_, again.n_iter_, again.value_) == (model.status_, 3, model.value_)
+    assert again.ended_ is model.ended_
     assert RuleModel.load(path, tol=1e-3).tol == 1e-3
     saved = path.read_bytes()
     again.save(path)
     assert path.read_bytes() == saved
+
+
+def test_files_of_before_do_not_say_how_learning_ended(tmp_path):
+    path = tmp_path / "model.json"
+    model = friends().fit(max_iter=3, tol=None)
+    model.save(path)
+    record = json.loads(path.read_text())
+    del record["fit"]["ended_"]
+    path.write_text(json.dumps(record))
+    again = RuleModel.load(path)
+    assert (again.status_, hasattr(again, "ended_")) == (model.status_, False)
 
 
 @pytest.mark.parametrize(
@@ -481,6 +493,7 @@ def test_save_and_load(tmp_path):
         (lambda r: {**r, "rules": ["1: P("]}, "damaged"),
         (lambda r: {**r, "rules": [3]}, "3 is no rule"),
         (lambda r: {k: v for k, v in r.items() if k != "rules"}, "damaged"),
+        (lambda r: {**r, "fit": {"ended_": "well"}}, "damaged"),
     ],
 )
 def test_bad_files(tmp_path, change, words):

@@ -11,11 +11,13 @@ from typing import Any
 
 from structlearn._src.common.errors import DataNotFoundError, FormatError, StructlearnError
 from structlearn._src.common.paths import PathLike, write_bytes
+from structlearn._src.common.watch import Ending
 from structlearn._src.rules.program import Declaration, ProgramFile
 
 KIND, VERSION = "structlearn.rules", 1
 _PARAMETERS = ("tol", "max_iter")
-_FACTS = ("value_", "n_iter_", "converged_", "status_")
+#: How learning went; `ended_` is not in files of before, which also load.
+FACTS = ("value_", "n_iter_", "converged_", "status_", "ended_")
 
 
 def save(
@@ -57,7 +59,10 @@ def load(path: PathLike) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     with damaged(path):
         rules = [_text(rule) for rule in record["rules"]]
         parameters = {name: record["parameters"][name] for name in _PARAMETERS}
-        return rules, parameters, {k: v for k, v in record["fit"].items() if k in _FACTS}
+        facts = {name: value for name, value in record["fit"].items() if name in FACTS}
+        if "ended_" in facts:
+            facts["ended_"] = Ending(facts["ended_"])
+        return rules, parameters, facts
 
 
 @contextmanager
@@ -65,7 +70,7 @@ def damaged(path: PathLike) -> Iterator[None]:
     """Say which file is at fault."""
     try:
         yield
-    except (StructlearnError, KeyError, TypeError, AttributeError) as reason:
+    except (StructlearnError, KeyError, TypeError, ValueError, AttributeError) as reason:
         raise FormatError(f"{path}: the model in the file is damaged ({reason})") from None
 
 

@@ -372,8 +372,7 @@ class RuleModel(FieldEstimator, Estimator):
     def save(self, path: PathLike) -> None:
         """Write rules, weights and parameters to a file of JSON; atoms stay where they are."""
         kept = {"tol": self.tol, "max_iter": self.max_iter}
-        learnt = ("value_", "n_iter_", "converged_", "status_")
-        facts = {name: vars(self)[name] for name in learnt if name in vars(self)}
+        facts = {name: vars(self)[name] for name in rule_file.FACTS if name in vars(self)}
         rule_file.save(path, self.rules_, kept, facts)
 
     @classmethod
