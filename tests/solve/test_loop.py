@@ -175,9 +175,16 @@ def test_callbacks():
     assert (fit.converged, fit.status) == (False, "stopped by a callback")
     assert [event.value for event in events] == [5.0, 4.0, 3.0]
     assert events[0].history is fit.history
+    assert events[0][5] is fit.history  # where it was before there were inference_steps
     assert len(fit.history) == 3
     with pytest.raises(ValueError, match="read-only"):
         events[0].weights[0] = 1.0
+
+
+def test_events_know_the_gradient_by_its_earlier_name():
+    events = []
+    play([Report(1.0, gradient=0.25)], callbacks=[events.append])
+    assert (events[0].gradient, events[0].slope) == (0.25, 0.25)
 
 
 def test_only_true_stops():

@@ -36,9 +36,14 @@ class Event(NamedTuple):
     value: float
     gap: float
     gradient: float
-    inference_steps: int  #: message sweeps, or steps of ADMM, so far in all worlds
     weights: Floats  #: read-only and only of this moment: copy them to keep them
     history: History
+    inference_steps: int  #: message sweeps, or steps of ADMM, so far in all worlds
+
+    @property
+    def slope(self) -> float:
+        """The earlier name of `gradient`."""
+        return self.gradient
 
 
 #: Called after every iteration; True ends the run.
@@ -207,8 +212,8 @@ class _Loop:
         weights.flags.writeable = False
         report = self.report
         event = Event(
-            self.iteration, report.value, report.gap, report.gradient,
-            count_steps(state.get("memory")), weights, self.history,
+            self.iteration, report.value, report.gap, report.gradient, weights, self.history,
+            count_steps(state.get("memory")),
         )  # fmt: skip
         for callback in self.callbacks:
             answered = callback(event)
