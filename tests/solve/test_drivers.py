@@ -94,6 +94,17 @@ def test_cccp_with_a_stochastic_inner_solver():
     assert a.value < toy.value(begin(toy)) - 0.9 * (toy.value(begin(toy)) - best)
 
 
+def test_a_bound_ends_when_a_few_steps_gain_little_also_if_steps_waver():
+    toy = Hidden(2)
+    start = begin(toy)
+    steps = Stochastic("root", step_size=0.1, average=0.0)
+    bound = toy.linearise(start, toy.begin())
+    few = run(steps, bound, start, max_iter=50, tol=1e-2, patience=5)
+    assert few.n_iter < 50
+    once = run(Cccp(steps, inner_tol=1e-2), toy, start, max_iter=1, tol=None)
+    np.testing.assert_array_equal(once.weights, few.weights)
+
+
 def test_an_interrupt_inside_ends_the_whole_run():
     class Rude(Hidden):
         asked = 0

@@ -83,6 +83,7 @@ class Annealed(Solver):
             state["weights"],
             max_iter=self.inner_iter,
             tol=self.inner_tol,
+            patience=self.patience,  # little: the next temperature mends what this one leaves
             rng=stream(state, state["iteration"]),
         )
         if fit.ended == Ending.INTERRUPTED:

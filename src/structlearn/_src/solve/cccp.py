@@ -75,6 +75,7 @@ class Cccp(Solver):
             state["weights"],
             max_iter=self.inner_iter,
             tol=self.inner_tol or None,
+            patience=self.patience,  # little: the next bound mends what this one leaves
             rng=stream(state, state["iteration"]),
         )
         if fit.ended == Ending.INTERRUPTED:
