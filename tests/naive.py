@@ -547,3 +547,27 @@ def frank_wolfe_steps(sequences, order, n_weights):
         shares[c][path] = shares[c].get(path, 0.0) + length
         average = (k * average + 2.0 * weights) / (k + 2.0)
     return weights, average, costs, shares
+
+
+def pairwise_step(flow, best, score, limit):
+    """Move share from the worst path in use to the best one; the new flow and the length.
+
+    `flow` has the share of every link (position, state before, state), ``score(path)`` is what
+    a path is worth, and ``limit(worst)`` how far it is best to go. Garber and Meshi (2016),
+    algorithm 3, for paths.
+    """
+
+    def links(path):
+        return {(t, path[t - 1] if t else -1, s) for t, s in enumerate(path)}
+
+    states = range(max(s for _, _, s in flow) + 1)
+    every = itertools.product(states, repeat=len(best))
+    used = [path for path in every if all(flow.get(link, 0.0) > 0.0 for link in links(path))]
+    worst = min(used, key=score)
+    leaving, coming = links(worst) - links(best), links(best) - links(worst)
+    most = min((flow[link] for link in leaving), default=0.0)
+    length = min(most, limit(worst))
+    flow = {link: share - length * (link in leaving) for link, share in flow.items()}
+    for link in coming:
+        flow[link] = flow.get(link, 0.0) + length
+    return {link: share for link, share in flow.items() if share > 1e-13}, length

@@ -145,6 +145,37 @@ def test_steps_are_those_on_labellings(kind):
         assert fast.links(c) == pytest.approx(flow, abs=1e-10)
 
 
+@pytest.mark.parametrize("kind", ["dense", "matrix"])
+@pytest.mark.parametrize("seed", range(3))
+def test_pairwise_steps_take_from_the_worst_path_in_use_as_much_as_is_best(kind, seed):
+    """Long steps, as paths then have narrow links in common, which do not limit a step."""
+    fast = Fast(chains(**SMALL | KINDS[kind] | {"C": 2.0, "seed": seed}))
+    slow = sequences(fast.dense)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        fast.visit(rng.permutation(5), False)
+    moved = 0
+    for c in np.tile(rng.permutation(5), 6):
+        best, compare, _ = slow[c]
+        weights, flow = fast.weights.copy(), fast.links(c)
+        path = best(weights)
+
+        def score(y, compare=compare, weights=weights):
+            difference, cost = compare(y)
+            return cost - difference @ weights
+
+        def limit(worst, compare=compare, path=path, score=score):
+            apart = compare(worst)[0] - compare(path)[0]
+            gain = score(path) - score(worst)
+            return gain / (apart @ apart) if apart.any() else 0.0
+
+        expected, length = naive.pairwise_step(flow, path, score, limit)
+        fast.visit(np.array([c]), True)
+        assert fast.links(c) == pytest.approx(expected, abs=1e-10)
+        moved += length > 0.0
+    assert moved > 5
+
+
 @pytest.mark.parametrize("kind", ["dense", "pairs", "bars"])
 def test_pairwise_steps_raise_the_dual_and_keep_a_flow(kind):
     fast = Fast(chains(**SMALL | KINDS[kind]))

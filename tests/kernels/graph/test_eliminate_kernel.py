@@ -16,15 +16,15 @@ from structlearn._src.kernels.graph import eliminate
 LIMIT = 2**20
 
 
-def wide_graph(rng, n=5, states=6):
-    """A clique by pairs, whose first bucket is larger than a block."""
+def wide_graph(rng, n=7, states=5):
+    """A clique by pairs, whose first bucket has many blocks: two of its axes are outer ones."""
     graph = FactorGraph()
     graph.add_variables(n, states)
     for a in range(n):
         graph.add_factor([a], rng.normal(size=states))
         for b in range(a):
             graph.add_factor([a, b], rng.normal(size=(states, states)))
-    assert states**n > eliminate.BLOCK
+    assert states ** (n - 1) > eliminate.BLOCK
     return graph
 
 
