@@ -27,7 +27,7 @@ def filled(values, start=True):
 def test_the_best_value_is_the_lowest_after_the_start(values, start, back):
     history = filled(values, start)
     assert len(history) == len(values)
-    rows = values[: len(values) - back] if back else values
+    rows = values[: max(len(values) - back, 0)]
     counted = [value for value in (rows[1:] if start else rows) if not math.isnan(value)]
     np.testing.assert_equal(history.best(back), min(counted, default=math.nan))
 
