@@ -147,7 +147,11 @@ def test_every_old_name_is_one_of_an_option():
         ({"tol": -1.0}, "tol"),
         ({"callbacks": print}, "callbacks"),
         ({"strength": -1.0}, "strength"),
-        ({"learner": "em", "driver": "em"}, "driver"),
+        ({"time_limit": -1.0}, "time_limit"),
+        ({"progress": 3}, "progress"),
+        ({"checkpoint": 3}, "checkpoint"),
+        ({"learner": "em", "driver": "em"}, "learner is the old name of driver"),
+        ({"sweeps": 2, "steps": 3}, "steps is the old name of sweeps"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(options, name):

@@ -48,7 +48,10 @@ class Lbfgs(Solver):
         """Refuse penalties with kinks."""
         if objective.penalty.smooth:
             return ""
-        return "L-BFGS needs a smooth penalty, and this one has an L1 part: use solver='owlqn'"
+        return (
+            "L-BFGS needs a smooth penalty without bounds on weights: use solver='owlqn' for an L1 "
+            "part, and 'adagrad' for weights at or above 0"
+        )
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Value the weights and forget all curvature."""

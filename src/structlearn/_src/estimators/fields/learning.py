@@ -12,18 +12,19 @@ from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError, did_you_mean
 from structlearn._src.common.names import FIELD_DRIVERS, OLD_DRIVERS
 from structlearn._src.estimators.fitting import FitSettings, minimise
-from structlearn._src.estimators.run import callbacks
+from structlearn._src.estimators.structured.parameters import check_parameters
 from structlearn._src.field.examples import HingeExamples
 from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.penalty import NonNegative
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.solve.loop import Fit
-from structlearn._src.solve.pick import check_solver
 from structlearn._src.solve.steps import RULES
 from structlearn._src.solve.stochastic import Stochastic
 
 #: Names of before, by which options may still be given.
 OLD_NAMES = {"learner": "driver", "steps": "sweeps"}
+#: Options with the same rules as those of other estimators.
+_SHARED = ("solver", "C", "max_iter", "tol", "callbacks", "time_limit", "progress", "checkpoint")
 #: What a restart from a checkpoint must share, beside field, labels and solver.
 _FACTS = ("driver", "sweeps", "warm_up", "surrogate", "strength", "C")
 
@@ -94,17 +95,12 @@ class FieldLearning(FitSettings):
 
     def __post_init__(self) -> None:
         checks.one_of("driver", self.driver, (*FIELD_DRIVERS, *OLD_DRIVERS))
-        check_solver(self.solver)
-        checks.number("C", self.C, low=0.0, open_low=True, open_high=True)
-        checks.integer("max_iter", self.max_iter, low=1)
+        check_parameters({name: getattr(self, name) for name in _SHARED})
         checks.integer("sweeps", self.sweeps, low=1)
         checks.integer("warm_up", self.warm_up)
         checks.one_of("rule", self.rule, tuple(RULES))
         checks.number("step_size", self.step_size, low=0.0, open_low=True, open_high=True)
         checks.number("average", self.average, low=0.0, high=1.0)
-        if self.tol is not None:
-            checks.number("tol", self.tol, low=0.0, open_high=True)
-        callbacks(self.callbacks)
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> FieldLearning:
@@ -119,7 +115,8 @@ class FieldLearning(FitSettings):
                     f"are {', '.join(names)}"
                 )
             if new in given:
-                raise ArgumentError(f"{name}={value!r} is an old name of {new}: give only {new}")
+                old = next(old for old, name in OLD_NAMES.items() if name == new)
+                raise ArgumentError(f"{old} is the old name of {new}: give only {new}")
             given[new] = value
         return cls(**given)
 
