@@ -19,7 +19,7 @@ from structlearn._src.common.paths import PathLike
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.learn.base import Objective
-from structlearn._src.learn.world import Memory, count_steps
+from structlearn._src.learn.world import Memory, count_steps, leaves
 from structlearn._src.solve.base import Report, Solver, State, current_weights, refusal
 from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, fingerprint, load, save
 
@@ -200,7 +200,8 @@ class _Loop:
             self.value = report.value
         self.report = report
         self.iteration = iteration
-        steps = count_steps(self.state["memory"]) if "memory" in self.state else math.nan
+        memory = self.state.get("memory")
+        steps = count_steps(memory) if any(leaves(memory)) else math.nan
         seconds = time.monotonic() - self.begun
         self.history.add(iteration, seconds, report.value, report.gap, report.gradient, steps)
 
