@@ -85,7 +85,9 @@ def test_without_the_package_one_line_says_where_it_is(argv, how, capsys):
     assert "repository" in err
     assert f"'{how}'" in err
     assert main(["--help"], commands=(tag,)) == 0
-    assert argv[0] not in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert argv[0] in told  # that it exists, and that it is not here
+    assert "(in the repository)" in told
 
 
 def test_a_small_run_prints_a_table_and_writes_its_numbers(tmp_path, capsys):
