@@ -28,9 +28,9 @@ def test_all_pairs_are_a_matrix_product_and_its_adjoint(ones):
     rows = from_dense(x)
     pushed, pulled = np.full((6, STATES), np.nan), np.full((5, STATES), np.nan)
     for first, last in ((0, 4), (4, 6)):
-        scatter.push_all(*rows[:3], weights, first, last, pushed)
+        scatter.multiply(*rows[:3], weights, first, last, pushed)
     for first, last in ((0, 2), (2, 5)):
-        scatter.pull_all(*columns_of(x), marginals, first, last, pulled)
+        scatter.multiply(*columns_of(x), marginals, first, last, pulled)
     np.testing.assert_allclose(pushed, x @ weights, atol=1e-12)
     np.testing.assert_allclose(pulled, x.T @ marginals, atol=1e-12)
 

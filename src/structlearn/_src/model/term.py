@@ -112,7 +112,7 @@ class LinearTerm:
         out = np.empty((features.rows.n_rows, self.size))
 
         def work(first: int, last: int) -> None:
-            scatter.push_all(*rows[:3], matrix, first, last, out)
+            scatter.multiply(*rows[:3], matrix, first, last, out)
 
         threads.over_items(work, rows.offsets, "features", n_jobs)
         return out
@@ -126,7 +126,7 @@ class LinearTerm:
         out = np.empty((self.n_features, self.size))
 
         def work(first: int, last: int) -> None:
-            scatter.pull_all(*columns, marginals, first, last, out)
+            scatter.multiply(*columns, marginals, first, last, out)
 
         threads.over_items(work, columns[0], "features", n_jobs)
         return out.ravel()

@@ -69,6 +69,12 @@ def refusal(solver: Solver, objective: Objective) -> str:
     return solver.refuses(objective)
 
 
+def inner_refusal(inner: Solver, objective: Objective) -> str:
+    """Say why the solver inside a driver cannot take its steps, and which solver that is."""
+    why = refusal(inner, objective)
+    return f"its inner solver {inner.name!r} refuses: {why}" if why else ""
+
+
 def current_weights(state: State) -> Floats:
     """Return the weights that a state stands for: the average if the solver keeps one."""
     weights: Floats = state["average" if "average" in state else "weights"]

@@ -11,7 +11,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.watch import Ending
 from structlearn._src.learn.base import Ability, Objective
-from structlearn._src.solve.base import Report, Solver, State, draw_seed, refusal, stream
+from structlearn._src.solve.base import Report, Solver, State, draw_seed, inner_refusal, stream
 from structlearn._src.solve.loop import run
 
 _ROUNDING = 1e-12  # relative differences of values below this say nothing
@@ -57,7 +57,7 @@ class Cccp(Solver):
 
     def refuses(self, objective: Objective) -> str:
         """Refuse what the inner solver refuses."""
-        return refusal(self.inner, objective)
+        return inner_refusal(self.inner, objective)
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Value the weights."""

@@ -11,7 +11,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.base import Ability, Objective
 from structlearn._src.learn.world import Budget
-from structlearn._src.solve.base import Report, Solver, State, refusal
+from structlearn._src.solve.base import Report, Solver, State, inner_refusal
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Paired(Solver):
 
     def refuses(self, objective: Objective) -> str:
         """Refuse what the inner solver refuses."""
-        return refusal(self.inner, objective)
+        return inner_refusal(self.inner, objective)
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Warm the worlds up and start the inner solver on them."""

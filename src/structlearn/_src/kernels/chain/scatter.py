@@ -16,9 +16,13 @@ from structlearn._src.kernels.jit import kernel, or_python
 
 @or_python
 @kernel
-def push_all(offsets, columns, values, weights, first, last, out):
-    """out[i] = sum of value times weights of the features of row ``i``."""
-    S = weights.shape[1]
+def multiply(offsets, columns, values, matrix, first, last, out):
+    """out[i] = sum of value times ``matrix[column]`` over the entries of row ``i``.
+
+    With weights it is the scores of rows; with marginals, and the entries sorted by column, its
+    adjoint: the gradient of the weights of a feature.
+    """
+    S = matrix.shape[1]
     ones = values.size == 0
     for i in range(first, last):
         for s in range(S):
@@ -27,28 +31,13 @@ def push_all(offsets, columns, values, weights, first, last, out):
             d = columns[e]
             x = 1.0 if ones else values[e]
             for s in range(S):
-                out[i, s] += x * weights[d, s]
-
-
-@kernel
-def pull_all(offsets, rows, values, marginals, first, last, out):
-    """out[d] = sum over the rows with feature ``d`` of value times marginals; by column."""
-    S = marginals.shape[1]
-    ones = values.size == 0
-    for d in range(first, last):
-        for s in range(S):
-            out[d, s] = 0.0
-        for e in range(offsets[d], offsets[d + 1]):
-            i = rows[e]
-            x = 1.0 if ones else values[e]
-            for s in range(S):
-                out[d, s] += x * marginals[i, s]
+                out[i, s] += x * matrix[d, s]
 
 
 @or_python
 @kernel
 def push_pairs(offsets, columns, values, pair_offsets, pair_states, weights, first, last, out):
-    """As `push_all` with weights for some states of every feature."""
+    """As `multiply` with weights for some states of every feature."""
     ones = values.size == 0
     for i in range(first, last):
         row = out[i]
@@ -65,7 +54,7 @@ def push_pairs(offsets, columns, values, pair_offsets, pair_states, weights, fir
 
 @kernel
 def pull_pairs(offsets, rows, values, pair_offsets, pair_states, marginals, first, last, out):
-    """As `pull_all` with weights for some states of every feature."""
+    """As `multiply` with weights for some states of every feature."""
     ones = values.size == 0
     for d in range(first, last):
         low, high = pair_offsets[d], pair_offsets[d + 1]
