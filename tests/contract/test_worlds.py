@@ -258,6 +258,15 @@ def test_memories_can_be_written_down_and_read_again(name):
 
 
 @pytest.mark.parametrize("name", REMEMBERING)
+def test_memories_of_other_worlds_are_refused(name):
+    objective, weights = made(name)
+    other = field("field, loss", copies=2)[0] if name in FIELDS else field("field, loss")[0]
+    for foreign in (other.begin(), (), ((None, None),), 3):
+        with pytest.raises(ValueError, match="memory"):
+            objective.value(weights, foreign)
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
 def test_warm_starts_save_work_and_begin_is_a_copy(name):
     objective, weights = made(name)
     memory = objective.begin()

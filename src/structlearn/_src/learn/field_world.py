@@ -8,7 +8,7 @@ from structlearn._src.common.arrays import Bools, Floats
 from structlearn._src.field.consensus import Consensus
 from structlearn._src.field.examples import HingeExamples
 from structlearn._src.kernels.field.admm import AdmmState
-from structlearn._src.learn.world import CONVERGED, Budget, InferenceSettings
+from structlearn._src.learn.world import CONVERGED, Budget, InferenceSettings, check_fits
 
 _STEPS = 10_000  # of ADMM, where an evaluation is to converge
 _TOL = 1e-3  # residuals per local copy: rough inference is enough for weights that still move
@@ -44,6 +44,7 @@ class FieldWorld:
         tol = _TOL if settings.tol is None else settings.tol
         self.tol = tol * np.sqrt(max(len(examples.hinges.variables), 1))
         self.approximate = False
+        self.sizes = (examples.hinges.n_forms, examples.hinges.n_variables)
         self.still = bool(fixed.all())  # nothing to infer
 
     def begin(self) -> AdmmState:
@@ -58,6 +59,8 @@ class FieldWorld:
 
         They are those of the consensus, or under a budget those of the local copies.
         """
+        check_fits(isinstance(memory, AdmmState))
+        check_fits((len(memory.multipliers), len(memory.consensus)) == self.sizes)
         if not self.still:
             self.consensus.run(parameters, memory, budget.sweeps or self.limit, self.tol)
         converged = self.still or budget.sweeps is None

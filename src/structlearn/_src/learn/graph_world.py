@@ -20,6 +20,7 @@ from structlearn._src.learn.world import (
     InferenceSettings,
     Memory,
     add_tables,
+    check_fits,
 )
 from structlearn._src.model.model import Tables
 
@@ -94,6 +95,7 @@ class GraphWorld:
         budget: Budget = CONVERGED, into: Tables | None = None,
     ) -> tuple[Floats, Tables, GraphMemory | None]:  # fmt: skip
         """Values of the graphs, and their expected tables times `factors`."""
+        check_fits(isinstance(memory, GraphMemory) == self.approximate)
         potentials = tables_to_potentials(self.graphs, parameters)
         for extra in (self.added, self.graphs.forbidden_potentials):
             if extra is not None:

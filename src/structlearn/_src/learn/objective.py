@@ -12,7 +12,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.learn.base import Ability, Objective, ValueGradient
-from structlearn._src.learn.world import CONVERGED, Budget, Memory, World, copy_memory
+from structlearn._src.learn.world import CONVERGED, Budget, Memory, World, check_fits, copy_memory
 
 _BOTH = (True, True)
 _FREE_ONLY = (True, False)
@@ -145,6 +145,7 @@ class TwoWorlds(_Fields, Objective):
     ) -> tuple[Floats, Any, Memory]:
         """Free less clamped values of every example, with the gradient by the parameters."""
         memory = self.begin() if memory is None else memory
+        check_fits(isinstance(memory, tuple) and len(memory) == len(self.pairs))
         parameters = self.push(weights)
         losses = np.zeros(self.n_examples)
         gradient: Any = None

@@ -152,9 +152,14 @@ def copy_memory(memory: Memory) -> Memory:
 def fill(memory: Memory, arrays: Mapping[str, Any]) -> None:
     """Write the arrays that `leaves` has yielded into a memory of the same worlds."""
     for path, array in leaves(memory):
-        if path not in arrays or np.shape(arrays[path]) != np.shape(array):
-            raise ArgumentError(
-                f"a memory was given whose {path} does not fit these worlds; use one of the same "
-                f"objective"
-            )
+        check_fits(path in arrays and np.shape(arrays[path]) == np.shape(array))
         array[...] = arrays[path]
+
+
+def check_fits(fits: bool) -> None:
+    """Refuse a memory that other worlds have begun: compiled code would read past its arrays."""
+    if not fits:
+        raise ArgumentError(
+            "a memory was given that does not fit these worlds; use what begin() of the same "
+            "objective returns"
+        )
