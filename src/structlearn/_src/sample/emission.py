@@ -105,19 +105,10 @@ class Gaussian(Conjugate):
     Parameters are the means (states, features), the bands of the roots of the inverse covariances
     (states, features, features), or of diagonal ones (states, features, 1), and the log of what
     the densities are divided by, negative, (states,).
-
-    Parameters
-    ----------
-    data
-        (positions, features) Zeros where a position is not seen.
-    seen
-        (positions,) Which positions are not missing.
-    prior
-        Distribution of means and covariances.
     """
 
-    data: Floats
-    seen: Bools
+    data: Floats  #: (positions, features) zeros where a position is not seen
+    seen: Bools  #: (positions,)
     prior: NormalWishart | NormalGamma
 
     def __post_init__(self) -> None:
@@ -184,19 +175,11 @@ class Gaussian(Conjugate):
 class Categorical(Conjugate):
     """Symbols with probabilities of their own in every state.
 
-    Parameters are log probabilities (states, symbols).
-
-    Parameters
-    ----------
-    data
-        (positions,) Symbols from 0 on, -1 where missing.
-    prior
-        (symbols,) Parameters of the Dirichlet distribution of probabilities: counts before any
-        symbol is seen.
+    Parameters are log probabilities (states, symbols), whose prior is a Dirichlet distribution.
     """
 
-    data: Ints
-    prior: Floats
+    data: Ints  #: (positions,) symbols from 0 on, -1 where missing
+    prior: Floats  #: (symbols,) counts before any symbol is seen
 
     def draw_prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
         """Draw parameters of new states from the prior."""

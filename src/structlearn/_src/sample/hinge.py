@@ -60,18 +60,7 @@ class Hinge(NamedTuple):
     ) -> Floats:
         """Return new weights (K, L, M): one Gibbs sweep over all labels of all components.
 
-        Parameters
-        ----------
-        V
-            (rows, M) Features, a constant one among them.
-        labels
-            (rows,) -1 where missing.
-        assigned
-            (rows,) Component of every row.
-        weights
-            (K, L, M) Weights before.
-        n_jobs
-            Number of threads; draws do not depend on it.
+        For features `V` (rows, M) and labels of rows, -1 where missing.
         """
         L = weights.shape[1]
         order, borders = _by_component(labels, assigned, len(weights))

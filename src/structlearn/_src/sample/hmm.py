@@ -28,25 +28,13 @@ _LEAST = 1e-17  # below every uniform number but 0, which would open infinitely 
 
 @dataclass(frozen=True, eq=False)
 class HmmModel:
-    """Sequences, what their states emit, and the priors of the concentrations.
+    """Sequences, what their states emit, and the priors of the concentrations."""
 
-    Parameters
-    ----------
-    offsets
-        (sequences + 1,) Where sequences begin and end; none is empty.
-    emissions
-        Factors of the density of a position given its state.
-    alpha, gamma
-        Concentration of the rows and of the sticks: given, or with a prior.
-    n_jobs
-        Number of threads for the sequences; draws do not depend on it.
-    """
-
-    offsets: Ints
-    emissions: tuple[Emission, ...]
-    alpha: Concentration
-    gamma: Concentration
-    n_jobs: int | None = 1
+    offsets: Ints  #: (sequences + 1,) where sequences begin and end; none is empty
+    emissions: tuple[Emission, ...]  #: factors of the density of a position given its state
+    alpha: Concentration  #: of the rows
+    gamma: Concentration  #: of the sticks
+    n_jobs: int | None = 1  #: threads for the sequences; draws do not depend on it
 
     @property
     def n_positions(self) -> int:

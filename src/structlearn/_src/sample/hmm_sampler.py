@@ -23,22 +23,13 @@ from structlearn._src.sample.split_merge import split_or_merge
 class HmmSampler:
     """Sweeps over everything that an infinite hidden Markov model does not know.
 
-    Parameters
-    ----------
-    model
-        Sequences, emissions and priors.
-    n_start
-        Number of states to begin with, at random.
-    n_moves
-        How many times a sweep proposes to split a state or to merge two.
-    merges
-        Sweeps that end with a search for states that are alike or small. Such sweeps are no draws
-        from the posterior, so that all of them must lie in burn-in.
+    Sweeps in `merges` end with a search for states that are alike or small. They are no draws from
+    the posterior, so that all of them must lie in burn-in.
     """
 
     model: HmmModel
-    n_start: int = 1
-    n_moves: int = 0
+    n_start: int = 1  #: states to begin with, at random
+    n_moves: int = 0  #: splits and merges that a sweep proposes
     merges: range = range(0)
 
     def begin(self, rng: np.random.Generator) -> HmmState:

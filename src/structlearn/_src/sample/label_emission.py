@@ -19,21 +19,10 @@ class LabelEmission(NonConjugate):
     """Labels that every state gives by a classifier of its own.
 
     Parameters are the weights (states, labels, features) alone.
-
-    Parameters
-    ----------
-    features
-        (positions, features) Of the classifiers, a constant among them.
-    labels
-        (positions,) -1 where not known.
-    n_labels
-        Number of labels.
-    loss
-        Choices about the potential of labels.
     """
 
-    features: Floats
-    labels: Ints
+    features: Floats  #: (positions, features) a constant among them
+    labels: Ints  #: (positions,) -1 where not known
     n_labels: int
     loss: Hinge
 

@@ -37,32 +37,14 @@ _ROOM = 16  # components that arrays grow by: copies are rare, and idle ones cos
 
 @dataclass(frozen=True, eq=False)
 class MixtureData:
-    """What is given: features and labels of rows, and the priors.
+    """What is given: features and labels of rows, and the priors."""
 
-    Parameters
-    ----------
-    X
-        (rows, D) What the Gaussians see.
-    V
-        (rows, M) What the classifiers see.
-    labels
-        (rows,) From 0; -1 where missing.
-    n_labels
-        Number of labels.
-    prior
-        Of means and covariances.
-    classifier
-        Of every component; a subclass may have another potential.
-    concentration
-        What is given of it: a number, or a prior.
-    """
-
-    X: Floats
-    V: Floats
-    labels: Ints
+    X: Floats  #: (rows, D) what the Gaussians see
+    V: Floats  #: (rows, M) what the classifiers see
+    labels: Ints  #: (rows,) from 0; -1 where missing
     n_labels: int
     prior: NormalWishart
-    classifier: MaxMargin
+    classifier: MaxMargin  #: of every component; a subclass may have another potential
     concentration: Concentration = 1.0
 
 
@@ -92,15 +74,7 @@ class MixtureDraw(NamedTuple):
 
 
 class MixtureSampler:
-    """Sweeps over a mixture: pure steps, from a state to the next.
-
-    Parameters
-    ----------
-    data
-        Rows, labels and priors.
-    n_start
-        Number of components to begin with, at random.
-    """
+    """Sweeps over a mixture, which begins with `n_start` components at random."""
 
     def __init__(self, data: MixtureData, n_start: int = 1) -> None:
         self.data = data

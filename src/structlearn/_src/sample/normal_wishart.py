@@ -8,9 +8,9 @@ With a diagonal covariance, the normal-inverse-gamma distribution of every featu
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import gammaln
@@ -27,59 +27,60 @@ class Moments(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class NormalWishart:
-    """One distribution of means and covariances, or a stack of them.
+class _NormalPrior(ABC):
+    """One distribution of Gaussians, or a stack of them."""
 
-    Parameters
-    ----------
-    mean
-        (..., features) Expected mean.
-    strength
-        (...,) How many points the expected mean counts for.
-    degrees
-        (...,) Degrees of freedom, above ``features - 1``.
-    scale
-        (..., features, features) The expected covariance is ``scale / (degrees - features - 1)``.
-    """
-
-    mean: Floats
-    strength: Floats | float
-    degrees: Floats | float
-    scale: Floats
+    mean: Floats  #: (..., features)
+    strength: Floats | float  #: (...,) how many points the expected mean counts for
+    degrees: Floats | float  #: (...,) of freedom: how many the expected variances count for
+    scale: Floats  #: (..., features, features), or (..., features) of the diagonal alone
 
     @property
     def width(self) -> int:
         """Number of features."""
         return self.mean.shape[-1]
 
-    def posterior(self, moments: Moments) -> NormalWishart:
+    @abstractmethod
+    def _products(self, rows: Floats) -> Floats:
+        """Products of features, as `scale` has them."""
+
+    @abstractmethod
+    def _log_normaliser(self) -> Floats:
+        """Log of what the density is divided by, up to a constant of the number of features."""
+
+    def posterior(self, moments: Moments) -> Self:
         """Return the distributions given the points of every state, as a stack."""
         counts = np.asarray(moments.counts, float)
         strength = self.strength + counts
-        pull = np.asarray(self.strength) * self.mean
-        mean = (pull + moments.sums) / strength[:, None]
-        scale = (
-            self.scale
-            + moments.outers
-            + np.asarray(self.strength) * _outer(self.mean)
-            - strength[:, None, None] * _outer(mean)
-        )
-        return NormalWishart(mean, strength, self.degrees + counts, scale)
+        mean = (np.asarray(self.strength) * self.mean + moments.sums) / strength[:, None]
+        before = np.asarray(self.strength) * self._products(self.mean)
+        after = strength.reshape(-1, *(1,) * self.scale.ndim) * self._products(mean)
+        scale = self.scale + moments.outers + before - after
+        return type(self)(mean, strength, self.degrees + counts, scale)
 
-    @cached_property
-    def log_normaliser(self) -> Floats:
-        """Log of what the density is divided by, up to a constant of the number of features."""
+    def log_evidence(self, moments: Moments) -> Floats:
+        """Log marginal likelihood of the points of every state, (states,)."""
+        after = self.posterior(moments)._log_normaliser()
+        constant = 0.5 * self.width * np.log(np.pi)
+        return after - self._log_normaliser() - constant * np.asarray(moments.counts)
+
+
+class NormalWishart(_NormalPrior):
+    """One distribution of means and covariances, or a stack of them.
+
+    The expected covariance is ``scale / (degrees - features - 1)``; degrees are above ``features -
+    1``.
+    """
+
+    def _products(self, rows: Floats) -> Floats:
+        return rows[..., :, None] * rows[..., None, :]
+
+    def _log_normaliser(self) -> Floats:
         D = self.width
         half = 0.5 * np.asarray(self.degrees, float)
         volume = np.linalg.slogdet(self.scale)[1]
         gammas = gammaln(half[..., None] - 0.5 * np.arange(D)).sum(-1)
         return gammas - half * volume - 0.5 * D * np.log(self.strength)
-
-    def log_evidence(self, moments: Moments) -> Floats:
-        """Log marginal likelihood of the points of every state, (states,)."""
-        after = self.posterior(moments).log_normaliser
-        constant = 0.5 * self.width * np.log(np.pi)
-        return after - self.log_normaliser - constant * np.asarray(moments.counts)
 
     def log_predictive(self, points: Floats) -> Floats:
         """Log density of one more point: (..., n) for points (n, features); Student's t."""
@@ -111,50 +112,24 @@ class NormalWishart:
         return self.mean + np.linalg.solve(roots, noise[..., None])[..., 0], roots
 
 
-@dataclass(frozen=True, eq=False)
-class NormalGamma:
+class NormalGamma(_NormalPrior):
     r"""One distribution of means and variances of independent features, or a stack of them.
 
     .. math:: 1 / \sigma^2 \sim \mathrm{Gamma}(\mathrm{degrees} / 2, s / 2), \qquad
               \mu \mid \sigma \sim N(m, \sigma^2 / \mathrm{strength}) .
 
-    With one feature this is the normal-inverse-Wishart distribution.
-
-    Parameters
-    ----------
-    mean, scale
-        (..., features) Expected mean; the expected variance is ``scale / (degrees - 2)``.
-    strength, degrees
-        (...,) How many points expected mean and variance count for.
+    With one feature this is the normal-inverse-Wishart distribution. The expected variance is
+    ``scale / (degrees - 2)``.
     """
 
-    mean: Floats
-    strength: Floats | float
-    degrees: Floats | float
-    scale: Floats
+    def _products(self, rows: Floats) -> Floats:
+        return rows**2
 
-    def posterior(self, moments: Moments) -> NormalGamma:
-        """Return the distributions given the points of every state, as a stack."""
-        counts = np.asarray(moments.counts, float)
-        strength = self.strength + counts
-        mean = (np.asarray(self.strength) * self.mean + moments.sums) / strength[:, None]
-        pulled = np.asarray(self.strength) * self.mean**2 - strength[:, None] * mean**2
-        scale = self.scale + moments.outers + pulled
-        return NormalGamma(mean, strength, self.degrees + counts, scale)
-
-    @cached_property
-    def log_normaliser(self) -> Floats:
-        """Log of what the density is divided by, up to a constant of the number of features."""
-        D = self.mean.shape[-1]
+    def _log_normaliser(self) -> Floats:
+        D = self.width
         half = 0.5 * np.asarray(self.degrees, float)
         logs = np.log(self.scale).sum(-1)
         return D * (gammaln(half) - 0.5 * np.log(self.strength)) - half * logs
-
-    def log_evidence(self, moments: Moments) -> Floats:
-        """Log marginal likelihood of the points of every state, (states,)."""
-        after = self.posterior(moments).log_normaliser
-        constant = 0.5 * self.mean.shape[-1] * np.log(np.pi)
-        return after - self.log_normaliser - constant * np.asarray(moments.counts)
 
     def draw(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw the means (..., features) and inverse standard deviations (..., features)."""
@@ -162,7 +137,3 @@ class NormalGamma:
         roots = np.sqrt(2.0 * rng.standard_gamma(half, self.mean.shape) / self.scale)
         noise = rng.standard_normal(self.mean.shape) / np.sqrt(self.strength)[..., None]
         return self.mean + noise / roots, roots
-
-
-def _outer(rows: Floats) -> Floats:
-    return rows[..., :, None] * rows[..., None, :]

@@ -36,14 +36,7 @@ def weighted_votes(
 ) -> Floats:
     """Return the shares of labels (positions, labels), voted for by states as likely as they are.
 
-    Parameters
-    ----------
-    model
-        The sequences, without an emission of labels.
-    labelled
-        Features of the classifiers; its labels are not read.
-    draws
-        Each with the weights of its classifiers.
+    The model has no emission of labels, whose weights come with the draws.
     """
     votes = np.zeros((model.n_positions, labelled.n_labels))
     for draw, weights in draws:

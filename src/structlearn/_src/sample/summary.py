@@ -28,20 +28,11 @@ class Summary:
     """A draw in the middle of those with the usual number of states, and how all match its own.
 
     States are numbered by how often they occur in the draw in the middle, the most frequent first.
-
-    Attributes
-    ----------
-    draws
-        All draws.
-    matches
-        Of every draw, the state that each of its states is; -1 for those that match none.
-    n_states
-        Number of states of the draw in the middle, which most draws have.
     """
 
     draws: Sequence[HmmState]
-    matches: list[Ints]
-    n_states: int
+    matches: list[Ints]  #: which state each of a draw's states is; -1 for those that match none
+    n_states: int  #: of the draw in the middle, which most draws have
 
     @staticmethod
     def of(draws: Sequence[HmmState]) -> Summary:
