@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,11 @@ from structlearn._src.sample.normal_wishart import NormalWishart
 
 _HERE = "structlearn._src.estimators.bayesian"
 _CLOSE = 1e-6  # how far sums of probabilities may be from 1, by rounding
-_RENAMED = {"data_signature_": "given_"}
 GAUSSIANS = {"normal-wishart": Codec("structlearn._src.sample.normal_wishart:NormalWishart")}
+_LEARNT = (
+    "n_features_in_", "feature_names_in_", "classes_", "centre_", "scale_", "prior_", "coder_",
+    "per_sequence_", "offsets_", "status_", "settings_", "data_signature_",
+)  # fmt: skip
 
 Shapes = list[list[tuple[int, ...]]]
 
@@ -235,36 +239,21 @@ def _draws(states: Sequence[MixtureState], after: Any, width: int) -> list[Mixtu
     ]
 
 
-def mixture_family(estimators: Mapping[str, str]) -> Family:
-    """Return a family of mixtures of classifiers, by paths of their classes."""
-    return Family(
-        estimators=estimators,
-        fitted_attribute="draws_",
-        learnt=(
-            "n_features_in_", "feature_names_in_", "classes_", "centre_", "scale_", "prior_",
-            "status_", "settings_", "data_signature_",
-        ),
-        renamed=_RENAMED,
-        restore=_restore_mixture,
-        extra_state=_mixture_state,
-        records=GAUSSIANS,
-    )  # fmt: skip
-
-
+_chains = partial(
+    Family, fitted_attribute="draws_", learnt=_LEARNT, renamed={"data_signature_": "given_"}
+)
+#: Families of mixtures of classifiers, by paths of their classes.
+mixture_family = partial(
+    _chains, restore=_restore_mixture, extra_state=_mixture_state, records=GAUSSIANS
+)
 FAMILIES = (
-    Family(
-        estimators={
+    _chains(
+        {
             "infinite-hmm": f"{_HERE}.infinite_hmm:InfiniteHMM",
             "max-margin-hmm": f"{_HERE}.max_margin_hmm:MaxMarginHMM",
         },
-        fitted_attribute="draws_",
-        learnt=(
-            "n_features_in_", "centre_", "scale_", "coder_", "per_sequence_", "offsets_",
-            "status_", "settings_", "data_signature_",
-        ),
-        renamed=_RENAMED,
         restore=_restore_chains,
         extra_state=_chain_state,
     ),
     mixture_family({"infinite-svm": f"{_HERE}.infinite_svm:InfiniteSVM"}),
-)  # fmt: skip
+)
