@@ -74,8 +74,7 @@ def holds(comparison, binding):
 
     left, right = text(comparison.left), text(comparison.right)
     if comparison.operator == "%":
-        order = [(not c.isdecimal(), int(c) if c.isdecimal() else c) for c in (left, right)]
-        return order[0] < order[1]
+        return left < right
     return (left == right) == (comparison.operator == "==")
 
 
@@ -116,14 +115,11 @@ def _terms(atom):
     return (atom.left, atom.right) if isinstance(atom, syntax.Comparison) else atom.terms
 
 
-def passes(condition, world, binding):
-    if isinstance(condition, syntax.Not):
-        return not passes(condition.inner, world, binding)
-    if isinstance(condition, syntax.Both):
-        return all(passes(part, world, binding) for part in condition.inner)
-    if isinstance(condition, syntax.Either):
-        return any(passes(part, world, binding) for part in condition.inner)
-    return world.rows(condition).get(world.key(condition, binding), 0.0) > 0
+def passes(literal, world, binding):
+    if isinstance(literal.atom, syntax.Comparison):
+        return holds(literal.atom, binding) != literal.negated
+    value = world.rows(literal.atom).get(world.key(literal.atom, binding), 0.0)
+    return (value > 0) != literal.negated
 
 
 def number(coefficient, counts):
@@ -153,6 +149,8 @@ def ground_linear(body, world, sign, equal):
     ]
     forms = []
     for binding in bindings(list(dict.fromkeys(names)), world.constants):
+        if not all(holds(test, binding) for test in body.tests):
+            continue
         own = {id(atom): names_of([atom], syntax.SumVariable) for atom in atoms}
         if not all(
             any(
@@ -181,7 +179,7 @@ def ground_linear(body, world, sign, equal):
 
 
 def _passing(body, world, names, binding):
-    tests = [each.condition for each in body.filters if each.variable in names]
+    tests = [one for each in body.filters if each.variable in names for one in each.literals]
     return all(passes(test, world, binding) for test in tests)
 
 

@@ -32,6 +32,7 @@ ACCEPTED = [
     "S(+A, +B) = 1 .",
     "1: |B| * S(A, +B) <= P(A) {B: P(B) & !R(A, B)}",
     "1: S(A, +B) + Q(+C) <= |C| {C: P(C)} {B: R('x', B)}",
+    "1: S(A, +B) + (A != 'x') <= 1 {B: B != A}",
 ]
 
 REFUSED = [
@@ -56,6 +57,8 @@ REFUSED = [
     ("1: S(A, +B) <= 1 {B: R(B, C)}", 22, "but 'C' is neither"),
     ("1: S(+A, +B) <= 1 {B: R(A, B)}", 23, "but 'A' is neither"),
     ("1: S(A, +B) <= 1 {B: P(+B)}", 22, "but 'B' is neither"),
+    ("1: S(A, +B) <= 1 {B: C != 'x'}", 22, "but 'C' is neither"),
+    ("1: S(A, +B) + (A != B) <= 1", 16, "but 'B' is not"),
 ]
 
 

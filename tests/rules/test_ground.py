@@ -52,7 +52,7 @@ def forms_of(grounding):
 
 # ---- random programs --------------------------------------------------------------------------
 
-NAMES = ("a", "b", "7")
+NAMES = ("a", "10", "7")
 VALUES = (0.0, 0.25, 0.6, 1.0)
 NUMBERS = (-2.0, -1.0, 0.0, 0.5, 1.0, 1.0, 3.0)
 
@@ -111,9 +111,19 @@ def _linear(rng):
         if rng.random() < 0.5
     ]
     operator, weight = rng.choice(("<=", ">=", "=")), rng.choice((1.0, None))
-    return syntax.Rule(
-        syntax.Linear(tuple(summands), operator, tuple(filters)), weight, text="a sum"
+    tests = [_comparison(rng, plain)] if plain and rng.random() < 0.3 else []
+    body = syntax.Linear(tuple(summands), operator, tuple(filters), tuple(tests))
+    return syntax.Rule(body, weight, text="a sum")
+
+
+def _comparison(rng, terms):
+    return syntax.Comparison(
+        rng.choice(("==", "!=", "%")), rng.choice(terms), _constant(rng, terms)
     )
+
+
+def _constant(rng, terms):
+    return rng.choice((*terms, syntax.Constant(rng.choice(NAMES))))
 
 
 def _summing(atom, i):
@@ -138,8 +148,10 @@ def _condition(rng, terms):
     parts = []
     for _ in range(rng.choice((1, 1, 2))):
         atom = _atom(rng, CLOSED, lambda rng: rng.choice(terms))
-        parts.append(atom if rng.random() < 0.7 else syntax.Not(atom))
-    return parts[0] if len(parts) == 1 else syntax.Both(tuple(parts))
+        if rng.random() < 0.3:
+            atom = _comparison(rng, terms)
+        parts.append(syntax.Literal(atom, negated=rng.random() > 0.7))
+    return tuple(parts)
 
 
 @pytest.mark.parametrize("make", [_clause, _linear])
@@ -267,14 +279,14 @@ def _free():
     return {"Q": {("a",): None}, "S": {("a", "b"): None}}
 
 
-def test_texts_and_numbers_are_ordered_for_pairs():
+def test_pairs_are_ordered_by_letters_as_in_psl():
     names = ["9", "10", "B", "a"]
     pairs = {(x, y): 1.0 for x in names for y in names}
-    atoms = {"P": {("a",): 1.0}, "R": pairs, "Q": {(n,): None for n in names}}  # a before B
+    atoms = {"P": {("a",): 1.0}, "R": pairs, "Q": {(n,): None for n in names}}
     tables = tables_of(atoms, {"P": 1, "R": 2, "Q": 1})
     grounding = ground(parse("1: R(A, B) & (A % B) -> Q(A)"), tables)
     found = Counter(tables.names(grounding.hinges.variables))
-    assert found == {"Q('9')": 3, "Q('10')": 2, "Q('B')": 1}
+    assert found == {"Q('10')": 3, "Q('9')": 2, "Q('B')": 1}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import hypothesis.strategies as st
 import pytest
@@ -20,6 +21,10 @@ from structlearn._src.rules.parse import parse, parse_rule
 A, B = syntax.Variable("A"), syntax.Variable("B")
 P, Q = syntax.Atom("P", (A,)), syntax.Atom("Q", (A,))
 IMPLIES = syntax.Clause((syntax.Literal(P, negated=True), syntax.Literal(Q)))
+
+
+def literal(name, *terms, negated=False):
+    return syntax.Literal(syntax.Atom(name, terms), negated)
 
 
 def form(*pairs, operator="<=", filters=()):
@@ -83,8 +88,8 @@ def test_sums_counts_and_filters():
             )
         ),
     )
-    condition = syntax.Both((syntax.Atom("P", (B,)), syntax.Not(syntax.Atom("R", (A, B)))))
-    linear = syntax.Linear(summands, "<=", (syntax.Filter("B", condition),))
+    literals = literal("P", B), literal("R", A, B, negated=True)
+    linear = syntax.Linear(summands, "<=", (syntax.Filter("B", literals),))
     assert parse_rule(text) == syntax.Rule(linear, 1.0, squared=True)
 
 
@@ -92,10 +97,55 @@ def test_a_disjunction_in_a_filter_splits_the_rule():
     text = "1: S(A, +B) <= 1 {B: P(B) & (R(A, B) | !R(B, A)) || T(B)}"
     with pytest.raises(RuleError, match="3 rules were given where one is needed"):
         parse_rule(text)
-    conditions = [rule.body.filters[0].condition for rule in parse(text)]
-    p, t = syntax.Atom("P", (B,)), syntax.Atom("T", (B,))
-    there, back = syntax.Atom("R", (A, B)), syntax.Atom("R", (B, A))
-    assert conditions == [syntax.Both((p, there)), syntax.Both((p, syntax.Not(back))), t]
+    conditions = [rule.body.filters[0].literals for rule in parse(text)]
+    p = literal("P", B)
+    there, back = literal("R", A, B), literal("R", B, A, negated=True)
+    assert conditions == [(p, there), (p, back), (literal("T", B),)]
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("1: ~~P(A) & !(~(!R(A, B))) -> ~~~Q(A)", "1: P(A) & !R(A, B) -> !Q(A)"),
+        (
+            "1: P(A) &\n  & P(B) & (A ! = B) -> Q(A) | | Q(B)",
+            "1: P(A) & P(B) & A != B -> Q(A) | Q(B)",
+        ),
+        ("1: R(A, B) & (A = = B) && (A ~ = 'x') -> Q(A)", "1: R(A, B) & A == B & A != 'x' -> Q(A)"),
+        ("- 1: P(A) -> Q(A)", "-1: P(A) -> Q(A)"),
+        ("1: P('a\nb') & Q(A) -> P(A)", r"1: P('a\nb') & Q(A) -> P(A)"),
+    ],
+)
+def test_other_ways_to_write_the_same(text, same):
+    assert parse_rule(text) == parse_rule(same)
+
+
+def test_hard_rules_may_begin_with_a_minus_sign():
+    rules = parse(
+        "Q(A) - 1.0 = P(A) .\n-1.0 + Q(A) = P(A) . -2 * S(A, +B) <= 1 . {B: P(B)} -1 <= Q(A) ."
+    )
+    assert rules[0] == rules[1]
+    assert rules[2].body.summands[0].coefficient == syntax.Number(-2.0)
+    assert len(rules) == 4
+
+
+def test_comparisons_in_arithmetic_choose_groundings_and_add_nothing():
+    test = syntax.Comparison("!=", A, B)
+    plain = parse_rule("1: Q(A) + Q(B) <= 1 ^2")
+    expected = replace(plain, body=replace(plain.body, tests=(test,)))
+    for text in (
+        "Q(A) + Q(B) + (A != B) <= 1",
+        "Q(A) + ((A - B)) <= 1 - Q(B)",
+        "2 * (A ~= B) + Q(A) + Q(B) <= 1",
+    ):
+        assert parse_rule(f"1: {text} ^2") == expected
+
+
+def test_comparisons_in_filters():
+    (rule,) = parse("1: S(A, +B) <= 1 {B: B != 'x' & !(A == B)}")
+    x = syntax.Comparison("!=", B, syntax.Constant("x"))
+    same = syntax.Comparison("==", A, B)
+    assert rule.body.filters[0].literals == (syntax.Literal(x), syntax.Literal(same, True))
 
 
 def test_a_literal_counts_once_in_a_clause():
@@ -162,7 +212,7 @@ REFUSED = [
     ("1: P(1) -> Q(A)", 1, 6, "a constant needs quotes: write '1'"),
     ("1: Q(A) -> 0.5", 1, 12, "a number stands where an atom is needed"),
     ("1: -Q(A) <= 0", 1, 5, "write '-1 * Q(...)'"),
-    ("1: !!Q(A)", 1, 5, "negated twice"),
+    ("1: P('a) -> Q(A)\n1: P('b') -> Q(A)", 2, 7, "a quote is not closed"),
     ("1: !(P(A) & Q(A))", 1, 11, "'!' stands before one atom"),
     ("1: P(A) -> Q(A) {A: P(A)}", 1, 17, "a filter belongs to an arithmetic rule"),
     ("1: P(A) and Q(A) -> R(A)", 1, 9, "words are no operators"),

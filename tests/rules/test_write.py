@@ -48,9 +48,7 @@ coefficients = st.recursive(
     lambda inner: st.tuples(signs, inner, inner).map(operated),
     max_leaves=5,
 )
-conditions = st.lists(
-    st.one_of(atoms(plain), st.builds(syntax.Not, atoms(plain))), min_size=1, max_size=3
-).map(lambda parts: parts[0] if len(parts) == 1 else syntax.Both(tuple(parts)))
+conditions = st.lists(literals, min_size=1, max_size=3).map(tuple)
 
 
 @st.composite
@@ -61,7 +59,9 @@ def linears(draw):
     if constant is not None:
         parts.append(syntax.Summand(constant))
     filters = draw(st.lists(st.builds(syntax.Filter, names, conditions), max_size=2))
-    return syntax.Linear(tuple(parts), draw(st.sampled_from(["<=", ">=", "="])), tuple(filters))
+    tests = draw(st.lists(comparisons, max_size=1))
+    operator = draw(st.sampled_from(["<=", ">=", "="]))
+    return syntax.Linear(tuple(parts), operator, tuple(filters), tuple(tests))
 
 
 @st.composite

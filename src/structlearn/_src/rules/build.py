@@ -6,6 +6,7 @@ The only module that imports lark; `parse` loads it when the first rule is read.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -23,24 +24,27 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _SIGNS: dict[str, syntax.Sign] = {"+": "+", "-": "-", "*": "*", "/": "/"}
 _FUNCTIONS: dict[str, syntax.Sign] = {"@Min": "min", "@Max": "max"}
 _COMPARISONS: dict[str, syntax.Comparator] = {
-    "==": "==",
-    "!=": "!=",
-    "~=": "!=",
-    "-": "!=",
-    "%": "%",
-    "^": "%",
+    "EQUAL": "==",
+    "UNEQUAL": "!=",
+    "MINUS": "!=",
+    "PAIR": "%",
+    "CARET": "%",
 }
 _ENDS = frozenset({"RPAR", "NUMBER", "COUNT", "STRING", "NAME"})
 _SURE_ENDS = frozenset({"DOT", "RBRACE", "POWER"})
 _STARTS = frozenset({"NAME", "LPAR", "NOT", "NUMBER", "COUNT", "STRING", "FUNCTION"})
 
 
+#: A filter's condition: conjunctions of literals, of which one must hold.
+Condition = list[tuple[syntax.Literal, ...]]
+
+
 @dataclass(frozen=True)
 class Draft:
-    """A rule as read: its arithmetic still in chains, its filters with their disjunctions."""
+    """A rule as read: its arithmetic still in chains, each filter as the parts of a disjunction."""
 
     body: syntax.Clause | tuple[OperandChain, Any, OperandChain]
-    filters: tuple[syntax.Filter, ...]
+    filters: tuple[list[syntax.Filter], ...]
     weight: float | None
     squared: bool
     span: slice
@@ -60,15 +64,17 @@ class Breaks(PostLex):
         """Pass the tokens on, with breaks between them."""
         before = None
         for token in stream:
-            if before is not None and token.type in _STARTS and _may_end(before, token):
+            if before is not None and _starts(token, before):
                 yield Token.new_borrow_pos("_BREAK", "", token)
             yield token
             before = token
 
 
-def _may_end(before: Token, token: Token) -> bool:
+def _starts(token: Token, before: Token) -> bool:
+    if before.type in _SURE_ENDS:
+        return token.type in _STARTS or token.type == "MINUS"
     new_line = before.end_line != token.line
-    return before.type in _SURE_ENDS or (new_line and before.type in _ENDS)
+    return token.type in _STARTS and new_line and before.type in _ENDS
 
 
 @functools.cache
@@ -100,12 +106,12 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
     @v_args(meta=True, inline=True)
     def weighted(self, meta: Meta, weight: Token, body: Any, *rest: Any) -> Draft:
         power = rest[0] if rest and isinstance(rest[0], Token) else "^1"
-        filters = tuple(part for part in rest if isinstance(part, syntax.Filter))
-        value = number(float(weight.rstrip(": \t\r\n")), _place(weight)).value
+        filters = tuple(part for part in rest if isinstance(part, list))
+        value = number(float(re.sub(r"[\s:]", "", weight)), _place(weight)).value
         return _draft(meta, body, filters, value, power == "^2")
 
     @v_args(meta=True, inline=True)
-    def hard(self, meta: Meta, body: Any, *filters: syntax.Filter) -> Draft:
+    def hard(self, meta: Meta, body: Any, *filters: list[syntax.Filter]) -> Draft:
         return _draft(meta, body, filters, None, False)
 
     def clause(self, body: list[syntax.Literal], head: list[syntax.Literal]) -> syntax.Clause:
@@ -124,7 +130,7 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
         return _once(literals)
 
     def literal(self, *parts: Any) -> syntax.Literal:
-        return syntax.Literal(parts[-1], negated=len(parts) > 1)
+        return syntax.Literal(parts[-1], negated=len(parts) % 2 == 0)
 
     def linear(
         self, left: OperandChain, relation: Token, right: OperandChain
@@ -149,17 +155,17 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
     def function(self, name: Token, left: OperandChain, right: OperandChain) -> syntax.Coefficient:
         return operate(_FUNCTIONS[name], coefficient(left), coefficient(right))
 
-    def filter(self, name: Token, condition: syntax.Condition) -> syntax.Filter:
-        return syntax.Filter(str(name), condition, _place(name))
+    def filter(self, name: Token, condition: Condition) -> list[syntax.Filter]:
+        return [syntax.Filter(str(name), literals, _place(name)) for literals in condition]
 
-    def either(self, *inner: syntax.Condition) -> syntax.Condition:
-        return syntax.Either(inner)
+    def either(self, *parts: Condition) -> Condition:
+        return list(itertools.chain(*parts))
 
-    def conjunct(self, *inner: syntax.Condition) -> syntax.Condition:
-        return inner[0] if len(inner) == 1 else syntax.Both(inner)
+    def conjunct(self, *parts: Condition) -> Condition:
+        return [tuple(itertools.chain(*choice)) for choice in itertools.product(*parts)]
 
-    def not_atom(self, _: Token, atom: syntax.Atom) -> syntax.Condition:
-        return syntax.Not(atom)
+    def unit(self, *parts: Any) -> Condition:
+        return [(self.literal(*parts),)]
 
     def atom(self, name: Token, *terms: syntax.Term) -> syntax.Atom:
         return syntax.Atom(str(name), terms, _place(name))
@@ -172,7 +178,7 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
         self, meta: Meta, left: syntax.Term, operator: Token, right: syntax.Term
     ) -> syntax.Comparison:
         place = syntax.Place(meta.line, meta.column)
-        return syntax.Comparison(_COMPARISONS[operator], left, right, place)
+        return syntax.Comparison(_COMPARISONS[operator.type], left, right, place)
 
     def variable(self, name: Token) -> syntax.Variable:
         return syntax.Variable(_name(name))
@@ -184,7 +190,11 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
 
 
 def _draft(
-    meta: Meta, body: Any, filters: tuple[syntax.Filter, ...], weight: float | None, squared: bool
+    meta: Meta,
+    body: Any,
+    filters: tuple[list[syntax.Filter], ...],
+    weight: float | None,
+    squared: bool,
 ) -> Draft:
     span = slice(meta.start_pos, meta.end_pos)
     return Draft(body, filters, weight, squared, span, syntax.Place(meta.line, meta.column))

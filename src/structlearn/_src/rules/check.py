@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from structlearn._src.common.errors import RuleError, did_you_mean
 from structlearn._src.rules import syntax
@@ -13,6 +13,7 @@ from structlearn._src.rules.linear import counted_by
 from structlearn._src.rules.write import write, write_atom
 
 Known = Mapping[str, syntax.Predicate]
+Part = TypeVar("Part", syntax.Literal, syntax.Summand)
 
 
 def check(program: syntax.Program, predicates: Iterable[syntax.Predicate]) -> syntax.Program:
@@ -41,30 +42,19 @@ def check_rule(rule: syntax.Rule, known: Known) -> syntax.Rule:
         _check_atom(rule, atom, known)
     if isinstance(rule.body, syntax.Clause):
         _check_clause(rule, rule.body)
-        return replace(rule, body=_spelled_clause(rule.body, known))
-    _check_linear(rule, rule.body, known)
-    return replace(rule, body=_spelled_linear(rule.body, known))
+    else:
+        _check_linear(rule, rule.body, known)
+    return replace(rule, body=_spelled(rule.body, known))
 
 
 def atoms_of(body: syntax.Clause | syntax.Linear) -> Iterator[syntax.Atom]:
     """List the atoms of a rule, those of its filters last; comparisons are none."""
+    parts: Iterable[syntax.Literal | syntax.Summand]
     if isinstance(body, syntax.Clause):
-        yield from (each.atom for each in body.literals if isinstance(each.atom, syntax.Atom))
-        return
-    yield from (each.atom for each in body.summands if each.atom is not None)
-    for clause in body.filters:
-        yield from condition_atoms(clause.condition)
-
-
-def condition_atoms(condition: syntax.Condition) -> Iterator[syntax.Atom]:
-    """List the atoms of a filter's condition."""
-    if isinstance(condition, syntax.Atom):
-        yield condition
-    elif isinstance(condition, syntax.Not):
-        yield from condition_atoms(condition.inner)
+        parts = body.literals
     else:
-        for part in condition.inner:
-            yield from condition_atoms(part)
+        parts = [*body.summands, *(each for clause in body.filters for each in clause.literals)]
+    return (each.atom for each in parts if isinstance(each.atom, syntax.Atom))
 
 
 def variables_of(terms: Iterable[syntax.Term]) -> list[str]:
@@ -135,6 +125,14 @@ def _check_linear(rule: syntax.Rule, form: syntax.Linear, known: Known) -> None:
     for name in sorted(counted_by(form) - sums):
         _refuse(rule, f"|{name}| counts what is not summed: write +{name} in an atom", rule.place)
     plain = {name for atom in atoms for name in variables_of(atom.terms)}
+    for test in form.tests:
+        for name in [each for each in variables_of(_terms(test)) if each not in plain]:
+            _refuse(
+                rule,
+                f"{write_atom(test)} may use variables that are in an atom and not summed, but "
+                f"{name!r} is not",
+                test.place,
+            )
     for name, times in Counter(clause.variable for clause in form.filters).items():
         if times > 1:
             _refuse(rule, f"{name!r} has {times} filters: join them by '&' in one", rule.place)
@@ -168,15 +166,15 @@ def _check_filter(
             f"'+' can be filtered{did_you_mean(clause.variable, sums)}",
             clause.place,
         )
-    for atom in condition_atoms(clause.condition):
-        if known[atom.predicate.lower()].open:
+    for atom in (each.atom for each in clause.literals):
+        if isinstance(atom, syntax.Atom) and known[atom.predicate.lower()].open:
             _refuse(
                 rule,
                 f"{atom.predicate} is open, so {write_atom(atom)} is not known before inference: "
                 f"a filter needs closed predicates",
                 atom.place,
             )
-        for term in atom.terms:
+        for term in _terms(atom):
             name = getattr(term, "name", clause.variable)
             if isinstance(term, syntax.SumVariable) or name not in plain | {clause.variable}:
                 _refuse(
@@ -199,36 +197,20 @@ def _refuse(rule: syntax.Rule, reason: str, place: syntax.Place) -> NoReturn:
     raise RuleError(reason, text, *place)
 
 
-def _spelled(atom: syntax.Atom, known: Known) -> syntax.Atom:
-    return replace(atom, predicate=known[atom.predicate.lower()].name)
+def _spelled(body: syntax.Clause | syntax.Linear, known: Known) -> syntax.Clause | syntax.Linear:
+    """The same with predicates as they are declared."""
+    if isinstance(body, syntax.Clause):
+        return replace(body, literals=_respelled(body.literals, known))
+    filters = tuple(
+        replace(each, literals=_respelled(each.literals, known)) for each in body.filters
+    )
+    return replace(body, summands=_respelled(body.summands, known), filters=filters)
 
 
-def _spelled_clause(clause: syntax.Clause, known: Known) -> syntax.Clause:
-    literals = tuple(
-        replace(each, atom=_spelled(each.atom, known))
+def _respelled(parts: tuple[Part, ...], known: Known) -> tuple[Part, ...]:
+    return tuple(
+        replace(each, atom=replace(each.atom, predicate=known[each.atom.predicate.lower()].name))
         if isinstance(each.atom, syntax.Atom)
         else each
-        for each in clause.literals
+        for each in parts
     )
-    return replace(clause, literals=literals)
-
-
-def _spelled_linear(form: syntax.Linear, known: Known) -> syntax.Linear:
-    summands = tuple(
-        each if each.atom is None else replace(each, atom=_spelled(each.atom, known))
-        for each in form.summands
-    )
-    filters = tuple(
-        replace(clause, condition=_spelled_condition(clause.condition, known))
-        for clause in form.filters
-    )
-    return replace(form, summands=summands, filters=filters)
-
-
-def _spelled_condition(condition: syntax.Condition, known: Known) -> syntax.Condition:
-    if isinstance(condition, syntax.Atom):
-        return _spelled(condition, known)
-    if isinstance(condition, syntax.Not):
-        return syntax.Not(_spelled_condition(condition.inner, known))
-    kind = syntax.Both if isinstance(condition, syntax.Both) else syntax.Either
-    return kind(tuple(_spelled_condition(part, known) for part in condition.inner))

@@ -9,7 +9,7 @@ from structlearn._src.rules.load import TEXTS
 from structlearn._src.rules.syntax import Atom, Comparison, Constant, SumVariable, Term, Variable
 from structlearn._src.rules.tables import Tables
 
-_SIGNS = {"==": "=", "!=": "<>"}
+_SIGNS = {"==": "=", "!=": "<>", "%": "<"}
 
 
 class Join:
@@ -55,14 +55,13 @@ class Join:
             return str(self.tables.learn_code(term.value))
         return self.bound[term.name]
 
-    def compare(self, comparison: Comparison, holds: bool) -> None:
-        """Keep only rows in which a comparison holds, or does not."""
+    def compared(self, comparison: Comparison, holds: bool = True) -> str:
+        """The condition that a comparison holds, or does not."""
         left, right = self.term(comparison.left), self.term(comparison.right)
         if comparison.operator == "%":
-            test = _before(left, right)
-        else:
-            test = f"{left} {_SIGNS[comparison.operator]} {right}"
-        self.conditions.append(test if holds else f"NOT ({test})")
+            left, right = _text(left), _text(right)
+        test = f"{left} {_SIGNS[comparison.operator]} {right}"
+        return test if holds else f"NOT ({test})"
 
     def clause(self, conditions: Iterable[str] = ()) -> str:
         """``FROM ... WHERE ...`` of all that was joined."""
@@ -73,12 +72,10 @@ class Join:
         return self.tables.relation(atom.predicate).table
 
 
-def _before(left: str, right: str) -> str:
-    """An order of constants: whole numbers by size, then texts by letters."""
-    text = "(SELECT text FROM constants WHERE code = {})"
-    texts = f"{text.format(left)} < {text.format(right)}"
-    both = f"least({left}, {right}) >= {TEXTS}"
-    return f"CASE WHEN {both} THEN {texts} ELSE {left} < {right} END"
+def _text(code: str) -> str:
+    """The text of a constant, given by its code."""
+    texts = f"(SELECT text FROM constants WHERE code = {code})"
+    return f"CASE WHEN {code} < {TEXTS} THEN {code}::VARCHAR ELSE {texts} END"
 
 
 def in_order(atoms: Sequence[Atom], sizes: Sequence[int], start: int) -> list[int]:

@@ -33,8 +33,9 @@ class OperandChain:
     operators: tuple[syntax.Sign, ...]
 
 
-Operand = syntax.Coefficient | syntax.Atom | OperandChain
-Form = tuple[syntax.Summand, ...]
+Factor = syntax.Atom | syntax.Comparison
+Operand = syntax.Coefficient | Factor | OperandChain
+Form = tuple[tuple[syntax.Coefficient, Factor | None], ...]
 
 
 class Unfit(ValueError):  # noqa: N818  an event inside the parser, which words the error
@@ -94,14 +95,15 @@ def linear(left: OperandChain, operator: syntax.Inequality, right: OperandChain)
     """Bring both sides to the left: atoms in the order of the text, then one constant."""
     form = fold(left) + _negative(fold(right))
     constant: syntax.Coefficient = ZERO
-    for summand in form:
-        if summand.atom is None:
-            constant = operate("+", constant, summand.coefficient)
-    atoms = tuple(summand for summand in form if summand.atom is not None)
+    for value, factor in form:
+        if factor is None:
+            constant = operate("+", constant, value)
+    atoms = tuple(syntax.Summand(v, each) for v, each in form if isinstance(each, syntax.Atom))
+    tests = tuple(each for _, each in form if isinstance(each, syntax.Comparison))
     if not atoms:
         raise Unfit("the rule compares numbers: at least one atom is needed")
     end = () if constant == ZERO else (syntax.Summand(constant),)
-    return syntax.Linear(atoms + end, operator)
+    return syntax.Linear(atoms + end, operator, tests=tests)
 
 
 def fold(chain: OperandChain) -> Form:
@@ -116,10 +118,10 @@ def coefficient(chain: OperandChain) -> syntax.Coefficient:
     """Fold a chain that has no atoms to one coefficient."""
     total: syntax.Coefficient = ZERO
     for sign, piece in _pieces(chain):
-        for summand in piece:
-            if summand.atom is not None:
-                raise Unfit("an atom stands where a coefficient is needed", summand.atom.place)
-            total = operate(sign, total, summand.coefficient)
+        for value, factor in piece:
+            if factor is not None:
+                raise Unfit("an atom stands where a coefficient is needed", factor.place)
+            total = operate(sign, total, value)
     return total
 
 
@@ -161,7 +163,7 @@ def has_atom(operand: Operand) -> bool:
     """Say whether an operand is more than a coefficient."""
     if isinstance(operand, OperandChain):
         return any(map(has_atom, operand.operands))
-    return isinstance(operand, syntax.Atom)
+    return isinstance(operand, Factor)
 
 
 def _run(chain: OperandChain, begin: int) -> int:
@@ -190,25 +192,25 @@ def _product(operands: tuple[Operand, ...], operators: tuple[syntax.Sign, ...]) 
     if not operators and isinstance(operands[0], OperandChain) and has_atom(operands[0]):
         return fold(operands[0])
     factor: syntax.Coefficient = ONE
-    atom: syntax.Atom | None = None
+    atom: Factor | None = None
     for operator, operand in zip(("*", *operators), operands, strict=True):
         if not has_atom(operand):
             if operator == "*" and atom is not None:
                 raise Unfit("a coefficient stands before its atom, as in 2 * P(A)", atom.place)
             factor = operate(operator, factor, _value(operand))
-        elif isinstance(operand, syntax.Atom) and operator == "*" and atom is None:
+        elif isinstance(operand, Factor) and operator == "*" and atom is None:
             atom = operand
-        elif isinstance(operand, syntax.Atom):
+        elif isinstance(operand, Factor):
             raise Unfit("two atoms are multiplied, or one divides: not linear", operand.place)
         else:
             raise Unfit("a sum of atoms is multiplied: write the coefficient before every atom")
-    return (syntax.Summand(factor, atom),)
+    return ((factor, atom),)
 
 
 def _value(operand: Operand) -> syntax.Coefficient:
     if isinstance(operand, OperandChain):
         return coefficient(operand)
-    assert not isinstance(operand, syntax.Atom)
+    assert not isinstance(operand, Factor)
     return operand
 
 
@@ -240,6 +242,4 @@ def _close(left: dict[syntax.Atom | None, float], right: dict[syntax.Atom | None
 
 
 def _negative(form: Form) -> Form:
-    return tuple(
-        syntax.Summand(operate("*", syntax.Number(-1.0), s.coefficient), s.atom) for s in form
-    )
+    return tuple((operate("*", syntax.Number(-1.0), value), factor) for value, factor in form)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from structlearn._src.common.errors import GreedyCoefficientWarning, RuleError, warn
@@ -100,14 +101,8 @@ def _bodies(draft: Draft, source: str, greedy: bool) -> list[syntax.Clause] | li
         proper, psl = (other, form) if greedy else (form, other)
         message = _differ(source, proper, psl, greedy)
         warn(message, GreedyCoefficientWarning)
-    parts = [
-        [syntax.Filter(clause.variable, part, clause.place) for part in _parts(clause.condition)]
-        for clause in draft.filters
-    ]
-    return [
-        syntax.Linear(form.summands, form.operator, filters)
-        for filters in itertools.product(*parts)
-    ]
+    choices = itertools.product(*draft.filters)
+    return [replace(form, filters=filters) for filters in choices]
 
 
 def _reading(
@@ -132,17 +127,3 @@ def _differ(
         f"the rule {source!r} means {shown[0]}, but PSL reads {shown[1]}; taken here is the "
         f"{'second' if greedy else 'first'}: set parentheses, or choose by greedy"
     )
-
-
-def _parts(condition: syntax.Condition) -> list[syntax.Condition]:
-    """Split a condition at its disjunctions: conditions without any, of which one must hold."""
-    if isinstance(condition, syntax.Either):
-        return [part for inner in condition.inner for part in _parts(inner)]
-    if isinstance(condition, syntax.Both):
-        choices = itertools.product(*map(_parts, condition.inner))
-        return [syntax.Both(tuple(itertools.chain(*map(_conjuncts, choice)))) for choice in choices]
-    return [condition]
-
-
-def _conjuncts(condition: syntax.Condition) -> tuple[syntax.Condition, ...]:
-    return condition.inner if isinstance(condition, syntax.Both) else (condition,)

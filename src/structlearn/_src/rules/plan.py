@@ -150,7 +150,7 @@ def flat_linear(body: Linear, tables: Tables, sign: int, equal: bool) -> Flat:
         else:
             relation = tables.relation(summand.atom.predicate)
             slots.append(Slot(summand.atom, relation, coefficient))
-    return flat(tables, slots, constant, equal=equal)
+    return flat(tables, slots, constant, [(test, True) for test in body.tests], equal)
 
 
 def flat(
@@ -271,8 +271,7 @@ class Flat:
         for i, slot in enumerate(self.slots):
             if slot.outer:
                 join.add_outer(slot.atom, f"t{i}")
-        for comparison, holds in self.tests:
-            join.compare(comparison, holds)
+        join.conditions += [join.compared(comparison, holds) for comparison, holds in self.tests]
         conditions = [test for i, mode in enumerate(modes) for test in self._keep(i, mode)]
         conditions += self._no_tautology(join)
         if not self.equal:

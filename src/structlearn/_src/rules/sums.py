@@ -82,6 +82,7 @@ class Sums:
         self.sign = sign
         self.equal = equal
         self.filters = body.filters
+        self.tests = body.tests
         self.constants = [each.coefficient for each in body.summands if each.atom is None]
         self.parts = [
             SumTerm(each.atom, tables.relation(each.atom.predicate), each.coefficient)
@@ -110,7 +111,7 @@ class Sums:
         bound = [f"{join.bound[name]} AS {column}" for name, column in self.columns.items()]
         chosen = ", ".join(bound) or "0 AS x"
         order = ", ".join(self.columns.values()) or "x"
-        query = f"SELECT DISTINCT {chosen} {join.clause()}"
+        query = f"SELECT DISTINCT {chosen} {join.clause(map(join.compared, self.tests))}"
         return (
             f"CREATE OR REPLACE TEMP TABLE base AS "
             f"SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS form FROM ({query})"
@@ -144,7 +145,7 @@ class Sums:
     def _passing(self, part: SumTerm, join: Join) -> Iterator[str]:
         for each in self.filters:
             if each.variable in part.summed:
-                yield _condition(each.condition, join)
+                yield from (_holds(literal, join) for literal in each.literals)
 
     def _total(self, k: int) -> str:
         """How many atoms one part has in a form, which are free, and the sum of all values."""
@@ -234,18 +235,16 @@ def _expression(coefficient: syntax.Coefficient, counts: dict[str, str]) -> str:
     return f"({left} {coefficient.operator} {right})"
 
 
-def _condition(condition: syntax.Condition, join: Join) -> str:
-    """A filter's condition in SQL: an atom holds where its value is not 0."""
-    if isinstance(condition, syntax.Not):
-        return f"NOT {_condition(condition.inner, join)}"
-    if isinstance(condition, syntax.Both | syntax.Either):
-        word = " AND " if isinstance(condition, syntax.Both) else " OR "
-        return f"({word.join(_condition(part, join) for part in condition.inner)})"
-    relation = join.tables.relation(condition.predicate)
+def _holds(literal: syntax.Literal, join: Join) -> str:
+    """A literal of a filter in SQL: an atom holds where its value is not 0."""
+    if isinstance(literal.atom, syntax.Comparison):
+        return join.compared(literal.atom, not literal.negated)
+    relation = join.tables.relation(literal.atom.predicate)
     if relation.n_free:
         raise RuleError(
             f"the filter asks for {relation.name}, which has {relation.n_free} targets: "
             f"filters need predicates whose values are all observed"
         )
-    agree = " AND ".join([*join.matches(condition, "c"), "c.value > 0"])
-    return f"EXISTS (SELECT 1 FROM {relation.table} AS c WHERE {agree})"
+    agree = " AND ".join([*join.matches(literal.atom, "c"), "c.value > 0"])
+    sign = "NOT " if literal.negated else ""
+    return f"{sign}EXISTS (SELECT 1 FROM {relation.table} AS c WHERE {agree})"

@@ -133,35 +133,11 @@ class Summand:
 
 
 @dataclass(frozen=True)
-class Not:
-    """True where the condition is not."""
-
-    inner: Condition
-
-
-@dataclass(frozen=True)
-class Both:
-    """True where all conditions are."""
-
-    inner: tuple[Condition, ...]
-
-
-@dataclass(frozen=True)
-class Either:
-    """True where some condition is."""
-
-    inner: tuple[Condition, ...]
-
-
-Condition = Atom | Not | Both | Either
-
-
-@dataclass(frozen=True)
 class Filter:
-    """``{B: condition}``: which values a sum variable takes."""
+    """``{B: P(B) & !R(A, B)}``: which values a sum variable takes; all `literals` must hold."""
 
     variable: str
-    condition: Condition
+    literals: tuple[Literal, ...]
     place: Place = field(default=START, compare=False)
 
 
@@ -173,12 +149,14 @@ class Linear:
     """An arithmetic rule: a sum, everything on its left, compared with 0.
 
     The parser puts the atoms first, in the order of the text and one summand for each mention, and
-    then all constants as one, if they are not 0.
+    then all constants as one, if they are not 0. Its comparisons, `tests`, add nothing to the sum:
+    they say which groundings there are.
     """
 
     summands: tuple[Summand, ...]
     operator: Inequality
     filters: tuple[Filter, ...] = ()
+    tests: tuple[Comparison, ...] = ()
 
 
 @dataclass(frozen=True)

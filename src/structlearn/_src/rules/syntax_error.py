@@ -67,9 +67,14 @@ _NEXT = ("$END", "WEIGHT", "_BREAK")
 _SIGNS = {"→": "->", "⇒": "->", "←": "<-", "∧": "&", "¬": "!", "≤": "<=", "≥": ">="}
 _ARROW = r"(->|>>|<-|<<)"
 _WORDS = r"(?i)\b(and|or|not)"
+_LONG = r"""(?s)('[^'\n]*\n[^']*'|"[^"\n]*\n[^"]*")$"""  # a constant over several lines
 
 # The first that fits words the error.
 _HINTS: tuple[tuple[Callable[[ParseContext], bool], str], ...] = (
+    (
+        lambda s: s.value in ("'", '"') or bool(re.search(_LONG, s.before)),
+        "a quote is not closed, here or before",
+    ),
     (
         lambda s: bool(re.search(r"\d[eE]$", s.before)) and s.kind == "PLUS",
         "a number has a '+' in its exponent: leave it out, as in 1E3",
@@ -150,10 +155,6 @@ _HINTS: tuple[tuple[Callable[[ParseContext], bool], str], ...] = (
         "a minus sign stands before an atom: write '-1 * {value}(...)'",
     ),
     (
-        lambda s: s.kind == "NOT" and s.before[-1:] in ("!", "~"),
-        "a literal is negated twice: leave both signs out",
-    ),
-    (
         lambda s: s.kind == "LBRACE" and s.after_rule,
         "a filter belongs to an arithmetic rule, at its end: in a body write its atoms instead",
     ),
@@ -182,7 +183,6 @@ _HINTS: tuple[tuple[Callable[[ParseContext], bool], str], ...] = (
         "a line ends in a coefficient and the next starts with an atom: write '*' between them",
     ),
     (lambda s: s.value in _SIGNS, "'{value}' is no part of the language: write '{sign}'"),
-    (lambda s: s.value in ("'", '"'), "a quote is not closed"),
     (lambda s: s.value == "@", "the only functions are @Max[a, b] and @Min[a, b]"),
     (lambda s: s.kind == "$END", "the text ends in the middle of a rule: {wanted} is missing"),
     (

@@ -52,12 +52,13 @@ def write_linear(form: syntax.Linear, guard: bool = False) -> str:
     else:
         front.append(last)
     left = _summand(front[0], guard) + "".join(map(_next_summand, front[1:]))
+    left += "".join(f" + {write_atom(test)}" for test in form.tests)
     return f"{left} {form.operator} {write_number(right)}"
 
 
 def write_filter(clause: syntax.Filter) -> str:
     """Write a filter."""
-    return f"{{{clause.variable}: {_condition(clause.condition)}}}"
+    return f"{{{clause.variable}: {' & '.join(map(_literal, clause.literals))}}}"
 
 
 def write_atom(atom: syntax.Atom | syntax.Comparison) -> str:
@@ -81,18 +82,6 @@ def _term(term: syntax.Term) -> str:
         letters = (f"\\{_ESCAPED[c]}" if c in _ESCAPED else c for c in term.value)
         return f"'{''.join(letters)}'"
     return f"+{term.name}" if isinstance(term, syntax.SumVariable) else term.name
-
-
-def _condition(condition: syntax.Condition) -> str:
-    if isinstance(condition, syntax.Atom):
-        return write_atom(condition)
-    if isinstance(condition, syntax.Not):
-        return f"!{_condition(condition.inner)}"
-    joint = " & " if isinstance(condition, syntax.Both) else " | "
-    return joint.join(
-        _condition(part) if isinstance(part, syntax.Atom | syntax.Not) else f"({_condition(part)})"
-        for part in condition.inner
-    )
 
 
 def _summand(summand: syntax.Summand, guard: bool = False) -> str:
