@@ -14,10 +14,10 @@ import structlearn as sl
 from report import Report
 from structlearn._src.common import threads
 from structlearn._src.graph.wiring import join
+from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.inference.junction import EliminationTree, order_for
 from structlearn._src.inference.messenger import Messenger
-from structlearn.extend import Options, Problem
 from timing import Timing, best, undisturbed
 
 COUNT = 10_000

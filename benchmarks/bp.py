@@ -13,8 +13,8 @@ import numpy as np
 import models
 import structlearn as sl
 from report import Report
+from structlearn._src.inference.base import Problem
 from structlearn._src.inference.messenger import Messenger
-from structlearn.extend import Problem
 from timing import best
 
 SWEEPS = 20

@@ -15,8 +15,8 @@ import numpy as np
 
 import structlearn as sl
 from report import Report
+from structlearn._src.inference.base import Problem
 from structlearn._src.inference.messenger import Messenger
-from structlearn.extend import Problem
 from timing import Timing, best
 
 SIDES = (50, 100, 200, 400, 1000, 2000)

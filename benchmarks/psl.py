@@ -150,7 +150,7 @@ def _clarabel(path: pathlib.Path) -> float:
     from scipy import sparse
 
     from structlearn import RuleModel
-    from structlearn.fields import AT_MOST, EQUAL, HINGE
+    from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE
 
     model = RuleModel.from_file(path)
     h = model.grounding_.hinges

@@ -30,13 +30,10 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(HERE.parent / ".numba_cache" / kern
 import pycrfsuite  # noqa: E402
 from scipy.sparse import csr_array  # noqa: E402
 
-from structlearn import (  # noqa: E402
-    Columns,
-    SequenceLabeler,
-    read_columns,
-)
+from structlearn import SequenceLabeler, read_columns  # noqa: E402
 from structlearn._src.cli.main import main as command  # noqa: E402
 from structlearn._src.cli.taggers import Tagger, gold_labels, without_last  # noqa: E402
+from structlearn._src.text.columns import Columns  # noqa: E402
 from structlearn.metrics import chunk_scores  # noqa: E402
 from templates import expand, read  # noqa: E402
 from timing import undisturbed  # noqa: E402

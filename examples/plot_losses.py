@@ -12,8 +12,8 @@ need to avoid that?
 import matplotlib.pyplot as plt
 import numpy as np
 
-from structlearn import DominanceDisplay, MulticlassClassifier, alpha_bound
-from structlearn.losses import alpha_threshold
+from structlearn import DominanceDisplay, MulticlassClassifier
+from structlearn.losses import alpha_bound, alpha_threshold
 
 # %%
 # A single input and three labels, with the probabilities as weights of the examples and next to no

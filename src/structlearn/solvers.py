@@ -8,7 +8,7 @@ from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.descent import Descent
 from structlearn._src.solve.frank_wolfe import FrankWolfe
 from structlearn._src.solve.lbfgs import Lbfgs
-from structlearn._src.solve.loop import Event, Fit, run
+from structlearn._src.solve.loop import Event, run
 from structlearn._src.solve.online import Online
 from structlearn._src.solve.owlqn import Owlqn
 from structlearn._src.solve.paired import Paired
@@ -16,6 +16,6 @@ from structlearn._src.solve.sdca import Sdca
 from structlearn._src.solve.stochastic import Stochastic
 
 __all__ = [
-    "Ability", "Annealed", "Cccp", "Descent", "Event", "Fit", "FrankWolfe", "History", "Lbfgs",
+    "Ability", "Annealed", "Cccp", "Descent", "Event", "FrankWolfe", "History", "Lbfgs",
     "Online", "Owlqn", "Paired", "Report", "Sdca", "Solver", "Stochastic", "run",
 ]  # fmt: skip

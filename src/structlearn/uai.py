@@ -1,22 +1,9 @@
 """Files of the UAI competitions beside models: evidence, variables of a query, answers."""
 
-from structlearn._src.files.uai import (
-    read_evidence,
-    read_uai,
-    read_variables,
-    write_evidence,
-    write_uai,
-)
-from structlearn._src.files.uai_answer import (
-    UaiAnswer,
-    format_map,
-    format_marginal_map,
-    format_marginals,
-    format_partition,
-    read_answer,
-)
+from structlearn._src.files.uai import read_evidence, read_variables, write_evidence
+from structlearn._src.files.uai_answer import UaiAnswer, read_answer, write_answer
 
 __all__ = [
-    "UaiAnswer", "format_map", "format_marginal_map", "format_marginals", "format_partition",
-    "read_answer", "read_evidence", "read_uai", "read_variables", "write_evidence", "write_uai",
+    "UaiAnswer", "read_answer", "read_evidence", "read_variables", "write_answer",
+    "write_evidence",
 ]  # fmt: skip

@@ -24,12 +24,12 @@ from structlearn import (
     RuleModel,
     SequenceClassifier,
     SequenceLabeler,
-    check_structured_estimator,
 )
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.check import CHECKS, make_case
 from structlearn._src.estimators.toy import toy
+from structlearn.extend import check_structured_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structlearn._src.common.errors import ArgumentError, FormatError
-from structlearn._src.files.uai_answer import (
-    format_map,
-    format_marginal_map,
-    format_marginals,
-    format_partition,
-    read_answer,
-)
+from structlearn.uai import UaiAnswer, read_answer, write_answer
 
 
 @pytest.fixture(scope="module")
@@ -26,32 +20,41 @@ def path(tmp_path_factory):
 
 
 def test_texts_follow_the_competition():
-    assert format_partition(-math.log(10)) == "PR\n-1.0\n"
-    assert format_partition(-math.inf) == "PR\n-inf\n"
-    assert format_marginals([[0.1, 0.9], [0.2, 0.2, 0.6]]) == "MAR\n2 2 0.1 0.9 3 0.2 0.2 0.6\n"
-    assert format_map(np.array([0, 1, 0])) == "MAP\n3 0 1 0\n"
-    assert format_marginal_map({6: 0, 3: 1}) == "MMAP\n2 6 0 3 1\n"
+    assert UaiAnswer("PR", -math.log(10)).text() == "PR\n-1.0\n"
+    assert UaiAnswer("PR", -math.inf).text() == "PR\n-inf\n"
+    rows = [[0.1, 0.9], [0.2, 0.2, 0.6]]
+    assert UaiAnswer("MAR", marginals=rows).text() == "MAR\n2 2 0.1 0.9 3 0.2 0.2 0.6\n"
+    assert UaiAnswer("MAP", assignment=np.array([0, 1, 0])).text() == "MAP\n3 0 1 0\n"
+    assert UaiAnswer("MMAP", assignment={6: 0, 3: 1}).text() == "MMAP\n2 6 0 3 1\n"
 
 
 def test_mappings_are_put_in_the_order_of_variables():
-    assert format_map({1: 5, 10: 7, 0: 6}) == "MAP\n3 6 5 7\n"
-    assert format_map({"b": 1, "a": 0}) == "MAP\n2 1 0\n"
-    assert format_marginals({1: [1.0], 0: [0.5, 0.5]}) == "MAR\n2 2 0.5 0.5 1 1.0\n"
+    assert UaiAnswer("MAP", assignment={1: 5, 10: 7, 0: 6}).text() == "MAP\n3 6 5 7\n"
+    assert UaiAnswer("MAP", assignment={"b": 1, "a": 0}).text() == "MAP\n2 1 0\n"
+    rows = {1: [1.0], 0: [0.5, 0.5]}
+    assert UaiAnswer("MAR", marginals=rows).text() == "MAR\n2 2 0.5 0.5 1 1.0\n"
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("answer", "named"),
     [
-        lambda: format_partition(math.nan),
-        lambda: format_partition("3"),
-        lambda: format_map([0, -1]),
-        lambda: format_map([0.5]),
-        lambda: format_marginal_map({"rain": 1}),
+        (UaiAnswer("PR", math.nan), "log_z"),
+        (UaiAnswer("PR", "3"), "log_z"),
+        (UaiAnswer("PR"), "log_z"),
+        (UaiAnswer("MAR", 1.0), "marginals"),
+        (UaiAnswer("MAP", assignment=[0, -1]), "state"),
+        (UaiAnswer("MAP", assignment=[0.5]), "state"),
+        (UaiAnswer("MAP"), "assignment"),
+        (UaiAnswer("MMAP"), "assignment"),
+        (UaiAnswer("MMAP", assignment={"rain": 1}), "variable"),
+        (UaiAnswer("MPE", assignment=[0]), "task"),
     ],
 )
-def test_what_is_no_answer_is_refused(call):
-    with pytest.raises(ArgumentError):
-        call()
+def test_what_is_no_answer_is_refused(path, answer, named):
+    path.write_text("old")
+    with pytest.raises(ArgumentError, match=named):
+        write_answer(answer, path)
+    assert path.read_text() == "old"
 
 
 @settings(deadline=None, max_examples=60)
@@ -61,13 +64,13 @@ def test_what_is_no_answer_is_refused(call):
     st.dictionaries(st.integers(0, 99), st.integers(0, 9)),
 )
 def test_answers_read_back(path, log_z, marginals, states):
-    path.write_text(format_partition(log_z))
+    write_answer(UaiAnswer("PR", log_z), path)
     assert read_answer(path).log_z == pytest.approx(log_z, rel=1e-14)
-    path.write_text(format_marginals(marginals))
+    write_answer(UaiAnswer("MAR", marginals=marginals), path)
     assert [row.tolist() for row in read_answer(path).marginals] == marginals
-    path.write_text(format_map(list(states.values())))
+    write_answer(UaiAnswer("MAP", assignment=list(states.values())), path)
     assert list(read_answer(path).assignment.values()) == list(states.values())
-    path.write_text(format_marginal_map(states))
+    write_answer(UaiAnswer("MMAP", assignment=states), path)
     assert read_answer(path).assignment == states
 
 

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         answer = _ask(args, graph, evidence, progress)
     finally:
         progress.clear()
-    _write(_text(answer, chosen), args.output)
+    _write(_text(args.query, answer, chosen), args.output)
     seconds = time.perf_counter() - started
     parts = [*_verdict(answer), f"{seconds:.2f} s", *_unused_evidence(args)]
     if not args.quiet:
@@ -168,18 +168,13 @@ def _ask(
 # ---- out ---------------------------------------------------------------------------------
 
 
-def _text(answer: Answer, chosen: list[int]) -> str:
-    from structlearn._src.files import uai_answer
+def _text(task: str, answer: Answer, chosen: list[int]) -> str:
+    from structlearn._src.files.uai_answer import UaiAnswer
 
-    if answer.query == Query.PARTITION:
-        return uai_answer.format_partition(answer.value)
-    if answer.query == Query.MARGINALS:
-        assert answer.marginals is not None
-        return uai_answer.format_marginals(answer.marginals)
-    assert answer.assignment is not None
-    if answer.query == Query.MAP:
-        return uai_answer.format_map(answer.assignment)
-    return uai_answer.format_marginal_map({v: answer.assignment[v] for v in chosen})
+    assignment = answer.assignment
+    if task == "MMAP" and assignment is not None:
+        assignment = {v: assignment[v] for v in chosen}
+    return UaiAnswer(task, answer.value, answer.marginals, assignment).text()
 
 
 def _write(text: str, path: Path | None) -> None:

@@ -37,7 +37,7 @@ class Hinges:
     constants
         (forms) :math:`b`.
     kinds
-        (forms) `HINGE`, `AT_MOST` or `EQUAL`.
+        (forms) 0 for a hinge, 1 for :math:`l_i(y) \le 0`, 2 for :math:`l_i(y) = 0`.
     powers
         (forms) 1 or 2; of no meaning for hard forms.
     groups

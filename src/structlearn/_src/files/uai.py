@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints, locate, offsets_of
 from structlearn._src.common.errors import EvidenceError, FormatError, GraphError
 from structlearn._src.common.paths import PathLike, read_bytes, write_bytes
 from structlearn._src.graph.build import FactorGraph
@@ -83,8 +83,9 @@ def write_uai(graph: FactorGraph, path: PathLike, kind: str = "MARKOV") -> None:
         lost = ~np.isclose(np.log(plain), graph.potentials, rtol=0, atol=1e-12)
     if lost.any():
         entry = int(np.argmax(lost))
+        factor, _ = locate(graph.wiring.table_offsets, entry)
         raise FormatError(
-            f"{path}: factor {_factor_of(graph, entry)} holds the log potential "
+            f"{path}: factor {factor} holds the log potential "
             f"{graph.potentials[entry]:.6g}, and the format needs its exponential, which is "
             f"outside of float64; subtract a constant from the table, or use -inf for zero"
         )
@@ -121,10 +122,7 @@ def read_evidence(path: PathLike) -> dict[int, int]:
 
 def write_evidence(evidence: Mapping[int, int], path: PathLike) -> None:
     """Write evidence to the file `path`, in the layout in use since 2014."""
-    numbers = [len(evidence)]
-    for variable, state in evidence.items():
-        numbers += [checks.integer("variable", variable), checks.integer("state", state)]
-    write_bytes(path, (" ".join(map(str, numbers)) + "\n").encode())
+    write_bytes(path, (" ".join(map(str, counted_pairs(evidence))) + "\n").encode())
 
 
 def read_variables(path: PathLike) -> list[int]:
@@ -165,6 +163,14 @@ def pairs(numbers: Sequence[int], path: PathLike) -> dict[int, int]:
                 f"{path}: variable {variable} is in state {out[variable]} and in state {state}"
             )
     return out
+
+
+def counted_pairs(states: Mapping[int, int]) -> list[int]:
+    """Turn a mapping into ``count variable state variable state ...``."""
+    numbers = [len(states)]
+    for variable, state in states.items():
+        numbers += [checks.integer("variable", variable), checks.integer("state", state)]
+    return numbers
 
 
 def _is_one_line_each(lines: list[list[int]]) -> bool:
@@ -355,10 +361,6 @@ def _lines(graph: FactorGraph, plain: Floats, kind: str) -> Iterator[str]:
     yield ""
 
 
-def _factor_of(graph: FactorGraph, entry: int) -> int:
-    return int(np.searchsorted(graph.wiring.table_offsets, entry, "right")) - 1
-
-
 def _check_network(graph: FactorGraph, plain: Floats, path: PathLike) -> None:
     wiring = graph.wiring
     children = wiring.scopes[wiring.scope_offsets[1:] - 1]
@@ -374,8 +376,9 @@ def _check_network(graph: FactorGraph, plain: Floats, path: PathLike) -> None:
     sums = np.add.reduceat(plain, rows) if len(rows) else plain
     worst = int(np.argmax(np.abs(sums - 1))) if len(rows) else 0
     if len(rows) and abs(sums[worst] - 1) > 1e-5:
+        factor, _ = locate(wiring.table_offsets, rows[worst])
         raise FormatError(
-            f"{path}: the table of factor {_factor_of(graph, int(rows[worst]))} sums to "
+            f"{path}: the table of factor {factor} sums to "
             f"{sums[worst]:.6g} over its last variable; a conditional probability sums to 1: "
             f"normalise it, or write it as kind='MARKOV'"
         )

@@ -25,70 +25,58 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError, FormatError
-from structlearn._src.common.paths import PathLike, read_bytes
-from structlearn._src.files.uai import pairs
+from structlearn._src.common.paths import PathLike, read_bytes, write_bytes
+from structlearn._src.files.uai import counted_pairs, pairs
 
 TASKS = ("PR", "MAR", "MAP", "MMAP")
 
 
 class UaiAnswer(NamedTuple):
-    """What an answer file says; the fields that its task does not have are None."""
+    r"""What an answer file says; the fields that its task does not have are None.
 
-    task: str
-    log_z: float | None = None  #: natural logarithm
-    marginals: list[Floats] | None = None
-    assignment: dict[int, int] | None = None
-
-
-def format_partition(log_z: float) -> str:
-    r"""Text of a PR answer from `log_z`, the natural logarithm of the partition function.
-
-    Examples
-    --------
-    >>> format_partition(0.0)
-    'PR\n0.0\n'
-    """
-    if not isinstance(log_z, (float, int, np.floating)) or math.isnan(log_z):
-        raise ArgumentError(f"log_z={log_z!r} is not a number")
-    return _answer("PR", [float(log_z) / math.log(10)])
-
-
-def format_marginals(marginals: Mapping[Any, Any] | Sequence[Any]) -> str:
-    r"""Text of a MAR answer from `marginals`, one distribution per variable.
+    Attributes
+    ----------
+    task
+        ``"PR"``, ``"MAR"``, ``"MAP"`` or ``"MMAP"``.
+    log_z
+        Of PR, the natural logarithm of the partition function.
+    marginals
+        Of MAR, one distribution per variable.
+    assignment
+        Of MAP the state of every variable, of MMAP that of each query variable by its number.
+        Where `marginals` or this are given by name, they are written as they come.
 
     Examples
     --------
-    >>> format_marginals([[0.25, 0.75], [1.0]])
-    'MAR\n2 2 0.25 0.75 1 1.0\n'
-    """
-    rows = [np.asarray(row, float).tolist() for row in _in_order(marginals)]
-    return _answer("MAR", [len(rows), *(x for row in rows for x in (len(row), *row))])
-
-
-def format_map(labels: Mapping[Any, int] | Sequence[int]) -> str:
-    r"""Text of a MAP answer from `labels`, the state of every variable.
-
-    Examples
-    --------
-    >>> format_map([1, 0, 2])
+    >>> UaiAnswer("MAP", assignment={0: 1, 1: 0, 2: 2}).text()
     'MAP\n3 1 0 2\n'
     """
-    states = [checks.integer("state", state) for state in _in_order(labels)]
-    return _answer("MAP", [len(states), *states])
+
+    task: str
+    log_z: float | None = None
+    marginals: Mapping[Any, Any] | Sequence[Any] | None = None
+    assignment: Mapping[Any, int] | Sequence[int] | None = None
+
+    def text(self) -> str:
+        """Return what an answer file holds."""
+        return f"{self.task}\n{' '.join(map(repr, self._numbers()))}\n"
+
+    def _numbers(self) -> list[float]:
+        checks.one_of("task", self.task, TASKS)
+        if self.task == "PR":
+            return [checks.number("log_z", self.log_z) / math.log(10)]
+        if self.task == "MAR":
+            rows = [np.asarray(row, float).tolist() for row in _in_order(self, "marginals")]
+            return [len(rows), *(x for row in rows for x in (len(row), *row))]
+        if self.task == "MAP":
+            states = [checks.integer("state", state) for state in _in_order(self, "assignment")]
+            return [len(states), *states]
+        return [*counted_pairs(_given(self, "assignment"))]
 
 
-def format_marginal_map(assignment: Mapping[Any, int]) -> str:
-    r"""Text of an MMAP answer from the `assignment` of the query variables, which are numbers.
-
-    Examples
-    --------
-    >>> format_marginal_map({4: 1, 2: 0})
-    'MMAP\n2 4 1 2 0\n'
-    """
-    numbers = [len(assignment)]
-    for variable, state in assignment.items():
-        numbers += [checks.integer("variable", variable), checks.integer("state", state)]
-    return _answer("MMAP", numbers)
+def write_answer(answer: UaiAnswer, path: PathLike) -> None:
+    """Write `answer` to the file `path`, as the competitions want it."""
+    write_bytes(path, answer.text().encode())
 
 
 def read_answer(path: PathLike) -> UaiAnswer:
@@ -147,14 +135,18 @@ def _miscounted(path: PathLike, task: str, count: int) -> FormatError:
     return FormatError(f"{path}: {count} numbers do not make an answer to {task}")
 
 
-def _in_order(values: Mapping[Any, Any] | Sequence[Any]) -> Sequence[Any]:
+def _given(answer: UaiAnswer, field: str) -> Any:
+    value = getattr(answer, field)
+    if value is None:
+        raise ArgumentError(f"an answer to {answer.task} needs {field}; None was given")
+    return value
+
+
+def _in_order(answer: UaiAnswer, field: str) -> Sequence[Any]:
     """Return the values of a mapping by variable, if those are numbers, else as they come."""
+    values = _given(answer, field)
     if not isinstance(values, Mapping):
         return values
     if all(isinstance(name, (int, np.integer)) for name in values):
         return [values[name] for name in sorted(values)]
     return list(values.values())
-
-
-def _answer(task: str, numbers: Sequence[float]) -> str:
-    return f"{task}\n{' '.join(map(repr, numbers))}\n"

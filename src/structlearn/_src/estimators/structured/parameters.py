@@ -59,9 +59,7 @@ def _template(name: str, given: Any) -> None:
     if isinstance(given, str):
         parse_template(given)
     elif not isinstance(given, Template):
-        raise ArgumentError(
-            f"{name}={given!r} must be the text of a template, or what read_template returns"
-        )
+        raise ArgumentError(f"{name}={given!r} must be the text of a template")
 
 
 def _neighbours(name: str, given: Any) -> None:
