@@ -11,10 +11,8 @@ from structlearn._src.learn.cost import Cost, make_cost
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.learn.penalty import ElasticNet
 from structlearn._src.learn.structured_objective import StructuredObjective
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.features import Sparse
-from structlearn._src.model.model import LinearModel
-from structlearn._src.model.term import LinearTerm, PairsTerm, TableTerm
+from structlearn._src.model.model import Examples, LinearModel
+from structlearn._src.model.term import LinearTerm, PairsTerm, Sparse, TableTerm
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import from_dense
 

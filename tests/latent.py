@@ -10,10 +10,8 @@ import numpy as np
 import naive
 from structlearn._src.graph.batch import Sequences, assemble
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.features import Sparse
-from structlearn._src.model.model import LinearModel
-from structlearn._src.model.term import LinearTerm, TableTerm
+from structlearn._src.model.model import Examples, LinearModel
+from structlearn._src.model.term import LinearTerm, Sparse, TableTerm
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import from_dense
 

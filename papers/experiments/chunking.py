@@ -25,10 +25,8 @@ from structlearn._src.inference.base import Options
 from structlearn._src.learn.dominance import Dominance, dominance
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.metrics.chunks import ChunkScores, chunk_scores
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.features import Sparse
-from structlearn._src.model.model import LinearModel
-from structlearn._src.model.term import LinearTerm, TableTerm
+from structlearn._src.model.model import Examples, LinearModel
+from structlearn._src.model.term import LinearTerm, Sparse, TableTerm
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.loop import run as minimise
 from structlearn._src.solve.online import Online

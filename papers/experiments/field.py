@@ -14,10 +14,8 @@ from structlearn._src.graph.batch import Graphs, assemble
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.features import Sparse, by_position
-from structlearn._src.model.model import LinearModel
-from structlearn._src.model.term import LinearTerm
+from structlearn._src.model.model import Examples, LinearModel
+from structlearn._src.model.term import LinearTerm, Sparse, by_position
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.loop import Fit, run

@@ -11,8 +11,7 @@ from structlearn._src.learn.cost import make_cost
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import LinearModel
+from structlearn._src.model.model import Examples, LinearModel
 
 
 class Learner(NamedTuple):

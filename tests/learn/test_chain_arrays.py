@@ -15,8 +15,7 @@ from structlearn._src.learn.chain_arrays import (
     refuses_chains,
 )
 from structlearn._src.learn.loss import make_loss
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import LinearModel
+from structlearn._src.model.model import Examples, LinearModel
 from structlearn._src.model.term import LinearTerm, TableTerm, potts
 
 

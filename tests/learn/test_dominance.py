@@ -23,8 +23,7 @@ from structlearn._src.learn.dominance import (
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import LinearModel
+from structlearn._src.model.model import Examples, LinearModel
 from structlearn._src.model.term import LinearTerm
 
 STEADY = settings(max_examples=40, deadline=None, derandomize=True)

@@ -20,8 +20,7 @@ from structlearn._src.learn.loss import NAMED, Loss, LossPart, make_loss
 from structlearn._src.learn.penalty import ElasticNet
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import LinearModel
+from structlearn._src.model.model import Examples, LinearModel
 from structlearn._src.model.term import LinearTerm, TableTerm
 
 STEADY = settings(max_examples=25, deadline=None, derandomize=True)

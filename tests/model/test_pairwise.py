@@ -11,9 +11,9 @@ import naive
 from designs import BESIDE, STATES, WIDTH, chain_data, prepared, random_states, table_score
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Graphs, Sequences
-from structlearn._src.model.features import Sparse
 from structlearn._src.model.graph_data import EdgeSet
 from structlearn._src.model.pairwise import PairwiseDesign
+from structlearn._src.model.term import Sparse
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import from_dense
 

@@ -11,9 +11,17 @@ from hypothesis import strategies as st
 
 from structlearn._src.common import threads
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.model.features import Sparse, by_position, take_rows
 from structlearn._src.model.model import LinearModel
-from structlearn._src.model.term import LinearTerm, PairsTerm, TableTerm, potts, symmetric
+from structlearn._src.model.term import (
+    LinearTerm,
+    PairsTerm,
+    Sparse,
+    TableTerm,
+    by_position,
+    potts,
+    symmetric,
+    take_rows,
+)
 from structlearn._src.text.rows import Rows, from_dense
 
 STEADY = settings(max_examples=40, deadline=None, derandomize=True)

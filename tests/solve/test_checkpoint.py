@@ -16,8 +16,8 @@ from structlearn._src.common.errors import ArgumentError, FormatError
 from structlearn._src.files import store
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.learn.world import Budget
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.features import Sparse
+from structlearn._src.model.model import Examples
+from structlearn._src.model.term import Sparse
 from structlearn._src.solve import checkpoint as module
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.checkpoint import Checkpoint

@@ -127,7 +127,7 @@ def ones(part):
 
 def absolute(part):
     """The inputs with features that cannot cancel."""
-    from structlearn._src.model.features import Sparse
+    from structlearn._src.model.term import Sparse
 
     (x,), *rest = part.examples.inputs
     if isinstance(x, Sparse):

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
+from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError, did_you_mean
 
 _WIDEST = 200  # characters of one parameter in `repr`, so that an array does not fill the screen
@@ -110,6 +111,22 @@ def check_is_fitted(estimator: Any, attribute: str) -> None:
             f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with "
             f"appropriate arguments before using this estimator."
         )
+
+
+# ---- what only concerns how a fit runs ---------------------------------------------------
+
+
+def threads(n_jobs: Any) -> int | None:
+    """Return the number of threads as other layers take it: None, not -1, for all cores."""
+    everything = n_jobs is None or (checks.integer("n_jobs", n_jobs, low=-1) == -1)
+    return None if everything else checks.integer("n_jobs", n_jobs, low=1)
+
+
+def callbacks(given: Any) -> tuple[Any, ...]:
+    """Return the functions to call after every iteration."""
+    if not isinstance(given, list | tuple) or not all(map(callable, given)):
+        raise ArgumentError(f"callbacks={given!r} must be a list of functions of one event")
+    return tuple(given)
 
 
 # ---- when scikit-learn is there ----------------------------------------------------------

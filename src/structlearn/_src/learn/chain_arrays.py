@@ -14,10 +14,8 @@ from structlearn._src.kernels.chain.marginals import ChainWorkspace
 from structlearn._src.kernels.chain.sequence import ChainData, ChainErrors, LossParts
 from structlearn._src.learn.cost import Cost
 from structlearn._src.learn.loss import Loss
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.features import Features, Sparse
-from structlearn._src.model.model import LinearModel
-from structlearn._src.model.term import LinearTerm, PairsTerm, TableTerm, Term
+from structlearn._src.model.model import Examples, LinearModel
+from structlearn._src.model.term import Features, LinearTerm, PairsTerm, Sparse, TableTerm, Term
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import Index, Rows, from_dense
 

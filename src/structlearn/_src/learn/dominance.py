@@ -15,8 +15,7 @@ from structlearn._src.inference.tables import clamp_labels
 from structlearn._src.learn.chain_world import ChainWorld
 from structlearn._src.learn.graph_world import GraphWorld
 from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import LinearModel, Tables
+from structlearn._src.model.model import Examples, LinearModel, Tables
 
 _DOMINANT = 0.5
 _TIE = 1e-12  # difference of probabilities up to which two labels are equally likely

@@ -21,8 +21,7 @@ from structlearn._src.learn.loss import Loss, LossPart
 from structlearn._src.learn.objective import Pair, TwoWorlds
 from structlearn._src.learn.penalty import ElasticNet
 from structlearn._src.learn.world import InferenceSettings, World
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.model import LinearModel, Tables
+from structlearn._src.model.model import Examples, LinearModel, Tables
 
 _KEPT = 256  # graphs up to which each is planned by itself, and its plan kept
 

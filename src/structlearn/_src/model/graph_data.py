@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structlearn._src.common.arrays import Bools, Ints, cut
-from structlearn._src.model.features import Features
+from structlearn._src.graph.batch import Graphs, Sequences
+from structlearn._src.model.term import Features
+
+#: What a design makes of graph data: variables and factors; the variable of everything that may
+#: have a label; the hidden variable beside every node, if there are any.
+Structure = tuple[Sequences | Graphs, Ints | slice, Ints | None]
 
 
 class EdgeSet(NamedTuple):

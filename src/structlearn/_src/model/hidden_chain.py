@@ -10,8 +10,7 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.graph.batch import assemble
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
-from structlearn._src.model.design import Structure
-from structlearn._src.model.graph_data import GraphData
+from structlearn._src.model.graph_data import GraphData, Structure
 from structlearn._src.model.model import Inputs, LinearModel
 from structlearn._src.model.term import LinearTerm, TableTerm
 
@@ -25,11 +24,6 @@ class HiddenChainDesign:
 
     Groups of factors are the hidden states, the pairs of label and hidden state, the triples of
     label and neighbouring hidden states, and the labels.
-
-    Parameters
-    ----------
-    hidden_states
-        Number of hidden states.
 
     References
     ----------

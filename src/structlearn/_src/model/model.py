@@ -1,15 +1,16 @@
-"""All weights of a model: groups of factors, each group the sum of a few terms."""
+"""All weights of a model, groups of factors that are sums of terms, and examples for them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, chain, islice, pairwise, starmap
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats
-from structlearn._src.model.features import Features
-from structlearn._src.model.term import Term
+from structlearn._src.common.arrays import Floats, Ints, block_indices
+from structlearn._src.graph.batch import Graphs, Sequences
+from structlearn._src.model.term import Features, Term, take_rows
 
 #: One array per group of factors: (rows, size), a single row where all factors share one table.
 Tables = tuple[Floats, ...]
@@ -19,28 +20,16 @@ Inputs = tuple[tuple[Features, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """A linear map from one flat array of weights to the tables of all groups, and its adjoint.
+    """A linear map from one flat array of weights to the tables of all groups, and its adjoint."""
 
-    Parameters
-    ----------
-    groups
-        The terms of every group of factors; a group's tables are the sum of its terms.
-    """
-
-    groups: tuple[tuple[Term, ...], ...]
+    groups: tuple[tuple[Term, ...], ...]  #: a group's tables are the sum of its terms
 
     @cached_property
     def blocks(self) -> tuple[tuple[slice, ...], ...]:
         """Where the weights of every term lie."""
-        out = []
-        start = 0
-        for terms in self.groups:
-            row = []
-            for term in terms:
-                row.append(slice(start, start + term.n_weights))
-                start += term.n_weights
-            out.append(tuple(row))
-        return tuple(out)
+        ends = accumulate(term.n_weights for terms in self.groups for term in terms)
+        places = starmap(slice, pairwise(chain([0], ends)))
+        return tuple(tuple(islice(places, len(terms))) for terms in self.groups)
 
     @cached_property
     def n_weights(self) -> int:
@@ -66,3 +55,43 @@ class LinearModel:
             for term, x in zip(terms, features, strict=True)
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """A batch of examples: what is learnt from."""
+
+    structure: Sequences | Graphs  #: which factors and variables belong to which example
+    inputs: Inputs  #: features of every term of every group
+    labels: Ints  #: (variables,) state of every variable, -1 where it is hidden
+    weights: Floats  #: (examples,) how much each counts
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return self.structure.n_examples
+
+    @property
+    def hidden(self) -> bool:
+        """Whether any variable is hidden."""
+        return bool((self.labels < 0).any())
+
+    def at_two_temperatures(self) -> Examples:
+        """Return examples whose hidden variables may have a temperature of their own."""
+        if isinstance(self.structure, Graphs) or not self.hidden:
+            return self
+        graphs = self.structure.graphs()
+        return replace(self, structure=replace(graphs, groups=graphs.groups[: len(self.inputs)]))
+
+    def take(self, which: Ints) -> Examples:
+        """Return some of the examples."""
+        structure = self.structure
+        inputs = tuple(
+            tuple(
+                None if x is None else take_rows(x, block_indices(structure.rows(g), which))
+                for x in features
+            )
+            for g, features in enumerate(self.inputs)
+        )
+        labels = self.labels[block_indices(structure.variables, which)]
+        return Examples(structure.take(which), inputs, labels, np.asarray(self.weights[which]))

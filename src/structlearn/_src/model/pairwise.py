@@ -11,11 +11,19 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Graphs, Sequences, assemble
 from structlearn._src.graph.wiring import HIDDEN as HIDDEN_ROLE
 from structlearn._src.graph.wiring import OUTPUT
-from structlearn._src.model.design import Structure
-from structlearn._src.model.features import Features, Sparse, by_position
-from structlearn._src.model.graph_data import EdgeSet, GraphData
+from structlearn._src.model.graph_data import EdgeSet, GraphData, Structure
 from structlearn._src.model.model import Inputs, LinearModel
-from structlearn._src.model.term import LinearTerm, PairsTerm, TableTerm, Term, potts, symmetric
+from structlearn._src.model.term import (
+    Features,
+    LinearTerm,
+    PairsTerm,
+    Sparse,
+    TableTerm,
+    Term,
+    by_position,
+    potts,
+    symmetric,
+)
 from structlearn._src.text.labels import Forbidden
 
 

@@ -9,6 +9,7 @@ weights; `pull` is the adjoint of `push`, so that for all weights ``w`` and marg
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -17,8 +18,62 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.chain import scatter
-from structlearn._src.model.features import Features, Sparse
-from structlearn._src.text.rows import Index
+from structlearn._src.text.rows import Index, Rows, from_dense, take, transpose
+
+_MOST_COLUMNS = int(np.iinfo(np.int32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """Sparse rows together with the same entries by column, which adjoints read."""
+
+    rows: Rows
+
+    @cached_property
+    def columns(self) -> tuple[Ints, Index, Floats]:
+        """The entries by column: offsets, rows, values."""
+        return transpose(self.rows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of features."""
+        return self.rows.n_rows, self.rows.n_columns
+
+
+#: Features of the factors of one group: an array (rows, features), sparse rows, or None where a
+#: term needs none.
+Features = Floats | Sparse | None
+
+
+def take_rows(features: Features, which: Ints) -> Features:
+    """Return the features of some rows."""
+    if features is None:
+        return None
+    if isinstance(features, Sparse):
+        return Sparse(take(features.rows, which))
+    return features[which]
+
+
+def by_position(features: Features, position: Ints, positions: int) -> Sparse:
+    """Give every position weights of its own: feature ``d`` at ``p`` becomes ``p * width + d``.
+
+    `position` is that of every row, and None as `features` stands for a constant 1.
+    """
+    rows = _rows(features, len(position))
+    width = rows.n_columns
+    if width * positions > _MOST_COLUMNS:
+        raise ArgumentError(
+            f"{width} features at each of {positions} positions make more than {_MOST_COLUMNS} "
+            f"columns; use fewer features, or share them over positions"
+        )
+    shift = np.repeat(position * width, np.diff(rows.offsets)).astype(np.int32)
+    return Sparse(rows._replace(columns=rows.columns + shift, n_columns=width * positions))
+
+
+def _rows(features: Features, n_rows: int) -> Rows:
+    if features is None:
+        return Rows(np.arange(n_rows + 1), np.zeros(n_rows, np.int32), np.empty(0), 1)
+    return features.rows if isinstance(features, Sparse) else from_dense(features)
 
 
 class Term(Protocol):
@@ -27,33 +82,24 @@ class Term(Protocol):
     @property
     def size(self) -> int:
         """Number of entries of a table."""
-        ...
 
     @property
     def n_weights(self) -> int:
         """Number of weights."""
-        ...
 
     def push(self, weights: Floats, features: Features, n_jobs: int | None = None) -> Floats:
         """Tables (rows, size); a single row if all factors have the same."""
-        ...
 
     def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
         """Return the weights' share of `marginals`, which has the shape of what `push` returns."""
-        ...
 
 
 @dataclass(frozen=True)
 class TableTerm:
     """One table, the same for every factor.
 
-    Parameters
-    ----------
-    size
-        Entries of the table.
-    ties
-        (size,) Which weight each entry uses, -1 for entries that are always 0; by default each
-        has its own.
+    `ties` (size,) says which weight each entry uses, -1 for entries that are always 0; by default
+    each has its own.
     """
 
     size: int
@@ -141,12 +187,7 @@ class LinearTerm:
 class PairsTerm:
     """As `LinearTerm` on sparse features, with weights for chosen pairs of feature and state.
 
-    Parameters
-    ----------
-    offsets, states
-        Feature ``d`` has weights for the states ``states[offsets[d]:offsets[d + 1]]``.
-    size
-        Entries of the table.
+    Feature ``d`` has weights for the states ``states[offsets[d]:offsets[d + 1]]``.
     """
 
     offsets: Ints

@@ -19,8 +19,7 @@ from structlearn._src.learn.structured_objective import (
     chain_refusal,
     over_chains,
 )
-from structlearn._src.model.features import Sparse
-from structlearn._src.model.term import PairsTerm
+from structlearn._src.model.term import PairsTerm, Sparse
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 
 _ROUNDING = 1e-12  # by how much values may differ that should agree, relatively

@@ -37,29 +37,22 @@ class Expanded(NamedTuple):
 
 
 class Attributes:
-    """The attributes that a template made of training data; see `fit_transform`.
+    """The attributes that a template makes of data whose columns have these strings.
 
-    Attributes
-    ----------
-    template
-        What they were made by.
-    vocabularies
-        Strings of the columns that the template names; none of the others.
-    unigram, bigram
-        The attributes that go with one label, and with two.
+    `unigram` are those that go with one label, and `bigram` those with two; both are empty until
+    `fit_transform` learns them.
     """
 
-    def __init__(
-        self,
-        template: Template,
-        vocabularies: Sequence[Strings],
-        unigram: Namespace,
-        bigram: Namespace,
-    ) -> None:
+    def __init__(self, template: Template, vocabularies: Sequence[Strings]) -> None:
         self.template = template
-        self.vocabularies = tuple(vocabularies)
-        self.unigram = unigram
-        self.bigram = bigram
+        self.vocabularies = tuple(vocabularies)  # none of columns that the template does not name
+        digits = Digits(template.reach, [len(strings) for strings in vocabularies])
+        self.unigram = Namespace(template.unigram, digits, vocabularies)
+        self.bigram = Namespace(template.bigram, digits, vocabularies)
+
+    @property
+    def _tables(self) -> list[KeyTable]:
+        return self.unigram.tables + self.bigram.tables
 
     def transform(self, columns: Columns, n_jobs: int | None = None) -> Expanded:
         """Return the rows of every token; attributes that were not learned are left out."""
@@ -71,15 +64,15 @@ class Attributes:
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Return everything as arrays, for `from_state`."""
-        tables = [table for name in (self.unigram, self.bigram) for table in name.tables]
+        keys = [table.keys for table in self._tables]
         return {
             "template": np.frombuffer(self.template.text.encode(), np.uint8),
             "strings": np.concatenate(
                 [np.empty(0, np.uint8), *(v.text for v in self.vocabularies)]
             ),
             "string_counts": np.array([len(v) for v in self.vocabularies], np.int64),
-            "keys": np.concatenate([np.empty(0, np.int64), *(table.keys for table in tables)]),
-            "key_counts": np.array([len(table.keys) for table in tables], np.int64),
+            "keys": np.concatenate([np.empty(0, np.int64), *keys]),
+            "key_counts": np.array([len(own) for own in keys], np.int64),
         }
 
     @classmethod
@@ -96,19 +89,12 @@ class Attributes:
                 f"there are strings of {len(strings)} columns, but the template names "
                 f"{template.width}"
             )
-        new = cls._empty(template, strings)
-        tables = [table for name in (new.unigram, new.bigram) for table in name.tables]
-        if len(keys) != len(tables) or np.sum(state["key_counts"]) != len(state["keys"]):
+        new = cls(template, strings)
+        if len(keys) != len(new._tables) or np.sum(state["key_counts"]) != len(state["keys"]):
             raise FormatError("the keys of the attributes are not as many as their counts say")
-        for table, learned in zip(tables, keys, strict=True):
+        for table, learned in zip(new._tables, keys, strict=True):
             table.learn(learned)
         return new
-
-    @classmethod
-    def _empty(cls, template: Template, vocabularies: Sequence[Strings]) -> Attributes:
-        digits = Digits(template.reach, [len(strings) for strings in vocabularies])
-        names = (Namespace(rows, digits, vocabularies) for rows in template[:2])
-        return cls(template, vocabularies, *names)
 
 
 def fit_transform(
@@ -116,10 +102,7 @@ def fit_transform(
 ) -> tuple[Attributes, Expanded]:
     r"""Learn which attributes a template makes of columns, and return the rows of these.
 
-    Parameters
-    ----------
-    min_count
-        Leave out attributes that occur less often.
+    Attributes that occur less often than `min_count` are left out.
 
     Examples
     --------
@@ -139,7 +122,7 @@ def fit_transform(
         columns.vocabularies[c] if c in named else Strings.of([]) for c in range(template.width)
     ]
     sheet = _sheet(columns, template, vocabularies)
-    new = Attributes._empty(template, vocabularies)
+    new = Attributes(template, vocabularies)
     return new, Expanded(
         new.unigram.rows(sheet, sheet.every, n_jobs, min_count),
         new.bigram.rows(sheet, sheet.not_first, n_jobs, min_count),

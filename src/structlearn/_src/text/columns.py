@@ -68,9 +68,7 @@ class Columns(NamedTuple):
         mine = list(self.vocabularies)
         for c, vocabulary in enumerate(vocabularies):
             if vocabulary is not None and vocabulary is not mine[c]:
-                numbers = np.append(vocabulary.find(mine[c]), -1).astype(
-                    np.int32
-                )  # the last for -1
+                numbers = np.append(vocabulary.find(mine[c]), np.int32(-1))  # the last for -1
                 ids[:, c] = numbers[self.ids[:, c]]
                 mine[c] = vocabulary
         return self._replace(ids=ids, vocabularies=tuple(mine))
@@ -103,9 +101,8 @@ def parse_columns(data: bytes, name: str = "the text") -> Columns:
     ends = np.empty(most, np.int64)
     offsets = np.zeros(most + 1, np.int64)
     sizes = np.zeros(width, np.int64)
-    room = (
-        min(_FIRST_ROOM, len(data) // 2 + 1) + width
-    )  # a string takes two bytes, with what ends it
+    # A string takes at least two bytes, with what ends it.
+    room = min(_FIRST_ROOM, len(data) // 2 + 1) + width
     table = empty_table(buffer, room)
     local = np.zeros((room, width), np.int32)
     while (why := kernels.scan(buffer, state, table, local, sizes, ids, ends, offsets)) != 0:
@@ -128,14 +125,8 @@ def add_column(
 ) -> bytes:
     r"""Return the bytes of a column file with one more cell at the end of every token's line.
 
-    Everything else stays as it is.
-
-    Parameters
-    ----------
-    data, columns
-        The file's bytes, unpacked, and what `parse_columns` made of them.
-    ids
-        (tokens,) The new cells, as numbers of `strings`.
+    Everything else stays as it is. `columns` are what `parse_columns` made of the bytes, and `ids`
+    (tokens,) the new cells, as numbers of `strings`.
 
     Examples
     --------
@@ -156,16 +147,9 @@ def add_column(
     names = Strings.of(strings)
     most = len(data) + int(np.diff(names.offsets)[cells].sum())
     out = np.empty(most, np.uint8)
-    separator = _separator(data)
-    size = kernels.insert(
-        np.frombuffer(data, np.uint8),
-        columns.ends,
-        cells,
-        names.text,
-        names.offsets,
-        separator,
-        out,
-    )
+    text = np.frombuffer(data, np.uint8)
+    cut = names.text, names.offsets
+    size = kernels.insert(text, columns.ends, cells, *cut, _separator(data), out)
     return out[:size].tobytes()
 
 

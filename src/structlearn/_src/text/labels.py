@@ -23,13 +23,8 @@ class LabelCoder:
 
     Labels are anything hashable, but of the whole numbers only those from 0 on: None, -1, and
     what a masked array hides, is a label that is not known, whose number is -1. Floats without a
-    fraction are whole numbers.
-
-    Attributes
-    ----------
-    names
-        (labels,) Every label, sorted: an integer array if all of them are whole numbers, else
-        an array of objects.
+    fraction are whole numbers. If all labels are whole numbers, their `names` are an array of
+    integers, else of objects.
 
     Examples
     --------
@@ -92,36 +87,23 @@ class LabelCoder:
 
 @dataclass(frozen=True, eq=False)
 class Forbidden:
-    """What must not happen in a sequence of labels.
+    """What must not happen in a sequence of labels."""
 
-    Parameters
-    ----------
-    first, last
-        (labels,) True for labels that no sequence may begin, or end, with.
-    pairs
-        (labels, labels) True where the second label must not follow the first.
-    """
-
-    first: Bools
-    last: Bools
-    pairs: Bools
+    first: Bools  #: (labels,) which labels no sequence may begin with
+    last: Bools  #: (labels,) which labels no sequence may end with
+    pairs: Bools  #: (labels, labels) where the second label must not follow the first
 
 
 def forbidden_transitions(
     names: Sequence[Hashable], rule: str | Collection[tuple[Hashable, Hashable]]
 ) -> Forbidden:
-    """Return which transitions between labels a coding scheme rules out.
+    """Return which transitions between labels such as ``B-NP``, or bare ``B``, a rule forbids.
 
-    Parameters
-    ----------
-    names
-        All labels, such as ``B-NP``, ``I-NP``, ``O`` (or bare ``B``, ``I``, ``O``).
-    rule
-        - ``"BIO"`` (IOB2): a chunk begins with B; I follows B or I of the same type.
-        - ``"BIOES"``: a chunk is S, or B, any number of I, and E, all of one type.
-        - ``"IOB1"``: a chunk begins with I; B only follows a chunk of the same type.
-        - pairs of labels ``(a, b)`` where ``b`` must not follow ``a``; pairs that name others
-          than `names` rule out nothing.
+    - ``"BIO"`` (IOB2): a chunk begins with B; I follows B or I of the same type.
+    - ``"BIOES"``: a chunk is S, or B, any number of I, and E, all of one type.
+    - ``"IOB1"``: a chunk begins with I; B only follows a chunk of the same type.
+    - pairs of labels ``(a, b)`` where ``b`` must not follow ``a``; pairs that name others than
+      `names` rule out nothing.
 
     Examples
     --------
@@ -255,14 +237,8 @@ def read_labels(
 ) -> Any:
     """Return the labels of every example, one for each of its nodes.
 
-    Parameters
-    ----------
-    sizes
-        (examples,) How many nodes each has.
-    forms
-        Form in which the labels of every example come, if not one after the other.
-    hidden
-        (nodes,) Which nodes never have a label, whatever is given for them.
+    Labels come in the given forms, or one after the other; nodes that are `hidden` never have one,
+    whatever is given for them.
     """
     if not hasattr(Y, "__len__"):
         raise ArgumentError(f"Y is a {type(Y).__name__}; it must be a list of labels per example")

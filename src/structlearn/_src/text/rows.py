@@ -19,23 +19,11 @@ _MOST_COLUMNS = 2**31 - 1  # columns are int32
 
 
 class Rows(NamedTuple):
-    """Row ``i`` holds the entries ``offsets[i]:offsets[i + 1]``.
+    """Row ``i`` holds the entries ``offsets[i]:offsets[i + 1]``."""
 
-    Attributes
-    ----------
-    offsets
-        (rows + 1,)
-    columns
-        (entries,) Column of every entry, int32.
-    values
-        (entries,) Value of every entry, or an empty array if all of them are 1.
-    n_columns
-        Number of columns.
-    """
-
-    offsets: Ints
-    columns: Index
-    values: Floats
+    offsets: Ints  #: (rows + 1,)
+    columns: Index  #: (entries,) column of every entry
+    values: Floats  #: (entries,) value of every entry; an empty array if all of them are 1
     n_columns: int
 
     @property
@@ -126,14 +114,7 @@ def take(rows: Rows, which: Any) -> Rows:
 
 
 def transpose(rows: Rows) -> tuple[Ints, Index, Floats]:
-    """Return the same entries by column, for adjoints.
-
-    Returns
-    -------
-    tuple
-        Offsets over columns (n_columns + 1), the row of every entry (int32), and its value
-        (empty if all are 1). Within a column, rows go up.
-    """
+    """Return the same entries by column, for adjoints: offsets, rows (which go up), values."""
     offsets = np.zeros(rows.n_columns + 2, np.int64)
     places = np.empty(len(rows.columns), np.int32)
     values = np.empty_like(rows.values)

@@ -13,9 +13,8 @@ from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Progress, Watch
-from structlearn._src.estimators.base import check_is_fitted
+from structlearn._src.estimators.base import check_is_fitted, threads
 from structlearn._src.estimators.bayesian.fitted_settings import FittedSettings
-from structlearn._src.estimators.run import threads
 from structlearn._src.sample.diagnostics import effective_size, r_hat
 from structlearn._src.sample.hdp import Concentration, Gamma
 from structlearn._src.sample.runner import MarkovChain, Sampler, Schedule, run, streams, traced

@@ -10,7 +10,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.estimators.base import check_is_fitted
+from structlearn._src.estimators.base import check_is_fitted, threads
 from structlearn._src.estimators.bayesian.fitted_settings import digest
 from structlearn._src.estimators.bayesian.observed import Points, whole_numbers
 from structlearn._src.estimators.bayesian.sampled import Sampled, concentration
@@ -21,7 +21,6 @@ from structlearn._src.estimators.bayesian.scaled import (
     scaled,
     wishart,
 )
-from structlearn._src.estimators.run import threads
 from structlearn._src.sample import summary
 from structlearn._src.sample.emission import Emission, Gaussian
 from structlearn._src.sample.hmm import HmmModel, HmmState

@@ -11,8 +11,8 @@ import numpy as np
 from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError, UncertifiedWarning, warn
 from structlearn._src.common.watch import Progress
+from structlearn._src.estimators.base import threads
 from structlearn._src.estimators.fields.base import FieldEstimator
-from structlearn._src.estimators.run import threads
 from structlearn._src.field.admm import HingeResult, solve_map
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges

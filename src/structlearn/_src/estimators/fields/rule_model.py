@@ -13,11 +13,10 @@ from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.paths import PathLike
 from structlearn._src.common.watch import Progress
-from structlearn._src.estimators.base import Estimator
+from structlearn._src.estimators.base import Estimator, threads
 from structlearn._src.estimators.fields.base import FieldEstimator
 from structlearn._src.estimators.fields.frames import make_frame
 from structlearn._src.estimators.fields.hinge_field import HingeField
-from structlearn._src.estimators.run import threads
 from structlearn._src.field.admm import HingeResult
 from structlearn._src.metrics.ranking import METRICS
 from structlearn._src.rules import rule_file

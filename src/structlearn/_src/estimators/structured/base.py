@@ -12,20 +12,24 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Progress
-from structlearn._src.estimators.base import Estimator, check_is_fitted
-from structlearn._src.estimators.run import threads
-from structlearn._src.estimators.structured.insight import Ranked, top_features
-from structlearn._src.estimators.structured.plan import Batch, Coder, ModelPlan, Reader
+from structlearn._src.estimators.base import Estimator, check_is_fitted, threads
+from structlearn._src.estimators.structured.plan import (
+    Batch,
+    Coder,
+    Design,
+    ModelPlan,
+    Ranked,
+    Reader,
+    top_features,
+)
 from structlearn._src.inference import decode
 from structlearn._src.inference.base import Options
 from structlearn._src.inference.names import OFFERED
-from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
 
 if TYPE_CHECKING:
     from structlearn._src.common.history import History
-    from structlearn._src.learn.dominance import Dominance
     from structlearn._src.learn.structured_objective import StructuredObjective
     from structlearn._src.solve.base import Solver, State
     from structlearn._src.solve.loop import Callback
@@ -98,32 +102,22 @@ class StructuredEstimator(_Fitted):
         """Return the numbers of the labels, checked against what examples have."""
         return coder.transform(Y)
 
-    # ---- fitting: what learns is imported by whoever learns ----------------------------------
+    # ---- fitting -------------------------------------------------------------------------
 
     def _check_own(self) -> None:
         """Check parameters that only this estimator has, before any work."""
 
-    def _fit(self, X: Any, Y: Any, sample_weight: Any) -> Any:
+    @property
+    def _learning(self) -> Any:
+        """What learns, which is imported by whoever learns."""
         from structlearn._src.estimators.structured import learning
 
-        return learning.fit(self, X, Y, sample_weight)
-
-    def _partial_fit(self, X: Any, Y: Any, classes: Any, sample_weight: Any) -> Any:
-        from structlearn._src.estimators.structured import learning
-
-        return learning.partial_fit(self, X, Y, classes, sample_weight)
+        return learning
 
     def objective(self, X: Any, Y: Any, sample_weight: Any = None) -> StructuredObjective:
         """Return the objective that `fit` would minimise: a function of the weights."""
-        from structlearn._src.estimators.structured import learning
-
-        return learning.objective(self, X, Y, sample_weight)
-
-    def _dominance(self, X: Any, Y: Any) -> Dominance:
-        from structlearn._src.estimators.structured import learning
-
-        check_is_fitted(self, "weights_")
-        return learning.dominance(self, X, Y)
+        found: StructuredObjective = self._learning.objective(self, X, Y, sample_weight)
+        return found
 
     # ---- what predictions need -----------------------------------------------------------
 

@@ -13,8 +13,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.base import ClassifierMixin
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
-from structlearn._src.estimators.structured.plan import Coder
-from structlearn._src.model.design import Design
+from structlearn._src.estimators.structured.plan import Coder, Design
 from structlearn._src.model.graph_data import GraphData
 
 if TYPE_CHECKING:
@@ -23,15 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ClassCoder:
-    """Numbers for classes, in sorted order; unlike in structures, -1 is a class like any other.
+    """Numbers for classes, in sorted order; unlike in structures, -1 is a class like any other."""
 
-    Parameters
-    ----------
-    names
-        (classes,) Every class, sorted.
-    """
-
-    names: Any
+    names: Any  #: (classes,) every class, sorted
 
     def transform(self, Y: Any) -> Ints:
         """Return the number of every class."""
@@ -78,7 +71,7 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
         sample_weight
             (examples,) How much each counts.
         """
-        return self._fit(X, y, sample_weight)
+        return self._learning.fit(self, X, y, sample_weight)
 
     @documented
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
@@ -93,7 +86,7 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
         classes
             All classes that may come; by default those of the first call.
         """
-        return self._partial_fit(X, y, classes, sample_weight)
+        return self._learning.partial_fit(self, X, y, classes, sample_weight)
 
     def predict(self, X: Any, joint: bool = False) -> Any:
         """Return the class of every example.
@@ -119,7 +112,8 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
 
         Where no class has a probability of at least 1/2, the hinge need not be consistent.
         """
-        return self._dominance(X, y)
+        found: Dominance = self._learning.dominance(self, X, y)
+        return found
 
 
 def _listed(classes: Any) -> Any:

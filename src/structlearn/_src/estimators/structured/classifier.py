@@ -9,9 +9,8 @@ from typing import Any
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.classes import StructuredClassifier
-from structlearn._src.estimators.structured.plan import Coder, Reader
+from structlearn._src.estimators.structured.plan import Coder, Design, Reader
 from structlearn._src.estimators.structured.read_sequences import SequenceReader
-from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.hidden_chain import HiddenChainDesign
 

@@ -10,7 +10,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.model.examples import Examples
+from structlearn._src.model.model import Examples
 
 
 def sample_weights(given: Any, n: int) -> Floats:
@@ -50,18 +50,10 @@ def check_class_weight(given: Any) -> None:
 
 
 def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:
-    """Weight of every example: the mean weight of the classes of its labelled variables.
+    """Weight of every example: the mean weight of its labels, or 1 where none is known.
 
-    Examples without any have weight 1.
-
-    Parameters
-    ----------
-    given
-        None for all 1, a mapping from class to weight (1 for classes that it does not name; those
-        that do not occur count for nothing), or "balanced": inversely proportional to how often
-        each class occurs.
-    classes
-        Label of every state.
+    Classes that a mapping does not name have weight 1; "balanced" weights are inversely
+    proportional to how often each class occurs.
     """
     if given is None:
         return np.ones(examples.n_examples)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.names import EDGES
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.labeler import Labeler
-from structlearn._src.estimators.structured.plan import Coder, Reader
+from structlearn._src.estimators.structured.plan import Coder, Design, Reader
 from structlearn._src.estimators.structured.read_graphs import GraphReader
-from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 
 
@@ -79,9 +76,6 @@ class GraphLabeler(Labeler):
     features: str = "dense"
     edges: str = "table"
     fit_intercept: bool = True
-
-    def _check_own(self) -> None:
-        checks.one_of("edges", self.edges, EDGES)
 
     def _reader(self, X: Any) -> tuple[Reader, GraphData]:
         reader, data = GraphReader.learn(X, self.fit_intercept)

@@ -9,9 +9,8 @@ from structlearn._src.common import checks
 from structlearn._src.common.names import EDGES
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.labeler import Labeler
-from structlearn._src.estimators.structured.plan import Coder, Reader
-from structlearn._src.estimators.structured.read_grids import GridReader
-from structlearn._src.model.design import Design
+from structlearn._src.estimators.structured.plan import Coder, Design, Reader
+from structlearn._src.estimators.structured.read_graphs import GridReader
 from structlearn._src.model.graph_data import GraphData
 
 

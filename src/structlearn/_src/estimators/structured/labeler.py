@@ -10,13 +10,11 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.names import HIDDEN
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.example_weights import sample_weights
-from structlearn._src.estimators.structured.plan import Batch, Coder
-from structlearn._src.model.design import Design
+from structlearn._src.estimators.structured.plan import Batch, Coder, Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.pairwise import PairwiseDesign
 from structlearn._src.text.labels import LabelCoder, name_labels, number_labels, read_labels
@@ -32,11 +30,6 @@ class Labeler(StructuredEstimator):
     tied: bool = True
     hidden: str | None = None
     hidden_states: int = 2
-
-    def _check_hidden(self) -> None:
-        checks.integer("hidden_states", self.hidden_states, low=1)
-        if self.hidden is not None:
-            checks.one_of("hidden", self.hidden, HIDDEN)
 
     def _pairwise(self, **more: Any) -> PairwiseDesign:
         """Return a design with the chosen hidden states and ties, and more."""
@@ -68,7 +61,7 @@ class Labeler(StructuredEstimator):
         sample_weight
             (examples,) How much each counts.
         """
-        return self._fit(X, Y, sample_weight)
+        return self._learning.fit(self, X, Y, sample_weight)
 
     @documented
     def partial_fit(self, X: Any, Y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
@@ -84,7 +77,7 @@ class Labeler(StructuredEstimator):
             All labels that may come; by default those of the first call, which also fixes the
             features.
         """
-        return self._partial_fit(X, Y, classes, sample_weight)
+        return self._learning.partial_fit(self, X, Y, classes, sample_weight)
 
     @property
     def n_features_in_(self) -> int:
@@ -152,7 +145,8 @@ class Labeler(StructuredEstimator):
 
         Where no labelling has a probability of at least 1/2, the hinge need not be consistent.
         """
-        return self._dominance(X, Y)
+        found: Dominance = self._learning.dominance(self, X, Y)
+        return found
 
     def _named(self, labels: Ints, batch: Batch) -> list[Any]:
         """Cut labels into one array per example."""

@@ -11,8 +11,8 @@ import numpy as np
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.history import History
+from structlearn._src.estimators.base import check_is_fitted, threads
 from structlearn._src.estimators.fitting import FitSettings, keep, minimise
-from structlearn._src.estimators.run import threads
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.example_weights import class_weights, sample_weights
 from structlearn._src.estimators.structured.parameters import check_parameters
@@ -24,7 +24,7 @@ from structlearn._src.learn.loss import Loss, make_loss
 from structlearn._src.learn.penalty import ElasticNet
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.examples import Examples
+from structlearn._src.model.model import Examples
 from structlearn._src.solve.base import State, current_weights
 from structlearn._src.solve.pick import choose_online
 
@@ -181,6 +181,7 @@ def _weighted(
 
 def dominance(estimator: StructuredEstimator, X: Any, Y: Any) -> Dominance:
     """Tell how sure the model is of whole labellings."""
+    check_is_fitted(estimator, "weights_")
     plan, batch = _more(estimator, X, Y, None)
     return how_dominant(plan.model, batch.examples, estimator.weights_, _inference(estimator))
 

@@ -11,9 +11,8 @@ from structlearn._src.common.arrays import Floats
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.classes import StructuredClassifier
-from structlearn._src.estimators.structured.plan import Batch, Coder, Reader
+from structlearn._src.estimators.structured.plan import Batch, Coder, Design, Reader
 from structlearn._src.estimators.structured.read_sequences import RowReader
-from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
 from structlearn._src.model.pairwise import PairwiseDesign

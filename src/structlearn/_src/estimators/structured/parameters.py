@@ -11,8 +11,8 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.names import DRIVERS, HIDDEN, SPACES
-from structlearn._src.estimators.run import callbacks, threads
+from structlearn._src.common.names import DRIVERS, EDGES, HIDDEN, SPACES, TRANSITIONS
+from structlearn._src.estimators.base import callbacks, threads
 from structlearn._src.estimators.structured.example_weights import check_class_weight
 from structlearn._src.inference.names import OFFERED
 from structlearn._src.learn.cost import check_cost
@@ -92,6 +92,8 @@ _RULES: dict[str, Rule] = {
     "hidden": _or_none(_one_of(*HIDDEN)),
     "hidden_states": _COUNT,
     "features": _one_of(*SPACES),
+    "transitions": _one_of(*TRANSITIONS),
+    "edges": _one_of(*EDGES),
     "fit_intercept": checks.boolean,
     "template": _or_none(_template),
     "min_count": _COUNT,

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from structlearn._src.common.arrays import Ints
-from structlearn._src.model.design import Design
-from structlearn._src.model.examples import Examples
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.model.graph_data import GraphData
-from structlearn._src.model.model import LinearModel
+from structlearn._src.model.hidden_chain import HiddenChainDesign
+from structlearn._src.model.model import Examples, LinearModel
+from structlearn._src.model.pairwise import PairwiseDesign
+from structlearn._src.model.term import LinearTerm, PairsTerm, Term
+
+#: Features, each with a label and its weight.
+Ranked = list[tuple[str, object, float]]
+
+#: Turns graph data into structures, features and a model.
+Design = PairwiseDesign | HiddenChainDesign
 
 
 class Reader(Protocol):
@@ -20,15 +28,12 @@ class Reader(Protocol):
     @property
     def width(self) -> int:
         """Number of features of nodes, without the intercept."""
-        ...
 
     def read(self, X: Any) -> GraphData:
         """Return nodes, edges and features of all examples."""
-        ...
 
     def names(self) -> list[str]:
         """Name of every feature of the nodes."""
-        ...
 
 
 class Coder(Protocol):
@@ -37,11 +42,9 @@ class Coder(Protocol):
     @property
     def names(self) -> Any:
         """Label of every number."""
-        ...
 
     def transform(self, Y: Any) -> Ints:
         """Return the number of every label, -1 where it is not known."""
-        ...
 
 
 class Batch(NamedTuple):
@@ -89,3 +92,37 @@ class ModelPlan:
         inputs = self.design.inputs(data)
         examples = Examples(structure, inputs, states, np.ones(structure.n_examples))
         return Batch(data, examples, outputs, hidden_variables)
+
+
+# ---- what was learnt, in the words of the user -----------------------------------------
+
+
+def top_features(plan: ModelPlan, weights: Floats, n: int, labels: Sequence[object]) -> Ranked:
+    """Return the features of nodes with the largest weights, each with its label and weight.
+
+    Where positions have weights of their own, their number follows the name of the feature.
+    """
+    term = plan.model.groups[0][0]
+    own = weights[plan.model.blocks[0][0]]
+    top = np.argsort(-np.abs(own), kind="stable")[:n]
+    columns, states, width = _meaning(term, top)
+    names = plan.reader.names()
+    repeated = width > len(names)
+    return [
+        (_name(names, int(column), repeated), labels[state], float(own[place]))
+        for place, column, state in zip(top, columns, states, strict=True)
+    ]
+
+
+def _meaning(term: Term, places: Ints) -> tuple[Any, Any, int]:
+    """Return column and state of some of a term's weights, and the number of columns."""
+    if isinstance(term, PairsTerm):
+        columns = np.searchsorted(term.offsets, places, side="right") - 1
+        return columns, term.states[places], len(term.offsets) - 1
+    assert isinstance(term, LinearTerm)
+    return places // term.size, places % term.size, term.n_features
+
+
+def _name(names: list[str], column: int, repeated: bool) -> str:
+    position, number = divmod(column, len(names))
+    return f"{names[number]} at {position}" if repeated else names[number]

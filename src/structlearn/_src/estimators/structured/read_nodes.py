@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, as_array, offsets_of
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.model.features import Features, Sparse
+from structlearn._src.model.term import Features, Sparse
 from structlearn._src.text.rows import Rows, from_csr
 from structlearn._src.text.tokens import Vocabulary
 
@@ -24,15 +24,27 @@ class Nodes(Protocol):
     @property
     def width(self) -> int:
         """Number of features, without the intercept."""
-        ...
 
     def read(self, parts: Any) -> tuple[Features, Ints]:
         """Features of all nodes, and where the nodes of every example begin."""
-        ...
 
     def names(self) -> list[str]:
         """Name of every feature."""
-        ...
+
+
+class NodeReader:
+    """Base class of readers that have their features from `nodes`."""
+
+    nodes: Nodes
+
+    @property
+    def width(self) -> int:
+        """Number of features of nodes, without the intercept."""
+        return self.nodes.width
+
+    def names(self) -> list[str]:
+        """Name of every feature."""
+        return self.nodes.names()
 
 
 @dataclass(frozen=True)

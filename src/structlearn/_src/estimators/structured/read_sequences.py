@@ -12,12 +12,13 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.structured.read_nodes import (
     TOO_RARE,
     ArrayNodes,
+    NodeReader,
     Nodes,
     SparseNodes,
     learn_nodes,
 )
-from structlearn._src.model.features import Features, Sparse, take_rows
 from structlearn._src.model.graph_data import EdgeSet, GraphData
+from structlearn._src.model.term import Features, Sparse, take_rows
 from structlearn._src.text.attributes import Attributes, Expanded, fit_transform
 from structlearn._src.text.columns import Columns
 from structlearn._src.text.rows import take
@@ -74,19 +75,11 @@ def chain_edges(borders: Ints) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceReader:
-    """Sequences: a list with the features of every sequence.
-
-    Parameters
-    ----------
-    nodes
-        Reads the features of positions.
-    between
-        Whether an edge has the features of the position that it leads to.
-    """
+class SequenceReader(NodeReader):
+    """Sequences: a list with the features of every sequence."""
 
     nodes: Nodes
-    between: bool = False
+    between: bool = False  #: whether an edge has the features of the position that it leads to
 
     @classmethod
     def learn(
@@ -100,15 +93,6 @@ class SequenceReader:
         """Return nodes, edges and features of the sequences."""
         features, borders = self.nodes.read(listed(X))
         return _sequences(features, borders, features if self.between else None)
-
-    @property
-    def width(self) -> int:
-        """Number of features of nodes, without the intercept."""
-        return self.nodes.width
-
-    def names(self) -> list[str]:
-        """Name of every feature."""
-        return self.nodes.names()
 
 
 @dataclass(frozen=True, eq=False)

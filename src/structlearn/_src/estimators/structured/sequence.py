@@ -11,15 +11,13 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.names import SPACES, TRANSITIONS
+from structlearn._src.estimators.base import threads
 from structlearn._src.estimators.doc import documented
-from structlearn._src.estimators.run import threads
 from structlearn._src.estimators.structured.labeler import Labeler
-from structlearn._src.estimators.structured.plan import Batch, Coder, Reader
+from structlearn._src.estimators.structured.plan import Batch, Coder, Design, Reader
 from structlearn._src.estimators.structured.read_sequences import ColumnReader, SequenceReader
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.inference import decode
-from structlearn._src.model.design import Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
 from structlearn._src.text.columns import Columns
@@ -93,9 +91,6 @@ class SequenceLabeler(Labeler):
     fit_intercept: bool = False
 
     def _reader(self, X: Any) -> tuple[Reader, GraphData]:
-        checks.one_of("features", self.features, SPACES)
-        checks.one_of("transitions", self.transitions, TRANSITIONS)
-        self._check_hidden()
         if isinstance(X, Columns) and self.transitions == "features":
             raise ArgumentError(
                 "transitions='features' is not for columns; write lines that begin with B into "

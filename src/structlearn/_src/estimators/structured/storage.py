@@ -70,7 +70,7 @@ _RECORDS = {
     "sequence-reader": Codec(f"{_HERE}.read_sequences:SequenceReader"),
     "column-reader": Codec(f"{_HERE}.read_sequences:ColumnReader", left_out=frozenset({"n_jobs"})),
     "graph-reader": Codec(f"{_HERE}.read_graphs:GraphReader"),
-    "grid-reader": Codec(f"{_HERE}.read_grids:GridReader"),
+    "grid-reader": Codec(f"{_HERE}.read_graphs:GridReader"),
     "array-nodes": Codec(f"{_HERE}.read_nodes:ArrayNodes"),
     "sparse-nodes": Codec(f"{_HERE}.read_nodes:SparseNodes"),
     "token-nodes": Codec(f"{_HERE}.read_nodes:TokenNodes"),

@@ -9,8 +9,8 @@ import pytest
 
 from chain_objectives import KINDS, chains, dense_rows
 from structlearn._src.graph.batch import Graphs, Sequences
-from structlearn._src.model.examples import Examples
-from structlearn._src.model.features import Sparse
+from structlearn._src.model.model import Examples
+from structlearn._src.model.term import Sparse
 
 
 def node_features(examples):
