@@ -15,7 +15,7 @@ from structlearn._src.graph.wiring import HIDDEN, OUTPUT
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples, LinearModel
-from structlearn._src.model.term import LinearTerm, Sparse, by_position
+from structlearn._src.model.term import LinearTerm, Sparse
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.loop import Fit, run
@@ -129,8 +129,8 @@ def make_examples(field: HiddenField, inputs: Ints, cells: Ints) -> Examples:
     starts = np.arange(inputs.size + 1) * 2
     nodes = Sparse(Rows(starts, seen.ravel(), np.empty(0), states + 1))
     n_edges = len(field.edges)
-    by_cell = by_position(nodes, np.tile(np.arange(n), n_examples), n)
-    by_edge = by_position(None, np.tile(np.arange(n_edges), n_examples), n_edges)
+    by_cell = Sparse.by_position(nodes, np.tile(np.arange(n), n_examples), n)
+    by_edge = Sparse.by_position(None, np.tile(np.arange(n_edges), n_examples), n_edges)
     labels = np.where(field.hidden, -1, cells).ravel()
     return Examples(graphs, ((by_cell,), (by_edge,)), labels, np.ones(n_examples))
 

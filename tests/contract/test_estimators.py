@@ -27,8 +27,7 @@ from structlearn import (
 )
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.watch import Ending
-from structlearn._src.estimators.check import CHECKS, make_case
-from structlearn._src.estimators.toy import toy
+from structlearn._src.estimators.check import CHECKS, make_case, toy
 from structlearn.extend import check_structured_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

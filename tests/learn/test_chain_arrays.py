@@ -16,7 +16,7 @@ from structlearn._src.learn.chain_arrays import (
 )
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.model.model import Examples, LinearModel
-from structlearn._src.model.term import LinearTerm, TableTerm, potts
+from structlearn._src.model.term import LinearTerm, TableTerm
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,4 +131,4 @@ def test_what_kernels_cannot_read_is_refused_with_a_reason():
     assert "one kind of features" in refusal(objective, groups=((TableTerm(3),), table))
     assert "transitions without features" in refusal(objective, groups=(nodes, table * 2))
     assert "at all positions" in refusal(objective, groups=(nodes, (LinearTerm(2, 9),)))
-    assert "weight of its own" in refusal(objective, groups=(nodes, (potts(3),)))
+    assert "weight of its own" in refusal(objective, groups=(nodes, (TableTerm.potts(3),)))

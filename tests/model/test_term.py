@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 from structlearn._src.common import threads
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.model.model import LinearModel
-from structlearn._src.model.term import (
-    LinearTerm,
-    PairsTerm,
-    Sparse,
-    TableTerm,
-    by_position,
-    potts,
-    symmetric,
-    take_rows,
-)
+from structlearn._src.model.term import LinearTerm, PairsTerm, Sparse, TableTerm, take_rows
 from structlearn._src.text.rows import Rows, from_dense
 
 STEADY = settings(max_examples=40, deadline=None, derandomize=True)
@@ -124,16 +115,15 @@ def test_tables_share_weights_as_their_ties_say(seed):
 @pytest.mark.parametrize("states", [1, 2, 4])
 def test_symmetric_and_potts_tables(states):
     rng = np.random.default_rng(states)
-    both = symmetric(states)
+    both = TableTerm.symmetric(states)
     assert both.n_weights == states * (states + 1) // 2
     table = both.push(rng.normal(size=both.n_weights), None).reshape(states, states)
     np.testing.assert_array_equal(table, table.T)
     assert len(np.unique(table)) == both.n_weights
-    np.testing.assert_array_equal(
-        potts(states).push(np.array([1.5]), None).reshape(states, states), 1.5 * np.eye(states)
-    )
+    equal = TableTerm.potts(states).push(np.array([1.5]), None).reshape(states, states)
+    np.testing.assert_array_equal(equal, 1.5 * np.eye(states))
     adjoint(both, None, 1, 0)
-    adjoint(potts(states), None, 1, 0)
+    adjoint(TableTerm.potts(states), None, 1, 0)
 
 
 @STEADY
@@ -146,7 +136,7 @@ def test_by_position_gives_every_position_its_own_weights(seed, kind):
     if kind == "none":
         x = np.ones((len(x), 1))
     given_ = {"array": x, "sparse": Sparse(from_dense(x)), "none": None}[kind]
-    wide = by_position(given_, where, positions)
+    wide = Sparse.by_position(given_, where, positions)
     dense = np.zeros((len(x), positions, x.shape[1]))
     dense[np.arange(len(x)), where] = x
     term = LinearTerm(positions * x.shape[1], 2)
@@ -160,7 +150,7 @@ def test_by_position_gives_every_position_its_own_weights(seed, kind):
 def test_too_many_columns_by_position_are_refused():
     wide = Rows(np.array([0, 1]), np.zeros(1, np.int32), np.empty(0), 70_000)
     with pytest.raises(ArgumentError, match="70000 features at each of 70000 positions"):
-        by_position(Sparse(wide), np.array([0]), 70_000)
+        Sparse.by_position(Sparse(wide), np.array([0]), 70_000)
 
 
 def test_rows_can_be_taken():
@@ -202,7 +192,7 @@ def random_model(rng):
     groups = (
         (LinearTerm(3, size), TableTerm(size, (0,) * size)),
         (LinearTerm(2, size), pairs, TableTerm(size)),
-        (TableTerm(4), potts(2)),
+        (TableTerm(4), TableTerm.potts(2)),
     )
     return LinearModel(groups), ((x, None), (y, sparse, None), (None, None))
 

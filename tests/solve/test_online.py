@@ -10,7 +10,7 @@ import pytest
 from chain_objectives import KINDS, chains
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.model.model import LinearModel
-from structlearn._src.model.term import LinearTerm, symmetric
+from structlearn._src.model.term import LinearTerm, TableTerm
 from structlearn._src.solve.base import current_weights, stream
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.frank_wolfe import FrankWolfe
@@ -195,7 +195,7 @@ def test_other_structures_and_models_are_refused():
     nodes = objective.model.groups[0]
     for edges, why in (
         ((LinearTerm(2, 9),), "all positions"),
-        ((symmetric(3),), "own"),
+        ((TableTerm.symmetric(3),), "own"),
         ((LinearTerm(2, 9), LinearTerm(2, 9)), "without features"),
     ):
         assert why in Online().refuses(replace(objective, model=LinearModel((nodes, edges))))

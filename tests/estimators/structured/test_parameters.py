@@ -16,8 +16,8 @@ from structlearn import (
     SequenceLabeler,
 )
 from structlearn._src.common.errors import StructlearnError
+from structlearn._src.estimators.check import toy
 from structlearn._src.estimators.storage import load, save
-from structlearn._src.estimators.toy import toy
 from structlearn._src.solve.descent import Descent
 from structlearn._src.solve.lbfgs import Lbfgs
 from structlearn._src.solve.online import Online

@@ -80,22 +80,14 @@ class GridDisplay:
             Row by row; by default the first ones of the answer.
         """
         rows, columns = shape
+        looks: Any = {"state_names": state_names, "colours": colours}
         if show == "labels" and answer.assignment is not None:
-            labels = _labels(answer, variables, rows * columns).reshape(shape)
-            return cls(labels, state_names=state_names, colours=colours)
+            return cls(_labels(answer, variables, rows * columns).reshape(shape), **looks)
         beliefs = _beliefs(answer, variables, rows * columns)
-        n_states = beliefs.shape[1]
+        looks["n_states"] = beliefs.shape[1]
         if show == "labels":
-            values, kind = beliefs.argmax(axis=1), "labels"
-        else:
-            values, kind = _probabilities(beliefs, show), "probability"
-        return cls(
-            values.reshape(shape),
-            kind=kind,
-            n_states=n_states,
-            state_names=state_names,
-            colours=colours,
-        )
+            return cls(beliefs.argmax(axis=1).reshape(shape), **looks)
+        return cls(_probabilities(beliefs, show).reshape(shape), kind="probability", **looks)
 
     @classmethod
     def from_estimator(

@@ -11,7 +11,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.history import History
-from structlearn._src.display.pictures import new_figure, styled
+from structlearn._src.display.pictures import draw_lines
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.inference.base import SCHEDULES, Problem
 from structlearn._src.inference.messenger import Messenger
@@ -61,17 +61,14 @@ class ConvergenceDisplay:
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> ConvergenceDisplay:
         """Draw, one line for each trace."""
-        self.ax_ = new_figure().subplots() if ax is None else ax
+        lines = {
+            name: (np.arange(1, len(trace) + 1), np.where(trace > 0, trace, np.nan))
+            for name, trace in self.traces.items()  # zero has no place on this axis
+        }
+        rest = self.tol or 0.0
+        words = {"xlabel": "sweep", "ylabel": "largest change", "title": title or ""}
+        self.ax_ = draw_lines(ax, lines, rest, f"at rest ({rest:g})", yscale="log", **words)
         self.figure_ = self.ax_.figure
-        for name, trace, style in styled(self.traces, self.ax_):
-            shown = np.where(trace > 0, trace, np.nan)  # zero has no place on this axis
-            steps = np.arange(1, len(trace) + 1)
-            self.ax_.plot(steps, shown, label=name, **style)
-        if self.tol:
-            self.ax_.axhline(self.tol, color="0.5", linewidth=1, label=f"at rest ({self.tol:g})")
-        self.ax_.set(yscale="log", xlabel="sweep", ylabel="largest change", title=title or "")
-        self.ax_.grid(color="0.9")
-        self.ax_.legend(frameon=False)
         return self
 
 
@@ -138,15 +135,10 @@ class HistoryDisplay:
         show = "gradient" if show == "slope" else checks.one_of("show", show, tuple(_SHOWN))
         checks.one_of("against", against, _AGAINST)
         lines = {name: self._line(name, show, against) for name in self.histories}
-        self.ax_ = new_figure().subplots() if ax is None else ax
+        words = {"xlabel": against, "ylabel": _SHOWN[show], "title": title or ""}
+        scale = "linear" if show == "value" else "log"
+        self.ax_ = draw_lines(ax, lines, 0.0, "", yscale=scale, **words)
         self.figure_ = self.ax_.figure
-        for name, line, style in styled(lines, self.ax_):
-            self.ax_.plot(*line, label=name, **style)
-        self.ax_.set(xlabel=against, ylabel=_SHOWN[show], title=title or "")
-        if show != "value":
-            self.ax_.set_yscale("log")
-        self.ax_.grid(color="0.9")
-        self.ax_.legend(frameon=False)
         return self
 
     def _line(self, name: str, show: str, against: str) -> tuple[Floats, Floats]:
@@ -198,14 +190,16 @@ class DominanceDisplay:
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> DominanceDisplay:
         """Draw a line for the true labellings and one for the likeliest."""
-        self.ax_ = new_figure().subplots() if ax is None else ax
+        known = self.dominance
+        lines = {"likeliest labelling": _rising(known.best), "true labelling": _rising(known.true)}
+        told = f"{known.count} of {len(known.best)} without a dominant labelling"
+        words = {"xlabel": "examples", "ylabel": "probability", "title": title or told}
+        self.ax_ = draw_lines(ax, lines, 0.5, "one half", ylim=(0, 1), **words)
         self.figure_ = self.ax_.figure
-        rows = {"likeliest labelling": self.dominance.best, "true labelling": self.dominance.true}
-        for name, given, style in styled(rows, self.ax_):
-            shown = np.sort(given[~np.isnan(given)])
-            self.ax_.plot(np.arange(1, len(shown) + 1), shown, label=name, **style)
-        self.ax_.axhline(0.5, color="0.5", linewidth=1)
-        words = f"{self.dominance.count} of {len(self.dominance.best)} without a dominant labelling"
-        self.ax_.set(xlabel="examples", ylabel="probability", ylim=(0, 1), title=title or words)
-        self.ax_.legend(frameon=False)
         return self
+
+
+def _rising(given: Floats) -> tuple[Any, Floats]:
+    """Known values in rising order, and their ranks."""
+    known = np.sort(given[~np.isnan(given)])
+    return np.arange(1, len(known) + 1), known

@@ -15,6 +15,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.text.labels import number_labels
 
 T = TypeVar("T")
 
@@ -62,6 +63,19 @@ def styled(lines: Mapping[str, T], ax: Any) -> Iterator[tuple[str, T, dict[str, 
         yield name, line, {"color": colour, "linestyle": dashes, "linewidth": 1.8}
 
 
+def draw_lines(ax: Any, lines: Mapping[str, Any], level: float, word: str, **settings: Any) -> Any:
+    """Draw named lines (x, y), and one at a level, into given axes or a new figure."""
+    ax = new_figure().subplots() if ax is None else ax
+    for name, line, style in styled(lines, ax):
+        ax.plot(*line, label=name, **style)
+    if level:
+        ax.axhline(level, color="0.5", linewidth=1, label=word)
+    ax.set(**settings)
+    ax.grid(color="0.9")
+    ax.legend(frameon=False)
+    return ax
+
+
 def state_titles(names: Sequence[Any] | None, n_states: int) -> list[str]:
     """Return what to call every state: its name, or else its number."""
     if names is None:
@@ -73,8 +87,5 @@ def state_titles(names: Sequence[Any] | None, n_states: int) -> list[str]:
 
 def numbers_of(labels: Any, classes: Any) -> Ints:
     """Return the number of every label among the classes, -1 for what is none of them."""
-    index = {name: number for number, name in enumerate(np.asarray(classes).tolist())}
-    if not isinstance(labels, np.ndarray):
-        return np.array([index.get(label, -1) for label in labels], np.int64)
-    flat = [index.get(label, -1) for label in labels.ravel().tolist()]
-    return np.array(flat, np.int64).reshape(labels.shape)
+    shape = labels.shape if isinstance(labels, np.ndarray) else len(labels)  # labels may be tuples
+    return number_labels([labels], np.asarray(classes)).clip(min=-1).reshape(shape)

@@ -15,9 +15,15 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.structured.classes import StructuredClassifier
-from structlearn._src.estimators.toy import toy
+from structlearn._src.estimators.structured.classifier import SequenceClassifier
+from structlearn._src.estimators.structured.graph import GraphLabeler
+from structlearn._src.estimators.structured.grid import GridLabeler
+from structlearn._src.estimators.structured.sequence import SequenceLabeler
 
+_WIDTH = 3  # features of toy examples, of which the largest is the label
 _QUERIES = ("predict", "predict_marginals", "predict_proba", "predict_hidden", "decode")
 
 
@@ -74,6 +80,32 @@ def make_case(estimator: Any, X: Any = None, Y: Any = None) -> Case:
     if X is None or Y is None:
         X, Y = toy(estimator)
     return Case(estimator, X, Y)
+
+
+def toy(estimator: Any, n: int = 8, seed: int = 0) -> tuple[list[Any], list[Any]]:
+    """Return examples that an estimator can learn from, all of one size."""
+    rng = np.random.default_rng(seed)
+    if isinstance(estimator, GridLabeler):
+        return _labelled([rng.normal(size=(2, 3, _WIDTH)) for _ in range(n)])
+    X, Y = _labelled([rng.normal(size=(4, _WIDTH)) for _ in range(n)])
+    if isinstance(estimator, SequenceLabeler):
+        return X, Y
+    if isinstance(estimator, SequenceClassifier):
+        return X, [("low", "high")[i % 2] for i in range(n)]
+    if isinstance(estimator, GraphLabeler):
+        edges = np.array([(0, 1), (2, 1), (2, 3)])
+        return [(x, edges) for x in X], Y
+    raise ArgumentError(
+        f"there are no examples for a {type(estimator).__name__}; give some as X and Y"
+    )
+
+
+def _labelled(X: list[Floats]) -> tuple[list[Any], list[Any]]:
+    """Label every node by its largest feature; the first examples have every label."""
+    Y: list[Ints] = [x.argmax(axis=-1) for x in X]
+    for y in Y[: len(Y) // 2]:
+        y.flat[:_WIDTH] = range(_WIDTH)
+    return X, Y
 
 
 def _is(true: Any, promise: str) -> None:
@@ -292,17 +324,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 CHECKS: tuple[Callable[[Case], None], ...] = (
-    check_parameters,
-    check_fit_leaves_parameters,
-    check_not_fitted,
-    check_repeatable,
-    check_input_is_kept,
-    check_pickle,
-    check_sample_weight,
-    check_order,
-    check_partial_fit,
-    check_answers,
-    check_model_selection,
-    check_bad_input,
-    check_bad_parameters,
-)
+    check_parameters, check_fit_leaves_parameters, check_not_fitted, check_repeatable,
+    check_input_is_kept, check_pickle, check_sample_weight, check_order, check_partial_fit,
+    check_answers, check_model_selection, check_bad_input, check_bad_parameters,
+)  # fmt: skip

@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 
 Thing = TypeVar("Thing", bound=Any)
 
-_SHARED = """\
+#: By the names that stand for them in docstrings.
+_PIECES = {
+    "{shared}": """\
 loss
     Which loss; a choice of temperatures and cost, see the notes.
 alpha
@@ -58,21 +60,8 @@ progress
 callbacks
     Each is called with an event after every iteration; one that returns True ends the fit.
 checkpoint
-    File in which the state of the fit is kept, so that a killed one goes on where it was."""
+    File in which the state of the fit is kept, so that a killed one goes on where it was.
 
-_TIED = """\
-tied
-    Whether all positions share their weights. Else each has its own, which needs examples that
-    are all alike in their nodes and edges."""
-
-_HIDDEN = """\
-hidden
-    None; "node" for a hidden state beside every output, linked to it alone; "layer" for hidden
-    states that are linked to each other in place of the outputs.
-hidden_states
-    Number of states of hidden variables."""
-
-_ATTRIBUTES = """\
 Attributes
 ----------
 classes_
@@ -91,9 +80,22 @@ history_
 n_iter_
     Number of iterations.
 converged_, status_
-    Whether the fit converged, and how it went in one sentence."""
-
-_NOTES = r"""The objective is
+    Whether the fit converged, and how it went in one sentence.""",
+    "{hidden}": """\
+tied
+    Whether all positions share their weights. Else each has its own, which needs examples that
+    are all alike in their nodes and edges.
+hidden
+    None; "node" for a hidden state beside every output, linked to it alone; "layer" for hidden
+    states that are linked to each other in place of the outputs.
+hidden_states
+    Number of states of hidden variables.""",
+    "{features}": """\
+features
+    "dense": every feature has a weight for every label. "sparse": only the pairs of feature and
+    label (and of labels) that occur in training have one, which needs tokens or sparse matrices
+    and saves most of the memory of text models.""",
+    "{notes}": r"""The objective is
 
 .. math:: \frac{1}{2} \|w\|^2 + C \sum_i c_i \ell_i(w)
           \qquad \text{with} \qquad
@@ -114,17 +116,14 @@ loss                `eps_y`     `eps_h`     cost    is
 ``"eps"``           0.5         0.5         yes     the family between; give `eps_y`
 ``"hybrid"``        0           1           yes     `alpha` of log and the rest of marginal
 ``"perceptron"``    0           0           no      structured perceptron
-==================  ==========  ==========  ======  =========================================="""
-
-_REFERENCES = """\
+==================  ==========  ==========  ======  ==========================================""",
+    "{references}": """\
 W. Ping, Q. Liu and A. Ihler, "Marginal structured SVM with hidden variables", 2014.
-Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014."""
-
-_STEPS = """\
+Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014.""",
+    "{steps}": """\
 Steps are stochastic, and their counters go on from call to call. All calls together
-minimise what one `fit` to all their examples would; an example given twice counts twice."""
-
-_COMPONENTS = """\
+minimise what one `fit` to all their examples would; an example given twice counts twice.""",
+    "{components}": """\
 variance
     Prior variance of the weights of classifiers, on scaled features.
 spread
@@ -133,9 +132,8 @@ strength
     Number of rows that the mean of all rows counts for in the mean of a component.
 degrees
     Degrees of freedom of the covariances of components, at least as many as features;
-    ``features + 2`` if None."""
-
-_SAMPLING = """\
+    ``features + 2`` if None.""",
+    "{sampling}": """\
 burn_in, n_draws, thin
     Sweeps before the first draw, draws of every chain, and sweeps for each of them.
 n_chains
@@ -150,28 +148,15 @@ n_jobs
 time_limit
     Seconds after which sampling ends with the draws so far.
 progress
-    Called with the fraction done and a few words after every sweep."""
-
-_DRAWS = """\
+    Called with the fraction done and a few words after every sweep.""",
+    "{draws}": """\
 draws_, chains_
     All draws, and the chains with all that they need to go on; the `trace` of a chain has what
     every sweep did.
 ended_, status_
     How sampling ended, and that in a word: "done", "time" or "interrupted".
 settings_, data_signature_
-    Parameters that define the model as they were in the fit, and which data chains belong to."""
-
-_PIECES = {
-    "{components}": _COMPONENTS,
-    "{sampling}": _SAMPLING,
-    "{draws}": _DRAWS,
-    "{steps}": _STEPS,
-    "{shared}": _SHARED,
-    "{tied}": _TIED,
-    "{hidden}": _HIDDEN,
-    "{attributes}": _ATTRIBUTES,
-    "{notes}": _NOTES,
-    "{references}": _REFERENCES,
+    Parameters that define the model as they were in the fit, and which data chains belong to.""",
 }
 
 

@@ -13,17 +13,7 @@ from structlearn._src.graph.wiring import HIDDEN as HIDDEN_ROLE
 from structlearn._src.graph.wiring import OUTPUT
 from structlearn._src.model.graph_data import EdgeSet, GraphData, Structure
 from structlearn._src.model.model import Inputs, LinearModel
-from structlearn._src.model.term import (
-    Features,
-    LinearTerm,
-    PairsTerm,
-    Sparse,
-    TableTerm,
-    Term,
-    by_position,
-    potts,
-    symmetric,
-)
+from structlearn._src.model.term import Features, LinearTerm, PairsTerm, Sparse, TableTerm, Term
 from structlearn._src.text.labels import Forbidden
 
 
@@ -155,7 +145,7 @@ class PairwiseDesign:
         alone = None
         if not self.tied:
             nodes, alone = (
-                by_position(x, data.positions, self.size) for x in (data.features, None)
+                Sparse.by_position(x, data.positions, self.size) for x in (data.features, None)
             )
         edges = (self._edge_inputs(data, kind) for kind in range(len(self.links(data))))
         inputs: Inputs = ((nodes,), *edges)
@@ -168,7 +158,7 @@ class PairwiseDesign:
             return given
         place = data.edge_positions(pairs)
         count = len(self.edge_pattern[kind])
-        return tuple(by_position(x, place, count) for x in given)
+        return tuple(Sparse.by_position(x, place, count) for x in given)
 
     # ---- weights -------------------------------------------------------------------------
 
@@ -200,9 +190,9 @@ class PairwiseDesign:
         if not self.tied:
             return _linear(features, states * states)
         if self.edges == "symmetric":
-            return symmetric(states)
+            return TableTerm.symmetric(states)
         if self.edges == "potts":
-            return potts(states)
+            return TableTerm.potts(states)
         if self.space == "sparse" and entries is not None:
             return _seen_table(entries, states * states)
         return TableTerm(states * states)

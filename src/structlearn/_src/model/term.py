@@ -39,6 +39,22 @@ class Sparse:
         """Number of rows and of features."""
         return self.rows.n_rows, self.rows.n_columns
 
+    @classmethod
+    def by_position(cls, features: Features, position: Ints, positions: int) -> Sparse:
+        """Give every position weights of its own: feature ``d`` at ``p`` becomes ``p * width + d``.
+
+        `position` is that of every row, and None as `features` stands for a constant 1.
+        """
+        rows = _rows(features, len(position))
+        width = rows.n_columns
+        if width * positions > _MOST_COLUMNS:
+            raise ArgumentError(
+                f"{width} features at each of {positions} positions make more than {_MOST_COLUMNS} "
+                f"columns; use fewer features, or share them over positions"
+            )
+        shift = np.repeat(position * width, np.diff(rows.offsets)).astype(np.int32)
+        return cls(rows._replace(columns=rows.columns + shift, n_columns=width * positions))
+
 
 #: Features of the factors of one group: an array (rows, features), sparse rows, or None where a
 #: term needs none.
@@ -52,22 +68,6 @@ def take_rows(features: Features, which: Ints) -> Features:
     if isinstance(features, Sparse):
         return Sparse(take(features.rows, which))
     return features[which]
-
-
-def by_position(features: Features, position: Ints, positions: int) -> Sparse:
-    """Give every position weights of its own: feature ``d`` at ``p`` becomes ``p * width + d``.
-
-    `position` is that of every row, and None as `features` stands for a constant 1.
-    """
-    rows = _rows(features, len(position))
-    width = rows.n_columns
-    if width * positions > _MOST_COLUMNS:
-        raise ArgumentError(
-            f"{width} features at each of {positions} positions make more than {_MOST_COLUMNS} "
-            f"columns; use fewer features, or share them over positions"
-        )
-    shift = np.repeat(position * width, np.diff(rows.offsets)).astype(np.int32)
-    return Sparse(rows._replace(columns=rows.columns + shift, n_columns=width * positions))
 
 
 def _rows(features: Features, n_rows: int) -> Rows:
@@ -122,18 +122,18 @@ class TableTerm:
         tied = np.bincount(np.array(self.ties) + 1, total, self.n_weights + 1)[1:]
         return tied.astype(np.float64)
 
+    @classmethod
+    def symmetric(cls, states: int) -> TableTerm:
+        """Table over two variables that does not care which is which."""
+        low, high = np.indices((states, states))
+        ties = np.minimum(low, high) * states + np.maximum(low, high)
+        _, numbers = np.unique(ties, return_inverse=True)
+        return cls(states * states, tuple(int(i) for i in np.ravel(numbers)))
 
-def symmetric(states: int) -> TableTerm:
-    """Table over two variables that does not care which is which."""
-    low, high = np.indices((states, states))
-    ties = np.minimum(low, high) * states + np.maximum(low, high)
-    _, numbers = np.unique(ties, return_inverse=True)
-    return TableTerm(states * states, tuple(int(i) for i in np.ravel(numbers)))
-
-
-def potts(states: int) -> TableTerm:
-    """Table over two variables with one weight, for being equal."""
-    return TableTerm(states * states, tuple(int(i) - 1 for i in np.eye(states).ravel()))
+    @classmethod
+    def potts(cls, states: int) -> TableTerm:
+        """Table over two variables with one weight, for being equal."""
+        return cls(states * states, tuple(int(i) - 1 for i in np.eye(states).ravel()))
 
 
 @dataclass(frozen=True)

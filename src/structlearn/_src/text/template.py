@@ -13,9 +13,9 @@ References
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from structlearn._src.common.errors import FormatError
+from structlearn._src.common.errors import ArgumentError, FormatError
 from structlearn._src.common.paths import PathLike, read_bytes
 
 _MACRO = re.compile(r"%x\[([-+]?\d{1,4}),(\d{1,4})\]")
@@ -124,6 +124,15 @@ def parse_template(text: str = CHUNKING, name: str = "template") -> Template:
         raise FormatError(f"{name}: there is no line that begins with U or B; at least one must")
     with_macros = tuple(row for row in bigram if row.macros)
     return Template(tuple(unigram), with_macros, len(with_macros) < len(bigram), text)
+
+
+def as_template(given: Any) -> Template:
+    """Return a template that is given as such, as text, or by None: the one for chunking."""
+    if isinstance(given, str | None):
+        return parse_template() if given is None else parse_template(given)
+    if not isinstance(given, Template):
+        raise ArgumentError(f"template={given!r} must be the text of a template")
+    return given
 
 
 def check_width(template: Template, width: int) -> None:

@@ -29,8 +29,6 @@ class SequenceClassifier(StructuredClassifier):
         Number of states of the hidden chain, which all classes share.
     {shared}
 
-    {attributes}
-
     Notes
     -----
     `X` is a list with one entry per sequence: an array (positions, features), a SciPy sparse

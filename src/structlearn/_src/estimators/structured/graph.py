@@ -23,10 +23,7 @@ class GraphLabeler(Labeler):
 
     Parameters
     ----------
-    features
-        "dense": every feature has a weight for every label. "sparse": only the pairs of feature
-        and label (and of labels) that occur in training have one, which needs tokens or sparse
-        matrices.
+    {features}
     edges
         "table" has a weight for every pair of labels, where the first label is that of the node
         that the edge names first (so that the order of nodes in an edge matters); "symmetric" one
@@ -34,11 +31,8 @@ class GraphLabeler(Labeler):
         those of edge features; "none" no edges.
     fit_intercept
         Whether every node has one more feature, which is always 1.
-    {tied}
     {hidden}
     {shared}
-
-    {attributes}
 
     Notes
     -----

@@ -35,11 +35,8 @@ class GridLabeler(Labeler):
         their own.
     fit_intercept
         Whether every pixel has one more channel, which is always 1.
-    {tied}
     {hidden}
     {shared}
-
-    {attributes}
 
     Notes
     -----

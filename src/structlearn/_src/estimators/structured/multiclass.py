@@ -32,8 +32,6 @@ class MulticlassClassifier(StructuredClassifier):
         all others.
     {shared}
 
-    {attributes}
-
     Notes
     -----
     `X` is an array or a SciPy sparse matrix (examples, features) and `y` holds one class for each,

@@ -18,7 +18,7 @@ from structlearn._src.inference.names import OFFERED
 from structlearn._src.learn.cost import check_cost
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.pick import check_solver
-from structlearn._src.text.template import Template, parse_template
+from structlearn._src.text.template import as_template
 
 Rule = Callable[[str, Any], object]
 
@@ -43,28 +43,22 @@ def _alone(check: Callable[[Any], object]) -> Rule:
     return lambda _, given: check(given)
 
 
-def _progress(name: str, given: Any) -> None:
-    if not callable(given):
-        raise ArgumentError(
-            f"{name}={given!r} must be a function of the fraction done and a few words"
-        )
+def _such(fits: Callable[[Any], bool], need: str) -> Rule:
+    """Return the rule that something must be what it `need`s to be."""
+
+    def rule(name: str, given: Any) -> None:
+        if not fits(given):
+            raise ArgumentError(f"{name}={given!r} must be {need}")
+
+    return rule
 
 
-def _checkpoint(name: str, given: Any) -> None:
-    if not isinstance(given, str | os.PathLike | Checkpoint):
-        raise ArgumentError(f"{name}={given!r} must be the path of a file, or a Checkpoint")
+def _path(given: Any) -> bool:
+    return isinstance(given, str | os.PathLike | Checkpoint)
 
 
-def _template(name: str, given: Any) -> None:
-    if isinstance(given, str):
-        parse_template(given)
-    elif not isinstance(given, Template):
-        raise ArgumentError(f"{name}={given!r} must be the text of a template")
-
-
-def _neighbours(name: str, given: Any) -> None:
-    if not isinstance(given, int | np.integer) or given not in (4, 8):
-        raise ArgumentError(f"{name}={given!r} must be 4 or 8")
+def _four_or_eight(given: Any) -> bool:
+    return isinstance(given, int | np.integer) and given in (4, 8)
 
 
 _SHARE = partial(checks.number, low=0.0, high=1.0)
@@ -85,9 +79,9 @@ _RULES: dict[str, Rule] = {
     "warm_start": checks.boolean,
     "n_jobs": _alone(threads),
     "time_limit": _or_none(partial(checks.number, low=0.0)),
-    "progress": _or_none(_progress),
+    "progress": _or_none(_such(callable, "a function of the fraction done and a few words")),
     "callbacks": _alone(callbacks),
-    "checkpoint": _or_none(_checkpoint),
+    "checkpoint": _or_none(_such(_path, "the path of a file, or a Checkpoint")),
     "tied": checks.boolean,
     "hidden": _or_none(_one_of(*HIDDEN)),
     "hidden_states": _COUNT,
@@ -95,8 +89,8 @@ _RULES: dict[str, Rule] = {
     "transitions": _one_of(*TRANSITIONS),
     "edges": _one_of(*EDGES),
     "fit_intercept": checks.boolean,
-    "template": _or_none(_template),
+    "template": _alone(as_template),
     "min_count": _COUNT,
-    "neighbours": _neighbours,
+    "neighbours": _such(_four_or_eight, "4 or 8"),
     "directions": checks.boolean,
 }

@@ -21,8 +21,8 @@ from structlearn._src.inference import decode
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.model import Tables
 from structlearn._src.text.columns import Columns
-from structlearn._src.text.labels import Forbidden, forbidden_transitions, name_labels
-from structlearn._src.text.template import Template, parse_template
+from structlearn._src.text.labels import forbidden_transitions, name_labels
+from structlearn._src.text.template import Template, as_template
 
 
 @documented
@@ -34,10 +34,7 @@ class SequenceLabeler(Labeler):
 
     Parameters
     ----------
-    features
-        "dense": every feature has a weight for every label. "sparse": only the pairs of feature
-        and label (and of labels) that occur in training have one, which needs tokens or sparse
-        matrices and saves most of the memory of text models.
+    {features}
     transitions
         "table" has a weight for every pair of neighbouring labels; "features" also one for every
         pair of labels and every feature of the later position; "none" has no transitions.
@@ -52,11 +49,8 @@ class SequenceLabeler(Labeler):
         Leave out attributes of tokens and columns that occur less often.
     fit_intercept
         Whether every position has one more feature, which is always 1.
-    {tied}
     {hidden}
     {shared}
-
-    {attributes}
 
     Notes
     -----
@@ -99,7 +93,7 @@ class SequenceLabeler(Labeler):
         reader: Reader
         if isinstance(X, Columns):
             n_jobs = threads(self.n_jobs)
-            reader, data = ColumnReader.learn(X, self._template(), self.min_count, n_jobs)
+            reader, data = ColumnReader.learn(X, as_template(self.template), self.min_count, n_jobs)
         else:
             between = self.transitions == "features"
             reader, data = SequenceReader.learn(X, self.fit_intercept, between, self.min_count)
@@ -113,13 +107,10 @@ class SequenceLabeler(Labeler):
         return reader.edges if isinstance(reader, ColumnReader) else "table"
 
     def _design(self, reader: Reader, data: GraphData, coder: Coder) -> Design:
-        design = self._pairwise(
-            space=self.features,
-            edges=self._edges(reader),
-            forbidden=self._forbidden(coder),
-            chain=True,
-        )
-        return design.fitted_to(data)
+        rule = self.forbidden
+        forbidden = None if rule is None else forbidden_transitions(coder.names.tolist(), rule)
+        choices = {"space": self.features, "edges": self._edges(reader), "forbidden": forbidden}
+        return self._pairwise(chain=True, **choices).fitted_to(data)
 
     def _numbers(self, coder: Coder, design: Design, Y: Any, data: GraphData) -> Ints:
         labels = super()._numbers(coder, design, Y, data)
@@ -127,16 +118,6 @@ class SequenceLabeler(Labeler):
             sequences = Sequences(data.offsets, len(coder.names), design.forbidden)
             _check_allowed(sequences, coder, labels)
         return labels
-
-    def _template(self) -> Template:
-        if self.template is None:
-            return parse_template()
-        return parse_template(self.template) if isinstance(self.template, str) else self.template
-
-    def _forbidden(self, coder: Coder) -> Forbidden | None:
-        if self.forbidden is None:
-            return None
-        return forbidden_transitions(coder.names.tolist(), self.forbidden)
 
     def _read(self, X: Any) -> tuple[Batch, Tables]:
         batch, tables = super()._read(X)
