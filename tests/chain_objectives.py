@@ -7,9 +7,7 @@ import itertools
 import numpy as np
 
 from structlearn._src.graph.batch import Sequences
-from structlearn._src.learn.cost import Cost, make_cost
-from structlearn._src.learn.loss import make_loss
-from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.loss import Cost, ElasticNet, make_cost, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.model.model import Examples, LinearModel
 from structlearn._src.model.term import LinearTerm, PairsTerm, Sparse, TableTerm

@@ -14,7 +14,7 @@ import structlearn
 from structlearn._src.inference.names import Query
 from structlearn._src.learn.loss import NAMED
 from structlearn._src.solve.pick import DRIVERS, SOLVERS
-from structlearn._src.solve.steps import RULES
+from structlearn._src.solve.stochastic import RULES
 from structlearn.extend import METHODS
 
 ROOT = pathlib.Path(__file__).parents[1]

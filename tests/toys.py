@@ -7,8 +7,8 @@ import copy
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from structlearn._src.learn.base import Ability, Objective, ValueGradient
-from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.loss import ElasticNet
+from structlearn._src.learn.objective import Ability, Objective, ValueGradient
 
 
 class Toy(Objective):

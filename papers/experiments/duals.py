@@ -14,10 +14,9 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import new_figure, styled
 from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.solve.base import Solver
-from structlearn._src.solve.cccp import Cccp
+from structlearn._src.solve.drivers import Cccp, Paired
 from structlearn._src.solve.loop import Event
 from structlearn._src.solve.loop import run as minimise
-from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.stochastic import Stochastic
 
 _CLOSE = 1.01  # times the objective that another learner ends at

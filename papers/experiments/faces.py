@@ -25,7 +25,7 @@ from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import HINGE, Hinges
 from structlearn._src.files.fetch import data_path
 from structlearn._src.learn.field_objective import FieldObjective
-from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.world import InferenceSettings
 
 _STATES = 6

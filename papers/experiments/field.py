@@ -17,7 +17,7 @@ from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples, LinearModel
 from structlearn._src.model.term import LinearTerm, Sparse
 from structlearn._src.solve.base import Solver
-from structlearn._src.solve.cccp import Cccp
+from structlearn._src.solve.drivers import Cccp
 from structlearn._src.solve.loop import Fit, run
 from structlearn._src.solve.stochastic import Stochastic
 from structlearn._src.text.rows import Rows

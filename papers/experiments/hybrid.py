@@ -19,9 +19,8 @@ from papers.base import Record, Settings, Table
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import PALETTE, new_figure, styled
 from structlearn._src.graph.batch import Sequences
-from structlearn._src.learn.cost import make_cost
 from structlearn._src.learn.dominance import alpha_threshold
-from structlearn._src.learn.loss import make_loss
+from structlearn._src.learn.loss import make_cost, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples, LinearModel

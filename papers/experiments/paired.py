@@ -20,9 +20,9 @@ from structlearn._src.display.pictures import new_figure, styled
 from structlearn._src.estimators.structured.grid import GridLabeler
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.solve.base import Solver
+from structlearn._src.solve.drivers import Paired
 from structlearn._src.solve.loop import Event
 from structlearn._src.solve.loop import run as minimise
-from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.stochastic import Stochastic
 
 _CLOSE = 1.01  # times the objective that subgradient steps end at

@@ -24,7 +24,7 @@ from structlearn._src.field.admm import Consensus
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.files.fetch import data_path
 from structlearn._src.learn.field_objective import FieldObjective
-from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.metrics.ranking import average_precision
 from structlearn._src.rules.ground import Grounding, ground

@@ -1,9 +1,8 @@
 """Losses, penalties and objectives, and when the hybrid loss is consistent."""
 
-from structlearn._src.learn.base import Objective, ValueGradient
 from structlearn._src.learn.dominance import alpha_bound, alpha_threshold
-from structlearn._src.learn.loss import Loss, LossPart
-from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.loss import ElasticNet, Loss, LossPart
+from structlearn._src.learn.objective import Objective, ValueGradient
 
 __all__ = [
     "ElasticNet", "Loss", "LossPart", "Objective", "ValueGradient", "alpha_bound",

@@ -13,7 +13,7 @@ from structlearn._src.inference.pick import METHODS
 from structlearn._src.learn.loss import NAMED
 from structlearn._src.metrics.ranking import METRICS
 from structlearn._src.solve.pick import ONLINE, SOLVERS
-from structlearn._src.solve.steps import RULES
+from structlearn._src.solve.stochastic import RULES
 
 TABLES = {
     "LOSSES": NAMED,

@@ -13,21 +13,18 @@ from hinge_fields import random_field
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.field.examples import make_field_examples
-from structlearn._src.learn.base import Ability
 from structlearn._src.learn.field_objective import FieldObjective
-from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.loss import NonNegative
+from structlearn._src.learn.objective import Ability
 from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.solve.annealed import Annealed
 from structlearn._src.solve.base import Solver, refusal
-from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.descent import Descent
+from structlearn._src.solve.drivers import Annealed, Cccp, Paired
 from structlearn._src.solve.frank_wolfe import FrankWolfe
-from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 from structlearn._src.solve.loop import run
 from structlearn._src.solve.online import Online
-from structlearn._src.solve.owlqn import Owlqn
-from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.pick import SOLVERS, choose
 from structlearn._src.solve.sdca import Sdca
 from structlearn._src.solve.stochastic import Stochastic

@@ -9,9 +9,8 @@ import latent
 import naive
 from hinge_fields import least_energy, random_field
 from structlearn._src.field.examples import make_field_examples
-from structlearn._src.learn.cost import make_cost
 from structlearn._src.learn.field_objective import FieldObjective
-from structlearn._src.learn.loss import make_loss
+from structlearn._src.learn.loss import make_cost, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import (
     CONVERGED,

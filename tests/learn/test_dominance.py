@@ -13,14 +13,13 @@ import naive
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.graph.wiring import HIDDEN
-from structlearn._src.learn.cost import make_cost
 from structlearn._src.learn.dominance import (
     Dominance,
     alpha_bound,
     alpha_threshold,
     dominance,
 )
-from structlearn._src.learn.loss import make_loss
+from structlearn._src.learn.loss import make_cost, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples, LinearModel

@@ -10,7 +10,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.field.examples import SURROGATES, make_field_examples
 from structlearn._src.field.hinges import HINGE
 from structlearn._src.learn.field_objective import FieldObjective
-from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.world import Budget, InferenceSettings, count_steps
 
 EXACT = InferenceSettings(tol=1e-10, sweeps=200_000)

@@ -15,9 +15,7 @@ from structlearn._src.common import threads
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Sequences, assemble
 from structlearn._src.graph.wiring import OUTPUT
-from structlearn._src.learn.cost import make_cost
-from structlearn._src.learn.loss import NAMED, Loss, LossPart, make_loss
-from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.loss import NAMED, ElasticNet, Loss, LossPart, make_cost, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples, LinearModel

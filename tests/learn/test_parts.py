@@ -9,9 +9,7 @@ import pytest
 
 import naive
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.learn.cost import make_cost
-from structlearn._src.learn.loss import NAMED, LossPart, make_loss
-from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.loss import NAMED, ElasticNet, LossPart, make_cost, make_loss
 
 BORDERS = np.array([0, 3, 4, 9])
 LABELS = np.array([0, -1, 2, -1, 1, 1, 2, 0, -1])

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import latent
-from structlearn._src.learn.cost import make_cost
-from structlearn._src.learn.loss import make_loss
+from structlearn._src.learn.loss import make_cost, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
 

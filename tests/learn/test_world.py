@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import latent
 from structlearn._src.common.errors import ArgumentError, TooWideError
-from structlearn._src.learn.cost import make_cost
-from structlearn._src.learn.loss import make_loss
+from structlearn._src.learn.loss import make_cost, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import Budget, InferenceSettings, count_steps, leaves
 

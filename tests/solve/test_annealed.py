@@ -9,13 +9,11 @@ import pytest
 
 from chain_objectives import KINDS, chains
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.solve.annealed import Annealed
 from structlearn._src.solve.base import refusal
-from structlearn._src.solve.cccp import Cccp
+from structlearn._src.solve.drivers import Annealed, Cccp
 from structlearn._src.solve.frank_wolfe import FrankWolfe
-from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 from structlearn._src.solve.loop import run
-from structlearn._src.solve.owlqn import Owlqn
 from structlearn._src.solve.pick import choose
 from toys import Quadratic
 

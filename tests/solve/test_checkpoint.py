@@ -19,13 +19,11 @@ from structlearn._src.learn.world import Budget
 from structlearn._src.model.model import Examples
 from structlearn._src.model.term import Sparse
 from structlearn._src.solve import checkpoint as module
-from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.descent import Descent
-from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.drivers import Cccp, Paired
+from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 from structlearn._src.solve.loop import run
-from structlearn._src.solve.owlqn import Owlqn
-from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.stochastic import Stochastic
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import Rows

@@ -9,11 +9,10 @@ from scipy.optimize import approx_fprime
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.watch import Watch
 from structlearn._src.learn.world import Budget
-from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.descent import Descent
+from structlearn._src.solve.drivers import Cccp, Paired
 from structlearn._src.solve.lbfgs import Lbfgs
 from structlearn._src.solve.loop import run
-from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.stochastic import Stochastic
 from toys import Hidden, Logistic, Slow
 

@@ -9,10 +9,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.solve import curvature
-from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.lbfgs import Lbfgs, Owlqn, add_pair, newton_direction, no_pairs
 from structlearn._src.solve.loop import run
-from structlearn._src.solve.owlqn import Owlqn
 from structlearn._src.solve.search import Point, wolfe
 from toys import (
     Kinks,
@@ -69,12 +67,12 @@ def test_direction_is_the_textbook_recursion():
     rng = np.random.default_rng(0)
     n, memory = 6, 4
     inverse, hessian = rng.random(n) + 0.5, np.diag(rng.random(n) + 0.1)
-    state = curvature.empty(memory, n)
+    state = no_pairs(memory, n)
     pairs = []
     for _ in range(7):
         step = rng.normal(size=n)
         pairs.append((step, hessian @ step))
-        curvature.push(state, *pairs[-1])
+        add_pair(state, *pairs[-1])
         gradient = rng.normal(size=n)
         for first in (None, inverse):
             s, y = pairs[-1]
@@ -83,15 +81,15 @@ def test_direction_is_the_textbook_recursion():
             for s, y in pairs[-memory:]:
                 turn = np.eye(n) - np.outer(y, s) / (s @ y)
                 matrix = turn.T @ matrix @ turn + np.outer(s, s) / (s @ y)
-            got = curvature.direction(state, gradient, first)
+            got = newton_direction(state, gradient, first)
             np.testing.assert_allclose(got, -matrix @ gradient, rtol=1e-9)
 
 
 def test_pairs_without_curvature_are_dropped():
-    state = curvature.empty(2, 3)
-    curvature.push(state, np.ones(3), -np.ones(3))
-    curvature.push(state, np.ones(3), np.zeros(3))
-    curvature.push(state, np.ones(3), np.full(3, np.nan))
+    state = no_pairs(2, 3)
+    add_pair(state, np.ones(3), -np.ones(3))
+    add_pair(state, np.ones(3), np.zeros(3))
+    add_pair(state, np.ones(3), np.full(3, np.nan))
     assert state["pairs"] == 0
 
 

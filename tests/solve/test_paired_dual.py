@@ -11,14 +11,12 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.field.admm import Consensus
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.learn.field_objective import FieldObjective
-from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.world import InferenceSettings, copy_memory, leaves
-from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.checkpoint import Checkpoint
-from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.drivers import Cccp, Paired
+from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 from structlearn._src.solve.loop import run
-from structlearn._src.solve.owlqn import Owlqn
-from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.stochastic import Stochastic
 
 EXACT = InferenceSettings(tol=1e-10, sweeps=200_000)

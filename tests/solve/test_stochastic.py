@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.solve.base import lasso, ridge
-from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 from structlearn._src.solve.loop import run
-from structlearn._src.solve.owlqn import Owlqn
-from structlearn._src.solve.steps import RULES, share
-from structlearn._src.solve.stochastic import Stochastic, _estimate
+from structlearn._src.solve.stochastic import RULES, Stochastic, _estimate, share
 from toys import Kinks, Logistic, Quadratic, kuhn_tucker, smallest_kinks
 
 
@@ -260,19 +257,3 @@ def test_tolerance_stops_a_stochastic_run():
 def test_bad_settings(bad):
     with pytest.raises(ArgumentError, match=next(iter(bad))):
         Stochastic(**bad)
-
-
-@pytest.mark.parametrize("l1_ratio", [0.0, 1e-9, 0.3, 1.0])
-def test_factors_are_read_off_a_penalty(l1_ratio):
-    penalty = Logistic(l1_ratio=l1_ratio).penalty
-    np.testing.assert_allclose(ridge(penalty, 3), 1 - l1_ratio)
-    np.testing.assert_allclose(lasso(penalty, 3), l1_ratio, atol=1e-15)
-
-
-def test_strong_factors_are_read_off_too():
-    class Strong:
-        def prox(self, weights, step):
-            pull = step * np.array([0.0, 1000.0, 3.0])
-            return np.sign(weights) * np.maximum(np.abs(weights) - pull, 0.0)
-
-    np.testing.assert_allclose(lasso(Strong(), 3), [0.0, 1000.0, 3.0])

@@ -16,11 +16,10 @@ from structlearn import (
 )
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.learn.loss import NAMED
-from structlearn._src.solve.annealed import Annealed
+from structlearn._src.solve.drivers import Annealed
 from structlearn._src.solve.frank_wolfe import FrankWolfe
-from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 from structlearn._src.solve.online import Online
-from structlearn._src.solve.owlqn import Owlqn
 from structlearn._src.solve.pick import SOLVERS, choose, choose_online
 from structlearn._src.solve.stochastic import Stochastic
 

@@ -26,9 +26,8 @@ from structlearn._src.estimators.structured.storage import FAMILIES
 from structlearn._src.files import store
 from structlearn._src.files.codec import path_of
 from structlearn._src.solve import pick
-from structlearn._src.solve.cccp import Cccp
+from structlearn._src.solve.drivers import Cccp, Paired
 from structlearn._src.solve.lbfgs import Lbfgs
-from structlearn._src.solve.paired import Paired
 from structlearn._src.text.columns import parse_columns
 from structlearn._src.text.template import parse_template
 

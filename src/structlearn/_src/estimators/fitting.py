@@ -11,7 +11,7 @@ import numpy as np
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import warn
 from structlearn._src.common.watch import Ending, Progress, Watch
-from structlearn._src.learn.base import Objective
+from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.loop import Callback, Fit, run

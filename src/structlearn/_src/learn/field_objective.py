@@ -10,10 +10,9 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.field.examples import HingeExamples
-from structlearn._src.learn.base import Hints, Penalty
 from structlearn._src.learn.field_world import FieldWorld
-from structlearn._src.learn.objective import Pair, TwoWorlds
-from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.loss import NonNegative
+from structlearn._src.learn.objective import Hints, Pair, TwoWorlds
 from structlearn._src.learn.world import InferenceSettings
 
 
@@ -48,7 +47,7 @@ class FieldObjective(TwoWorlds):
 
     examples: HingeExamples
     C: float = 1.0
-    penalty: Penalty = field(default_factory=NonNegative)
+    penalty: NonNegative = field(default_factory=NonNegative)
     settings: InferenceSettings = field(default_factory=InferenceSettings)
 
     @property

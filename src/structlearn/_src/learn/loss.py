@@ -1,10 +1,16 @@
-"""Losses: each is a choice of temperatures, cost and mixture."""
+"""Losses, task costs and penalties: what an objective is made of."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.names import COSTS
 
 
 class LossPart(NamedTuple):
@@ -92,3 +98,152 @@ def make_loss(
     share = checks.number("alpha", alpha, low=0.0, high=1.0)
     parts = LossPart(share, 1.0, 1.0, False), LossPart(1.0 - share, y, h, with_cost)
     return Loss(tuple(part for part in parts if part.share > 0), h)
+
+
+# ---- task costs ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Cost:
+    r"""A cost for every pair of true and given label, summed over the variables of an example.
+
+    .. math:: \Delta(y, y') = \sum_i M[y_i, y'_i]
+
+    Parameters
+    ----------
+    matrix
+        (states, states) True labels in rows; the diagonal is 0.
+    mean
+        Whether to divide by the number of labelled variables of the example.
+    """
+
+    matrix: Floats
+    mean: bool = False
+
+    def rows(self, labels: Ints, borders: Ints) -> Floats:
+        """Cost of every state of every variable, 0 for those labelled -1.
+
+        Parameters
+        ----------
+        labels
+            (variables,)
+        borders
+            (examples + 1,) Where the variables of every example begin.
+        """
+        out: Floats = self.matrix[labels] * (labels >= 0)[:, None]
+        if self.mean:
+            count = np.add.reduceat(labels >= 0, borders[:-1]).clip(1)
+            out /= np.repeat(count, np.diff(borders))[:, None]
+        return out
+
+    def between(self, labels: Ints, given: Ints, borders: Ints) -> Floats:
+        """Cost of the labels `given` in every example."""
+        rows = self.rows(labels, borders)[np.arange(len(labels)), given]
+        return np.add.reduceat(rows, borders[:-1])
+
+
+def check_cost(cost: Any) -> None:
+    """Refuse what is neither a name nor an array of numbers with one or two axes."""
+    if isinstance(cost, str) and cost in COSTS:
+        return
+    try:
+        known = not isinstance(cost, str) and np.asarray(cost, dtype=np.float64).ndim in (1, 2)
+    except (TypeError, ValueError):
+        known = False
+    if not known:
+        raise ArgumentError(
+            f"cost={cost!r} is not known; choose one of {', '.join(map(repr, COSTS))}, or give an "
+            f"array of numbers: one for every true label, or for every true and given label"
+        )
+
+
+def make_cost(cost: Any, states: int) -> Cost:
+    """Return the cost meant by a name, by a weight per true label, or by a matrix.
+
+    Parameters
+    ----------
+    cost
+        "hamming" counts wrong labels, "hamming-mean" gives their share; an array (states,) says
+        what an error costs by true label; an array (states, states) what it costs by true and
+        given label.
+    """
+    check_cost(cost)
+    if isinstance(cost, str):
+        return Cost(1.0 - np.eye(states), mean=cost == "hamming-mean")
+    matrix = np.asarray(cost, dtype=np.float64)
+    if matrix.shape == (states,):
+        matrix = np.where(np.eye(states), 0.0, matrix[:, None])
+    if matrix.shape != (states, states):
+        raise ArgumentError(
+            f"cost has shape {matrix.shape}; with {states} labels it must be ({states},) or "
+            f"({states}, {states})"
+        )
+    if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diag(matrix).any():
+        raise ArgumentError(
+            "cost must have finite entries of at least 0, and 0 on its diagonal: the right label "
+            "costs nothing"
+        )
+    return Cost(matrix)
+
+
+# ---- penalties -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ElasticNet:
+    r"""Squares and absolute values of the weights.
+
+    .. math:: \Omega(w) = \tfrac{1}{2} (1 - r) \|w\|_2^2 + r \|w\|_1
+
+    with :math:`r` the `l1_ratio`: 0 is the ridge of support vector machines and CRFs, 1 the lasso.
+    All is multiplied by `strength`.
+    """
+
+    l1_ratio: float = 0.0
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        checks.number("l1_ratio", self.l1_ratio, low=0.0, high=1.0)
+        checks.number("strength", self.strength, low=0.0)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether `gradient` tells everything."""
+        return self.lasso == 0.0
+
+    @property
+    def ridge(self) -> float:
+        """Factor of half the sum of squares."""
+        return self.strength * (1.0 - self.l1_ratio)
+
+    @property
+    def lasso(self) -> float:
+        """Factor of the sum of absolute values."""
+        return self.strength * self.l1_ratio
+
+    def value(self, weights: Floats) -> float:
+        """Return the whole penalty."""
+        squares = 0.5 * self.ridge * float(weights @ weights)
+        return squares + (0.0 if self.smooth else self.lasso * float(np.abs(weights).sum()))
+
+    def gradient(self, weights: Floats) -> Floats:
+        """Return the gradient of the squares."""
+        return self.ridge * weights
+
+    def prox(self, weights: Floats, step: float | Floats) -> Floats:
+        """Pull every weight towards 0 by ``step * lasso``, no further than 0."""
+        return np.sign(weights) * np.maximum(np.abs(weights) - step * self.lasso, 0.0)
+
+
+@dataclass(frozen=True)
+class NonNegative(ElasticNet):
+    """The same for weights that must not fall below 0: `prox` projects them."""
+
+    @property
+    def smooth(self) -> bool:
+        """Whether `gradient` tells everything: never, as there is a border."""
+        return False
+
+    def prox(self, weights: Floats, step: float | Floats) -> Floats:
+        """Pull every weight down by ``step * lasso``, no further than 0."""
+        return np.maximum(weights - step * self.lasso, 0.0)

@@ -12,14 +12,11 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.threads import split
 from structlearn._src.graph.batch import Graphs, Sequences
 from structlearn._src.inference.tables import clamp_labels
-from structlearn._src.learn.base import Ability, Objective, ValueGradient
 from structlearn._src.learn.chain_arrays import ChainArrays, make_arrays, refuses_chains
 from structlearn._src.learn.chain_world import ChainWorld, LabelledChains
-from structlearn._src.learn.cost import Cost
 from structlearn._src.learn.graph_world import GraphWorld, cost_entries
-from structlearn._src.learn.loss import Loss, LossPart
-from structlearn._src.learn.objective import Pair, TwoWorlds
-from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.loss import Cost, ElasticNet, Loss, LossPart
+from structlearn._src.learn.objective import Ability, Objective, Pair, TwoWorlds, ValueGradient
 from structlearn._src.learn.world import InferenceSettings, World
 from structlearn._src.model.model import Examples, LinearModel, Tables
 

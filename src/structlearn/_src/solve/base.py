@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from structlearn._src.common.arrays import Floats
-from structlearn._src.learn.base import Ability, Objective, Penalty
+from structlearn._src.learn.objective import Ability, Objective
 
 #: Everything a solver knows between two steps, as arrays, numbers and strings. The entry
 #: ``weights`` is always there; ``average`` (the answer, where a solver averages), ``value`` (the
@@ -69,12 +69,6 @@ def refusal(solver: Solver, objective: Objective) -> str:
     return solver.refuses(objective)
 
 
-def inner_refusal(inner: Solver, objective: Objective) -> str:
-    """Say why the solver inside a driver cannot take its steps, and which solver that is."""
-    why = refusal(inner, objective)
-    return f"its inner solver {inner.name!r} refuses: {why}" if why else ""
-
-
 def current_weights(state: State) -> Floats:
     """Return the weights that a state stands for: the average if the solver keeps one."""
     weights: Floats = state["average" if "average" in state else "weights"]
@@ -97,18 +91,3 @@ def draw_seed(rng: np.random.Generator) -> int:
 def stream(state: State, number: int) -> np.random.Generator:
     """Return stream `number` of the seed in `state`: the same one however often a run restarts."""
     return np.random.default_rng([state["seed"], number])
-
-
-def ridge(penalty: Penalty, n_weights: int) -> Floats:
-    r"""Return :math:`\lambda_i` of a smooth part :math:`\frac{1}{2} \sum_i \lambda_i w_i^2`."""
-    return penalty.gradient(np.ones(n_weights))
-
-
-def lasso(penalty: Penalty, n_weights: int) -> Floats:
-    r"""Return :math:`\lambda_i` of a non-smooth part :math:`\sum_i \lambda_i |w_i|`."""
-    size = 1.0
-    while True:  # `prox` pulls large weights by exactly their factor, small ones to 0
-        pulled = penalty.prox(np.full(n_weights, size), 1.0)
-        if (pulled > 0.0).all():
-            return size - pulled
-        size *= 2.0

@@ -17,7 +17,7 @@ from structlearn._src.common.history import History
 from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.common.paths import PathLike
 from structlearn._src.files import store
-from structlearn._src.learn.base import Objective
+from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.world import fill, leaves
 from structlearn._src.solve.base import Report, Solver, State, parameters
 

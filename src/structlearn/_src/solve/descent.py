@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.learn.base import Objective
+from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
 from structlearn._src.solve.search import Point, evaluate, norm
 

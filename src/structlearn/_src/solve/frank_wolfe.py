@@ -16,8 +16,8 @@ from structlearn._src.kernels.chain.frank_wolfe import (
     frank_wolfe,
     hinge,
 )
-from structlearn._src.learn.base import Objective
 from structlearn._src.learn.chain_arrays import ChainArrays
+from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import chain_refusal, over_chains
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 

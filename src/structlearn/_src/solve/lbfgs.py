@@ -1,4 +1,4 @@
-"""Quasi-Newton steps with limited memory."""
+"""Quasi-Newton steps with limited memory, for smooth penalties and for those with an L1 part."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.learn.base import Objective
-from structlearn._src.solve import curvature
+from structlearn._src.learn.loss import NonNegative
+from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
-from structlearn._src.solve.search import Point, norm, wolfe
+from structlearn._src.solve.search import Point, backtrack, norm, wolfe
 
+_FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that counts as none
 _GOOD = 1e-9  # first-order gain, relative to the value, below which no step can be told from none
 
 
@@ -56,7 +57,7 @@ class Lbfgs(Solver):
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Value the weights and forget all curvature."""
         first = Point(weights, *objective.value_gradient(weights))
-        return {**first._asdict(), "iteration": 0, **curvature.empty(self.memory, len(weights))}
+        return {**first._asdict(), "iteration": 0, **no_pairs(self.memory, len(weights))}
 
     def step(self, objective: Objective, state: State) -> Report:
         """Search along the quasi-Newton direction; along the gradient itself if that fails."""
@@ -67,11 +68,11 @@ class Lbfgs(Solver):
             state["pairs"] = 0
             found, _ = self._advance(objective, state, start)
         if found is None:
-            return _end(start, norm(self._downhill(state, start)), gain)
-        curvature.push(state, found.weights - start.weights, found.gradient - start.gradient)
+            return _end(start, norm(self._downhill(objective, start)), gain)
+        add_pair(state, found.weights - start.weights, found.gradient - start.gradient)
         state |= found._asdict()
         state["iteration"] += 1
-        return Report(found.value, gradient=norm(self._downhill(state, found)))
+        return Report(found.value, gradient=norm(self._downhill(objective, found)))
 
     def _precondition(self, objective: Objective, state: State) -> None:
         if state["iteration"] % self.refresh == 0:
@@ -83,16 +84,16 @@ class Lbfgs(Solver):
         self, objective: Objective, state: State, start: Point
     ) -> tuple[Point | None, float]:
         """Return the next point, and what the direction promised to first order."""
-        downhill = self._downhill(state, start)
+        downhill = self._downhill(objective, start)
         inverse = state.get("inverse")
-        direction = curvature.direction(state, downhill, inverse)
+        direction = newton_direction(state, downhill, inverse)
         # Without any curvature the first trial moves the weights by 1.
         known = state["pairs"] or inverse is not None
         first = 1.0 if known else 1.0 / max(norm(downhill), np.finfo(float).tiny)
         found = self._search(objective, start, downhill, direction, first)
         return found, -first * float(downhill @ direction)
 
-    def _downhill(self, state: State, point: Point) -> Floats:
+    def _downhill(self, objective: Objective, point: Point) -> Floats:
         """Return the gradient to descend on."""
         return point.gradient
 
@@ -101,6 +102,51 @@ class Lbfgs(Solver):
     ) -> Point | None:
         """Return a lower point along `direction`."""
         return wolfe(objective, start, direction, first)
+
+
+@dataclass(frozen=True)
+class Owlqn(Lbfgs):
+    r"""OWL-QN: L-BFGS that keeps within one orthant per step, where an L1 penalty is linear.
+
+    The gradient gives way to the sub-gradient of least norm: with the gradient :math:`g` of the
+    smooth part and the factors :math:`\lambda` of the absolute values,
+
+    .. math:: \tilde g_i = \begin{cases} g_i + \lambda_i \operatorname{sign} w_i & w_i \ne 0 \\
+              \operatorname{sign}(g_i) \max(|g_i| - \lambda_i, 0) & w_i = 0 \end{cases}
+
+    The direction is cut to the signs of :math:`-\tilde g`, and weights that would change their
+    sign become 0. With a smooth penalty it is L-BFGS with a simpler search.
+
+    References
+    ----------
+    G. Andrew and J. Gao, "Scalable training of L1-regularized log-linear models", 2007.
+    """
+
+    name: ClassVar[str] = "owlqn"
+
+    def refuses(self, objective: Objective) -> str:
+        """Refuse penalties that keep weights from falling below 0."""
+        if not isinstance(objective.penalty, NonNegative):
+            return ""
+        return "OWL-QN cannot keep weights at or above 0: use solver='adagrad'"
+
+    def _downhill(self, objective: Objective, point: Point) -> Floats:
+        factor = objective.penalty.lasso
+        at_zero = np.clip(-point.gradient, -factor, factor)
+        away = factor * np.sign(point.weights)
+        return point.gradient + np.where(point.weights == 0.0, at_zero, away)
+
+    def _search(
+        self, objective: Objective, start: Point, downhill: Floats, direction: Floats, first: float
+    ) -> Point | None:
+        aligned = np.where(direction * downhill < 0.0, direction, 0.0)
+        orthant = np.where(start.weights != 0.0, np.sign(start.weights), -np.sign(downhill))
+
+        def move(length: float) -> Floats:
+            moved = start.weights + length * aligned
+            return np.where(moved * orthant > 0.0, moved, 0.0)
+
+        return backtrack(objective, start, downhill, move, first)
 
 
 def _end(start: Point, gradient: float, gain: float) -> Report:
@@ -112,3 +158,69 @@ def _end(start: Point, gradient: float, gain: float) -> Report:
         else "stuck: no step along the gradient lowers the objective; it may have a kink here"
     )
     return Report(start.value, gradient=gradient, done=True, words=words, stuck=not arrived)
+
+
+# ---- what the last steps tell about the curvature --------------------------------------------
+
+
+def no_pairs(memory: int, n_weights: int) -> State:
+    r"""Return a memory of pairs: steps :math:`s`, changes of gradient :math:`y`.
+
+    The dot products :math:`\langle s_i, y_j \rangle` of steps with no older changes are kept, so
+    that a direction needs only four products of a matrix with a vector.
+    """
+    return {
+        "steps": np.zeros((memory, n_weights)),
+        "changes": np.zeros((memory, n_weights)),
+        "dots": np.zeros((memory, memory)),
+        "pairs": 0,
+    }
+
+
+def add_pair(state: State, step: Floats, change: Floats) -> None:
+    """Put a pair in the place of the oldest one, unless it shows no positive curvature."""
+    bend = float(step @ change)
+    if not bend > _FLAT * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+        return
+    k = state["pairs"] % len(state["steps"])
+    state["steps"][k], state["changes"][k] = step, change
+    state["pairs"] += 1
+    n = _used(state)
+    state["dots"][:n, k] = state["steps"][:n] @ change
+
+
+def newton_direction(state: State, gradient: Floats, inverse: Floats | None) -> Floats:
+    r"""Return :math:`-H g`, where :math:`H` is the inverse Hessian that fits the pairs.
+
+    It starts from the diagonal `inverse` up to a factor, or from the identity: Nocedal and Wright,
+    "Numerical Optimization", 2006, algorithm 7.4.
+    """
+    n = _used(state)
+    steps, changes, dots = state["steps"][:n], state["changes"][:n], state["dots"][:n, :n]
+    oldest_first = [(state["pairs"] - n + i) % n for i in range(n)]
+    back, forth = np.zeros(n), np.zeros(n)
+    along = steps @ gradient
+    for i in reversed(oldest_first):  # those still 0 in `back` are older, in `forth` newer
+        back[i] = (along[i] - dots[i] @ back) / dots[i, i]
+    turned = _scaled(state, gradient - back @ changes, inverse)
+    along = changes @ turned
+    for i in oldest_first:
+        forth[i] = back[i] - (along[i] + forth @ dots[:, i]) / dots[i, i]
+    turned += forth @ steps
+    return np.negative(turned, out=turned)
+
+
+def _scaled(state: State, vector: Floats, inverse: Floats | None) -> Floats:
+    """Apply the first inverse Hessian to `vector` in place, at the scale of the newest pair."""
+    if inverse is not None:
+        vector *= inverse
+    if state["pairs"]:
+        k = (state["pairs"] - 1) % len(state["steps"])
+        change = state["changes"][k]
+        size = change @ (change if inverse is None else inverse * change)
+        vector *= state["dots"][k, k] / size
+    return vector
+
+
+def _used(state: State) -> int:
+    return min(state["pairs"], len(state["steps"]))

@@ -18,7 +18,7 @@ from structlearn._src.common.history import History
 from structlearn._src.common.paths import PathLike
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Watch
-from structlearn._src.learn.base import Objective
+from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.world import Memory, count_steps, leaves
 from structlearn._src.solve.base import Report, Solver, State, current_weights, refusal
 from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, fingerprint, load, save

@@ -11,14 +11,11 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.chain.online import OnlineWeights, StepRule, online
-from structlearn._src.learn.base import Objective
 from structlearn._src.learn.chain_arrays import ChainArrays, make_errors, make_parts, make_workspace
-from structlearn._src.learn.structured_objective import (
-    StructuredObjective,
-    chain_refusal,
-)
+from structlearn._src.learn.objective import Objective
+from structlearn._src.learn.structured_objective import StructuredObjective, chain_refusal
 from structlearn._src.solve.base import Report, State, current_weights, draw_seed, stream
-from structlearn._src.solve.steps import RULES, Stepping, first_step
+from structlearn._src.solve.stochastic import RULES, Stepping, first_step
 
 _SAMPLE = 1000  # sequences on which first steps are tried
 _NAMES = ("weights", "average", "squares")
@@ -47,18 +44,8 @@ class Online(Stepping):
 
     Parameters
     ----------
-    rule
-        Length of the steps, one of `RULES`.
-    step_size
-        First step :math:`\eta`; None tries some on a sample of the sequences and takes the best.
-        Pegasos needs none.
-    average
-        Share of the steps, the last ones, whose weights are averaged; 0 for none, 1 for all. Pulls
-        that are made up for later enter the average later too.
-    horizon
-        Number of iterations that will be run, which makes the share exact.
-    evaluate
-        Compute the objective after each iteration instead of reporting the losses met on the way.
+    rule, step_size, average, horizon, evaluate
+        As of `Stochastic`. Pulls that are made up for later enter the average later too.
 
     References
     ----------
@@ -134,7 +121,7 @@ class Online(Stepping):
         if self.horizon is not None:
             begin = math.floor((1.0 - self.average) * self.horizon * objective.n_examples)
         return StepRule(
-            kind=tuple(RULES).index(self.rule),
+            kind=RULES.index(self.rule),
             step=float(state["step"]),
             ridge=objective.penalty.ridge,
             lasso=objective.penalty.lasso,

@@ -8,20 +8,16 @@ from dataclasses import replace
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.names import DRIVERS
-from structlearn._src.learn.base import Objective
+from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import StructuredObjective
-from structlearn._src.solve.annealed import Annealed
 from structlearn._src.solve.base import Solver, refusal
-from structlearn._src.solve.cccp import Cccp
 from structlearn._src.solve.descent import Descent
+from structlearn._src.solve.drivers import Annealed, Cccp, Paired
 from structlearn._src.solve.frank_wolfe import FrankWolfe
-from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 from structlearn._src.solve.online import Online
-from structlearn._src.solve.owlqn import Owlqn
-from structlearn._src.solve.paired import Paired
 from structlearn._src.solve.sdca import Sdca
-from structlearn._src.solve.steps import Stepping
-from structlearn._src.solve.stochastic import Stochastic
+from structlearn._src.solve.stochastic import Stepping, Stochastic
 
 #: Solvers by the names that estimators take.
 SOLVERS: dict[str, Callable[[], Solver]] = {

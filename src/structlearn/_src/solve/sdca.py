@@ -12,8 +12,8 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.kernels.chain.sdca import SdcaWeights, SplitFeatures, ascend
 from structlearn._src.kernels.chain.sequence import ChainData
-from structlearn._src.learn.base import Objective
 from structlearn._src.learn.chain_arrays import ChainArrays, make_errors, make_parts, make_workspace
+from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import (
     StructuredObjective,
     chain_refusal,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.common.arrays import Floats
-from structlearn._src.learn.base import Objective
+from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.world import Memory
 
 # Nocedal and Wright, section 3.1: the usual constants of quasi-Newton searches.

@@ -1,24 +1,117 @@
-"""Stochastic (sub)gradient steps over any objective."""
+"""Stochastic (sub)gradient steps over any objective, and what all stochastic solvers share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.learn.base import Ability, Objective
+from structlearn._src.learn.objective import Ability, Objective
 from structlearn._src.learn.world import Memory
-from structlearn._src.solve.base import Report, State, current_weights, draw_seed, ridge, stream
+from structlearn._src.solve.base import Report, Solver, State, current_weights, draw_seed, stream
 from structlearn._src.solve.search import norm
-from structlearn._src.solve.steps import RULES, Stepping, first_step, share
 
+_TINY = 1e-12  # added to roots of sums of squares that may be 0
+_FACTOR = 4.0  # between two trials of a first step: within twice the best one
+_TRIALS = 12  # in each direction, which spans 14 orders of magnitude
 _SAMPLE = 1000  # examples on which first steps are tried
 _UPDATES = 10  # full-batch updates of one trial
+
+#: Names of the rules by which steps get shorter, in the order in which kernels count them.
+RULES = ("fixed", "decaying", "root", "pegasos", "adagrad")
+
+
+def step_length(rule: str, state: State, gradient: Floats) -> float | Floats:
+    r"""Return the length of step :math:`t` by its rule, one for all weights or one for each.
+
+    .. math:: \text{fixed} \quad & \eta \\
+              \text{decaying} \quad & \eta / (1 + \eta \lambda (t - 1)) \\
+              \text{root} \quad & \eta / \sqrt{t} \\
+              \text{pegasos} \quad & 1 / (\lambda t) \\
+              \text{adagrad} \quad & \eta / \sqrt{\textstyle\sum_{s \le t} g_{s,i}^2}
+
+    with :math:`\eta` the state's ``step`` and :math:`\lambda` its ``strength``, the factor of the
+    squares in the penalty.
+
+    References
+    ----------
+    L. Bottou, "Stochastic gradient descent tricks", 2012, section 5.2, for the second.
+    S. Shalev-Shwartz et al., "Pegasos: primal estimated sub-gradient solver for SVM", 2011.
+    J. Duchi, E. Hazan and Y. Singer, "Adaptive subgradient methods", 2011.
+    """
+    step = float(state["step"])
+    strength = state["strength"]
+    t = state["updates"]
+    if rule == "decaying":
+        return float(step / (1.0 + step * strength * (t - 1)))
+    if rule == "root":
+        return step / math.sqrt(t)
+    if rule == "pegasos":
+        return float(1.0 / (strength * t))
+    if rule == "adagrad":
+        state["squares"] = state["squares"] + gradient * gradient
+        lengths: Floats = step / (np.sqrt(state["squares"]) + _TINY)
+        return lengths
+    return step
+
+
+@dataclass(frozen=True)
+class Stepping(Solver):
+    """The settings of all stochastic solvers, which say what each means for them."""
+
+    rule: str = "adagrad"
+    step_size: float | None = None
+    average: float = 0.0
+    horizon: int | None = None
+    evaluate: bool = False
+
+    def __post_init__(self) -> None:
+        checks.one_of("rule", self.rule, RULES)
+        if self.step_size is not None:
+            checks.number("step_size", self.step_size, low=0.0, open_low=True)
+        checks.number("average", self.average, low=0.0, high=1.0)
+        if self.horizon is not None:
+            checks.integer("horizon", self.horizon, low=1)
+        checks.boolean("evaluate", self.evaluate)
+
+    @property
+    def patience(self) -> int:
+        """Iterations without gain that show that it has arrived; many, as values waver."""
+        return 50
+
+
+def first_step(trial: Callable[[float], float], guess: float) -> float:
+    """Return the step for which `trial` returns the lowest value, by factors from a guess."""
+    step, value = guess, trial(guess)
+    for factor in (_FACTOR, 1.0 / _FACTOR):
+        for _ in range(_TRIALS):
+            following = trial(step * factor)
+            if following > value or (following == value and factor > 1.0):
+                break  # shorter steps may be as bad as the first, infinite even
+            step, value = step * factor, following
+        if step != guess:
+            break
+    return step
+
+
+def share(update: int, fraction: float, horizon: int | None) -> float:
+    r"""Return how much of the average the newest weights are to be.
+
+    With a known end, :math:`1 / k` for the :math:`k`-th of the last `fraction` of all updates, and
+    1 before. Without, weights count by :math:`t^k`, where :math:`k = 2 (1 - f) / f` gives the
+    average the same centre as the last fraction :math:`f` has, at any time (O. Shamir and T. Zhang,
+    "Stochastic gradient descent for non-smooth optimization", 2013). Updates count from 1, and
+    `horizon` is the number of the last one, None if unknown.
+    """
+    if horizon is not None:
+        return 1.0 / max(update - math.floor((1.0 - fraction) * horizon), 1)
+    power = 2.0 * (1.0 - fraction) / fraction
+    return (power + 1.0) / (update + power)
 
 
 @dataclass(frozen=True)
@@ -64,7 +157,7 @@ class Stochastic(Stepping):
         """Refuse Pegasos where the penalty has no squares, and batches where there are none."""
         if self.batch_size is not None and Ability.BATCHES not in objective.abilities:
             return f"batch_size={self.batch_size} needs {Ability.BATCHES.value}; use None"
-        if self.rule == "pegasos" and _strength(objective) == 0.0:
+        if self.rule == "pegasos" and objective.penalty.ridge == 0.0:
             return "Pegasos needs a penalty on the square of every weight; AdaGrad does not"
         return ""
 
@@ -87,7 +180,7 @@ class Stochastic(Stepping):
     def _fresh(self, objective: Objective, weights: Floats, step: float) -> State:
         """Return the state before any update."""
         state: State = {"weights": weights, "updates": 0, "iteration": 0}
-        state |= {"step": step, "strength": _strength(objective)}
+        state |= {"step": step, "strength": objective.penalty.ridge}
         if self.rule == "pegasos":
             state["radius"] = _radius(objective, state["strength"])
         if self.rule == "adagrad":
@@ -103,7 +196,8 @@ class Stochastic(Stepping):
         n = objective.n_examples
         sample = None if n <= _SAMPLE else np.sort(rng.choice(n, _SAMPLE, replace=False))
         order = rng.permutation(n) if sample is None else rng.permutation(sample)
-        trial = _Trial(self, objective, weights, sample, order)
+        batches = [sample] * _UPDATES if self.batch_size is None else list(self._batches(order))
+        trial = _Trial(self, objective, weights, sample, batches)
         return first_step(trial.run, 1.0 if self.rule == "adagrad" else trial.guess())
 
     # ---- step ----------------------------------------------------------------------------
@@ -137,7 +231,7 @@ class Stochastic(Stepping):
 
     def _update(self, objective: Objective, state: State, gradient: Floats) -> None:
         state["updates"] += 1
-        length = RULES[self.rule](state, gradient) * state.get("scales", 1.0)
+        length = step_length(self.rule, state, gradient) * state.get("scales", 1.0)
         weights = state["weights"] - length * gradient
         if not objective.penalty.smooth:
             # One length for each weight is fine: what has kinks is a sum over weights.
@@ -161,24 +255,14 @@ class Stochastic(Stepping):
         return self.horizon * math.ceil(n_examples / (self.batch_size or n_examples))
 
 
-class _Trial:
-    """Short runs with some step on some examples."""
+class _Trial(NamedTuple):
+    """Short runs with some step on a sample of the examples, None for all."""
 
-    def __init__(
-        self,
-        solver: Stochastic,
-        objective: Objective,
-        weights: Floats,
-        sample: Ints | None,
-        order: Ints,
-    ) -> None:
-        self.solver = solver
-        self.objective = objective
-        self.weights = weights
-        self.sample = sample
-        self.batches = list(solver._batches(order))
-        if solver.batch_size is None:
-            self.batches = [sample] * _UPDATES  # type: ignore[list-item]
+    solver: Stochastic
+    objective: Objective
+    weights: Floats
+    sample: Ints | None
+    batches: list[Ints] | list[Ints | None]
 
     def guess(self) -> float:
         """Return Polyak's step for an optimum of 0, whatever the scale of the objective."""
@@ -213,10 +297,6 @@ def _estimate(
         found = objective.batch_gradient(weights, which)
         scale = objective.n_examples / len(which)
     return scale * found.value, scale * found.gradient + objective.penalty.gradient(weights)
-
-
-def _strength(objective: Objective) -> float:
-    return float(ridge(objective.penalty, objective.n_weights).min(initial=math.inf))
 
 
 def _radius(objective: Objective, strength: float) -> float:

@@ -15,11 +15,10 @@ from structlearn._src.estimators.fitting import FitSettings, minimise
 from structlearn._src.estimators.structured.parameters import check_parameters
 from structlearn._src.field.examples import HingeExamples
 from structlearn._src.learn.field_objective import FieldObjective
-from structlearn._src.learn.penalty import NonNegative
+from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.solve.loop import Fit
-from structlearn._src.solve.steps import RULES
-from structlearn._src.solve.stochastic import Stochastic
+from structlearn._src.solve.stochastic import RULES, Stochastic
 
 #: Names of before, by which options may still be given.
 OLD_NAMES = {"learner": "driver", "steps": "sweeps"}
@@ -98,7 +97,7 @@ class FieldLearning(FitSettings):
         check_parameters({name: getattr(self, name) for name in _SHARED})
         checks.integer("sweeps", self.sweeps, low=1)
         checks.integer("warm_up", self.warm_up)
-        checks.one_of("rule", self.rule, tuple(RULES))
+        checks.one_of("rule", self.rule, RULES)
         checks.number("step_size", self.step_size, low=0.0, open_low=True, open_high=True)
         checks.number("average", self.average, low=0.0, high=1.0)
 

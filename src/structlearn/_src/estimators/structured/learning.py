@@ -17,11 +17,9 @@ from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.example_weights import class_weights, sample_weights
 from structlearn._src.estimators.structured.parameters import check_parameters
 from structlearn._src.estimators.structured.plan import Batch, ModelPlan
-from structlearn._src.learn.cost import make_cost
 from structlearn._src.learn.dominance import Dominance
 from structlearn._src.learn.dominance import dominance as how_dominant
-from structlearn._src.learn.loss import Loss, make_loss
-from structlearn._src.learn.penalty import ElasticNet
+from structlearn._src.learn.loss import ElasticNet, Loss, make_cost, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples

@@ -15,7 +15,7 @@ from structlearn._src.common.names import DRIVERS, EDGES, HIDDEN, SPACES, TRANSI
 from structlearn._src.estimators.base import callbacks, threads
 from structlearn._src.estimators.structured.example_weights import check_class_weight
 from structlearn._src.inference.names import OFFERED
-from structlearn._src.learn.cost import check_cost
+from structlearn._src.learn.loss import check_cost
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.pick import check_solver
 from structlearn._src.text.template import as_template

@@ -1,0 +1,223 @@
+"""Drivers: solvers that hand another solver one changed objective after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats
+from structlearn._src.common.watch import Ending
+from structlearn._src.learn.objective import Ability, Objective
+from structlearn._src.learn.world import Budget
+from structlearn._src.solve.base import Report, Solver, State, draw_seed, refusal, stream
+from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.loop import Fit, run
+
+_ROUNDING = 1e-12  # relative differences of values below this say nothing
+
+
+class _Driver(Solver):
+    """What drivers share."""
+
+    inner: Solver
+
+    def refuses(self, objective: Objective) -> str:
+        """Refuse what the inner solver refuses, and say which solver that is."""
+        why = refusal(self.inner, objective)
+        return f"its inner solver {self.inner.name!r} refuses: {why}" if why else ""
+
+
+@dataclass(frozen=True)
+class Annealed(_Driver):
+    r"""Smooth the maxima of the loss, minimise, cool, repeat.
+
+    A soft maximum over :math:`N` labellings at temperature :math:`\epsilon` lies above the maximum
+    by at most :math:`\epsilon \log N`, so that the minima of the smooth objectives approach that of
+    the objective itself. A solver that remembers gradients gets there in far fewer evaluations than
+    subgradient steps, and does not mistake a kink, such as weights of 0, for a minimum.
+
+    One iteration is one temperature. It is done when cooling no longer helps.
+
+    Parameters
+    ----------
+    inner
+        Solver for the smooth objectives.
+    first, last
+        First temperature, and the one down to which it cools whatever that brings.
+    factor
+        What it is multiplied by after every iteration.
+    inner_iter
+        Limit on the iterations of the inner solver for each.
+    inner_tol
+        Its relative tolerance. Annealing is done when two temperatures in a row bring less.
+
+    References
+    ----------
+    Y. Nesterov, "Smooth minimization of non-smooth functions", 2005.
+    """
+
+    inner: Solver = field(default_factory=Lbfgs)
+    first: float = 1.0
+    last: float = 1e-3
+    factor: float = 0.3
+    inner_iter: int = 200
+    inner_tol: float = 1e-5
+    name: ClassVar[str] = "annealed"
+    needs: ClassVar[frozenset[Ability]] = frozenset({Ability.SOFTEN})
+
+    def __post_init__(self) -> None:
+        checks.number("first", self.first, low=0.0, open_low=True)
+        checks.number("last", self.last, low=0.0, open_low=True)
+        checks.number("factor", self.factor, low=0.0, high=1.0, open_low=True, open_high=True)
+        checks.integer("inner_iter", self.inner_iter, low=1)
+        checks.number("inner_tol", self.inner_tol, low=0.0)
+
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Value the weights."""
+        value = objective.value(weights)
+        return {
+            "weights": weights, "value": value, "best": value, "iteration": 0, "stalls": 0,
+            "seed": draw_seed(rng),
+        }  # fmt: skip
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Minimise at one temperature."""
+        eps = self.first * self.factor ** state["iteration"]
+        fit = _minimise(self, objective.softened(eps), state)
+        value = objective.value(fit.weights)
+        gain = state["best"] - value
+        state |= {"weights": fit.weights, "value": value, "best": min(state["best"], value)}
+        state["stalls"] = 0 if gain > self.inner_tol * abs(value) else state["stalls"] + 1
+        done = bool(state["stalls"] >= 2 and eps <= self.last)
+        words = f"converged: cooling to {eps:.2g} gained less than {self.inner_tol:g}"
+        return Report(value, done=done, words=words if done else "")
+
+
+@dataclass(frozen=True)
+class Cccp(_Driver):
+    r"""CCCP: replace the concave part by its tangent, minimise what is then convex, repeat.
+
+    .. math:: w_{t+1} = \operatorname{argmin}_w f^+(w) - f^-(w_t)
+              - \langle \nabla f^-(w_t), w - w_t \rangle
+
+    The bound touches the objective at :math:`w_t`, so that whatever lowers it lowers the
+    objective. One iteration is one bound with all its inner steps, which begin at :math:`w_t`; a
+    time limit is looked at in between.
+
+    Parameters
+    ----------
+    inner
+        Solver for the convex problems.
+    inner_iter
+        Limit on its iterations for each of them.
+    inner_tol
+        Its relative tolerance; 0 takes all steps, which subgradients need, as they do not go
+        down all the time. CCCP is done when a bound brings no more than that.
+
+    References
+    ----------
+    A. Yuille and A. Rangarajan, "The concave-convex procedure", 2003.
+    W. Ping, Q. Liu and A. Ihler, "Marginal structured SVM with hidden variables", 2014,
+    algorithm 2.
+    """
+
+    inner: Solver
+    inner_iter: int = 50
+    inner_tol: float = 1e-4
+    name: ClassVar[str] = "cccp"
+    needs: ClassVar[frozenset[Ability]] = frozenset({Ability.LINEARISE})
+
+    def __post_init__(self) -> None:
+        checks.integer("inner_iter", self.inner_iter, low=1)
+        checks.number("inner_tol", self.inner_tol, low=0.0)
+
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Value the weights."""
+        memory = objective.begin()
+        state = {"weights": weights, "value": objective.value(weights, memory), "memory": memory}
+        return state | {"iteration": 0, "seed": draw_seed(rng)}
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Minimise one bound."""
+        bound = objective.linearise(state["weights"], state["memory"])
+        fit = _minimise(self, bound, state)
+        before = state["value"]
+        if fit.memory is not None:
+            state["memory"] = fit.memory
+        value = objective.value(fit.weights, state["memory"])
+        state |= {"weights": fit.weights, "value": value}
+        done = abs(before - value) <= _ROUNDING * abs(value)
+        words = "converged: the bound has its optimum where it touches the objective"
+        return Report(value, done=done, words=words if done else "")
+
+
+def _minimise(driver: Annealed | Cccp, objective: Objective, state: State) -> Fit:
+    """Let the inner solver minimise a changed objective from where the weights are."""
+    state["iteration"] += 1
+    fit = run(
+        driver.inner,
+        objective,
+        state["weights"],
+        max_iter=driver.inner_iter,
+        tol=driver.inner_tol or None,
+        patience=driver.patience,  # little: the next minimisation mends what this one leaves
+        rng=stream(state, state["iteration"]),
+    )
+    if fit.ended == Ending.INTERRUPTED:
+        raise KeyboardInterrupt  # half a minimisation is dropped, as half a step would be
+    return fit
+
+
+@dataclass(frozen=True)
+class Paired(_Driver):
+    """Paired-dual learning: a few sweeps of inference from where it stood, then a step.
+
+    Both worlds go on from one evaluation to the next, so that inference and weights
+    converge together. Values on the way are rough, and do not decide which weights count: those of
+    the last step do, or their average.
+
+    Parameters
+    ----------
+    inner
+        Solver for the steps; one without line search, as the value of fixed weights changes.
+    sweeps
+        Number of message sweeps, or steps of ADMM, per evaluation.
+    warm_up
+        Number of evaluations before the first step.
+
+    References
+    ----------
+    S. Bach et al., "Paired-dual learning for fast training of latent variable hinge-loss MRFs",
+    2015.
+    """
+
+    inner: Solver
+    sweeps: int = 1
+    warm_up: int = 0
+    name: ClassVar[str] = "paired"
+    needs: ClassVar[frozenset[Ability]] = frozenset({Ability.RESUME})
+
+    def __post_init__(self) -> None:
+        checks.integer("sweeps", self.sweeps, low=1)
+        checks.integer("warm_up", self.warm_up)
+
+    @property
+    def patience(self) -> int:
+        """Iterations without gain that show that it has arrived."""
+        return self.inner.patience
+
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Warm the worlds up and start the inner solver on them."""
+        view = objective.with_budget(Budget(self.sweeps))
+        memory = view.begin()
+        for _ in range(self.warm_up):
+            view.value(weights, memory)
+        return self.inner.start(view.warmed(memory), weights, rng)
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Take one step of the inner solver, inference going on from where it stood."""
+        report = self.inner.step(objective.with_budget(Budget(self.sweeps)), state)
+        return report._replace(exact=False)
