@@ -12,8 +12,7 @@ from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.kernels.chain.marginals import ChainWorkspace
 from structlearn._src.kernels.chain.sequence import ChainData, ChainErrors, LossParts
-from structlearn._src.learn.loss import Cost
-from structlearn._src.learn.loss import Loss
+from structlearn._src.learn.loss import Cost, Loss
 from structlearn._src.model.model import Examples, LinearModel
 from structlearn._src.model.term import Features, LinearTerm, PairsTerm, Sparse, TableTerm, Term
 from structlearn._src.text.labels import Forbidden
