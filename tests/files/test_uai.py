@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -549,3 +550,15 @@ def test_scores_of_proved_assignments(data_folder):
         assert read_uai(path, evidence).score(labels) == pytest.approx(entry["map_ln"], abs=1e-6)
         checked += 1
     assert checked > 10
+
+
+def test_megabytes_of_comments_take_no_memory(tmp_path):
+    path = tmp_path / "a.uai"
+    path.write_bytes(b"c a comment\n" * 100_000 + b"MARKOV 1 2 1 1 0 2 1 1")
+    tracemalloc.start()
+    try:
+        assert read_uai(path).n_variables == 1
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * path.stat().st_size

@@ -491,3 +491,40 @@ def test_greedy_forms_are_those_of_psl(data_folder):
             assert ground["constant"] == -sum(value for atom, value in pairs if not atom)
             compared += 1
     assert compared > 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1: P(+A) <= 1 {A: " + 2000 * "(" + "Q(A)" + 2000 * ")" + "}",
+        "1: " + 500 * "@Max[1, " + "2" + 500 * "]" + " * P(A) <= 1",
+        "1: " + 5000 * "(" + "P(A)",
+    ],
+)
+def test_deep_nesting_is_refused_where_it_gets_too_deep(text):
+    with pytest.raises(RuleError, match="nested") as caught:
+        parse(text)
+    assert caught.value.column < 1000
+
+
+def test_nesting_of_a_hundred_brackets_is_read():
+    (rule,) = parse("1: P(+A) <= 1 {A: " + 98 * "(" + "Q(A)" + 98 * ")" + "}")
+    assert rule.body.filters[0].literals == (syntax.Literal(Q),)
+
+
+def test_filters_that_make_too_many_rules_are_refused_before_they_are_made():
+    pair = "(Q(A) || R(A))"
+    assert len(parse("1: P(+A) <= 1 {A: " + " && ".join([pair] * 9) + "}")) == 2**9
+    with pytest.raises(RuleError, match=f"make {2**30} rules"):
+        parse("1: P(+A) <= 1 {A: " + " && ".join([pair] * 30) + "}")
+    two = "{A: " + " || ".join(["Q(A)"] * 40) + "} {B: " + " || ".join(["Q(B)"] * 40) + "}"
+    with pytest.raises(RuleError, match="make 1600 rules"):
+        parse(f"1: S(+A, +B) <= 1 {two}")
+
+
+@pytest.mark.parametrize(
+    "comment", ["/**/", "/***/", "/* * / ** /\n*/", "/*" + "x*\n" * 10**5 + "*/"]
+)
+def test_comments_of_any_length_are_skipped(comment):
+    (rule,) = parse(f"1: P(A) {comment} -> Q(A) /* */")
+    assert rule.body == IMPLIES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -224,6 +225,62 @@ def test_files_that_are_not_there(tmp_path):
         read_program(tmp_path / "model.json", tmp_path / "none.data")
     with pytest.raises(FormatError, match="data has the unknown key 'lern'; did you mean 'learn'"):
         read_program(tmp_path / "model.psl", {"lern": tmp_path / "model.data"})
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join(['*' + before] * 10)}]\n"
+    for before, name in itertools.pairwise("abcdefghi")
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOMB + "predicates: *i",
+        "predicates:\n  P/1: open\nobservations:\n  P: &a [*a]\n",
+        "predicates: " + 3000 * "[" + 3000 * "]",
+        "predicates:\n  P/1: " + 50 * "[" + 50 * "]",
+    ],
+    ids=["aliases", "itself", "deep", "nested"],
+)
+def test_data_files_that_are_small_but_mean_much(tmp_path, text):
+    """Messages show a part, and nothing is written out that aliases stand for."""
+    (tmp_path / "a.psl").write_text("1: P(A)\n")
+    (tmp_path / "a.data").write_text(text)
+    with pytest.raises(FormatError, match=r"a\.data") as caught:
+        read_program(tmp_path / "a.psl")
+    assert len(str(caught.value)) < 500
+
+
+def test_aliases_may_be_used(tmp_path):
+    (tmp_path / "a.psl").write_text("1: P(A) -> Q(A)\n")
+    (tmp_path / "a.data").write_text(
+        "predicates:\n  P/1: closed\n  Q/1: open\n"
+        "observations:\n  P: &both [a.txt, b.txt]\ntargets:\n  Q: *both\n"
+    )
+    program = read_program(tmp_path / "a.psl")
+    files = (tmp_path / "a.txt", tmp_path / "b.txt")
+    assert [each.data for each in program.declarations] == [
+        {("observations", "all"): files},
+        {("targets", "all"): files},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"rules": ' + 5000 * "[" + 5000 * "]" + "}", "not JSON"),
+        ('{"rules": [' + 5000 * "9" + "]}", "not JSON"),
+        ('{"rules": ["1: P(A)"], "predicates": {"P/' + 5000 * "9" + '": {}}}', "arities"),
+        (200_000 * "/*", "not JSON"),
+        ('"' + 200_000 * '\\"', "not JSON"),
+    ],
+    ids=["deep", "digits", "arity", "comments", "quotes"],
+)
+def test_json_that_is_made_to_break_parsers(tmp_path, text, words):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(FormatError, match=words):
+        read_program(tmp_path / "a.json")
 
 
 @pytest.mark.data

@@ -510,6 +510,23 @@ def test_files_that_are_not_json(tmp_path):
         RuleModel.load(tmp_path / "model")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        5000 * "[" + 5000 * "]",
+        '{"schema": ' + 5000 * "9" + "}",
+        '{"schema": "structlearn.rules/' + 5000 * "9" + '"}',
+        '{"schema": "structlearn.rules/\u0661"}',
+    ],
+    ids=["deep", "digits", "version", "arabic"],
+)
+def test_files_that_are_made_to_break_parsers(tmp_path, text):
+    (tmp_path / "model").write_text(text)
+    with pytest.raises(FormatError, match="model") as caught:
+        RuleModel.load(tmp_path / "model")
+    assert len(str(caught.value)) < 500
+
+
 def write_program(folder):
     """The chain as files, its value of ann other in the split learn."""
     (folder / "knows.txt").write_text("ann\tbob\nbob\tcyd\n")

@@ -33,7 +33,8 @@ from structlearn._src.kernels.text import numbers as text
 KINDS = ("MARKOV", "BAYES")
 _MOST_STATES = 2**31  # as in graphs
 _COMMENT = re.compile(rb"[ \t]*(?:c(?=\s|$)|#)")
-_HEADER = re.compile(rb"(?:[ \t]*(?:(?:c(?=\s)|#)[^\n]*)?\r?\n)*[ \t]*(\S+)")
+# Possessive: megabytes of comments must not be remembered line by line.
+_HEADER = re.compile(rb"(?:[ \t]*(?:(?:c(?=\s)|#)[^\n]*)?\r?\n)*+[ \t]*(\S+)")
 
 
 def read_uai(path: PathLike, evidence: PathLike | Mapping[int, int] | None = None) -> FactorGraph:

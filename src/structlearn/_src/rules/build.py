@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
@@ -32,6 +33,10 @@ _COMPARISONS: dict[str, syntax.Comparator] = {
 }
 _ENDS = frozenset({"RPAR", "NUMBER", "COUNT", "STRING", "NAME"})
 _SURE_ENDS = frozenset({"DOT", "RBRACE", "POWER"})
+_OPENING = frozenset({"LPAR", "LSQB", "LBRACE"})
+_CLOSING = frozenset({"RPAR", "RSQB", "RBRACE"})
+_DEEPEST = 100  # brackets in each other: far from what exhausts Python's stack
+_MOST_RULES = 1000  # that one rule may become: each is a query over all atoms
 _STARTS = frozenset({"NAME", "LPAR", "NOT", "NUMBER", "COUNT", "STRING", "FUNCTION"})
 
 
@@ -52,10 +57,10 @@ class Draft:
 
 
 class Breaks(PostLex):
-    """Put a break before what must be a new rule without weight.
+    """Put a break before what must be a new rule without weight, and refuse deep nesting.
 
-    It follows a full stop, a power or a filter; or it starts a line although the line before could
-    have ended: a coefficient and its atom on two lines need a ``*``.
+    A break follows a full stop, a power or a filter; or it starts a line although the line before
+    could have ended: a coefficient and its atom on two lines need a ``*``.
     """
 
     always_accept = ()
@@ -63,7 +68,11 @@ class Breaks(PostLex):
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
         """Pass the tokens on, with breaks between them."""
         before = None
+        depth = 0
         for token in stream:
+            depth += (token.type in _OPENING) - (token.type in _CLOSING)
+            if depth > _DEEPEST:
+                raise Unfit(f"brackets are nested more than {_DEEPEST} deep", _place(token))
             if before is not None and _starts(token, before):
                 yield Token.new_borrow_pos("_BREAK", "", token)
             yield token
@@ -162,6 +171,7 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
         return list(itertools.chain(*parts))
 
     def conjunct(self, *parts: Condition) -> Condition:
+        _refuse_many(parts, parts[0][0][0].atom.place)
         return [tuple(itertools.chain(*choice)) for choice in itertools.product(*parts)]
 
     def unit(self, *parts: Any) -> Condition:
@@ -189,6 +199,17 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
         )
 
 
+def _refuse_many(parts: Sequence[Sequence[Any]], place: syntax.Place) -> None:
+    """Refuse filters whose disjunctions would make too many rules, before they are made."""
+    many = math.prod(map(len, parts))
+    if many > _MOST_RULES:
+        raise Unfit(
+            f"the disjunctions in filters make {many} rules of one, and at most {_MOST_RULES} are "
+            f"made: give what a filter says as a predicate of its own",
+            place,
+        )
+
+
 def _draft(
     meta: Meta,
     body: Any,
@@ -196,6 +217,8 @@ def _draft(
     weight: float | None,
     squared: bool,
 ) -> Draft:
+    if filters:
+        _refuse_many(filters, filters[0][0].place)
     span = slice(meta.start_pos, meta.end_pos)
     return Draft(body, filters, weight, squared, span, syntax.Place(meta.line, meta.column))
 

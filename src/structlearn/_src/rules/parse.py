@@ -69,6 +69,8 @@ def _drafts(text: str) -> tuple[Draft, ...]:
         return drafts(text)
     except UnexpectedInput as error:
         raise explain(error, text) from None
+    except Unfit as unfit:
+        raise _wrong(unfit, text) from None
     except VisitError as error:
         if isinstance(error.orig_exc, Unfit):
             raise _wrong(error.orig_exc, text) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ Source = Path | tuple[Row, ...]
 _TOP_KEYS = ("rules", "predicates", "options", "learn", "infer", "validation")
 _KEYS = (*PARTITIONS, "types", "arity", "evaluations", "options", "function", "model")
 # The names under which PSL's own examples keep the data of a .psl file.
+_MOST_ENTRIES = 10**6  # of a .data file with all its aliases written out
 _ENDINGS = (("", "all"), ("-learn", "learn"), ("-eval", "infer"), ("-infer", "infer"))
 
 
@@ -199,7 +201,7 @@ def _declared(file: Path, key: str, value: Any) -> dict[str, Any]:
         elif part in ("open", "closed"):
             entry["open"] = part == "open"
         else:
-            _wrong(file, f"{key} is {part!r}: a predicate is 'open' or 'closed'")
+            _wrong(file, f"{key} is {reprlib.repr(part)}: a predicate is 'open' or 'closed'")
     return entry
 
 
@@ -238,9 +240,9 @@ def _signature(path: Path, key: str, entry: Mapping[str, Any], n_types: int) -> 
     given = {str(arity) for arity in (written, entry.get("arity"), n_types) if arity}
     if not re.fullmatch(r"[A-Za-z$_][A-Za-z0-9$_]*", name):
         _wrong(path, f"{key!r} is no predicate: write a name and an arity, as in 'Knows/2'")
-    if len(given) != 1 or not re.fullmatch(r"[1-9][0-9]*", min(given)):
+    if len(given) != 1 or not re.fullmatch(r"[1-9][0-9]{0,3}", min(given)):
         found = f"the arities {sorted(given)}" if given else "no arity"
-        _wrong(path, f"{key} has {found}: write one number above 0, as in '{name}/2'")
+        _wrong(path, f"{key} has {found}: write one number from 1 to 9999, as in '{name}/2'")
     return name, int(min(given))
 
 
@@ -267,7 +269,8 @@ def _sources(path: Path, where: str, given: Any, arity: int) -> tuple[Source, ..
 def _row(path: Path, where: str, row: list[Any], arity: int) -> Row:
     *arguments, value = row if len(row) == arity + 1 else (*row, 1.0)
     if len(arguments) != arity or not isinstance(value, int | float):
-        _wrong(path, f"{row} in the {where} should have {arity} arguments and perhaps a value")
+        shown = reprlib.repr(row)
+        _wrong(path, f"{shown} in the {where} should have {arity} arguments and perhaps a value")
     texts = tuple(str(argument) for argument in arguments)
     return texts if len(row) == arity else (*texts, float(value))
 
@@ -304,16 +307,18 @@ def _read(path: Path) -> str:
 def _json(path: Path, text: str) -> Mapping[str, Any]:
     """Read JSON with comments and commas at ends, which PSL allows; lines stay where they are."""
     bare = re.sub(
-        r'("(?:\\.|[^"\\])*")|//[^\n]*|#[^\n]*|/\*.*?\*/',
+        r'("(?:\\.|[^"\\])*+(?:"|\Z))|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z)',
         lambda hit: hit[1] or re.sub(r"[^\n]", " ", hit[0]),
         text,
         flags=re.DOTALL,
     )
-    bare = re.sub(r'("(?:\\.|[^"\\])*")|,(?=\s*[\]}])', lambda hit: hit[1] or " ", bare)
+    bare = re.sub(r'("(?:\\.|[^"\\])*+(?:"|\Z))|,(?=\s*+[\]}])', lambda hit: hit[1] or " ", bare)
     try:
         return _mapping(path, "the model", json.loads(bare))
     except json.JSONDecodeError as error:
         _wrong(path, f"this is not JSON: {error.msg} (line {error.lineno}, column {error.colno})")
+    except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
+        _wrong(path, f"this is not JSON that can be read: {error}")
 
 
 def _yaml(path: Path, text: str) -> Mapping[str, Any]:
@@ -321,13 +326,28 @@ def _yaml(path: Path, text: str) -> Mapping[str, Any]:
     import yaml
 
     try:
-        return _mapping(path, "the file", yaml.load(text, Loader=yaml.BaseLoader) or {})
+        found = yaml.load(text, Loader=yaml.BaseLoader) or {}
+        if _entries(found, {}) > _MOST_ENTRIES:
+            _wrong(path, f"its aliases make more than {_MOST_ENTRIES} entries: write them out")
+        return _mapping(path, "the file", found)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
         _wrong(path, f"this is not YAML: {error.problem}{place}")
     except yaml.YAMLError as error:
         _wrong(path, f"this is not YAML: {error}")
+    except RecursionError:
+        _wrong(path, "this is nested too deeply, or an alias stands for itself")
+
+
+def _entries(value: Any, known: dict[int, int]) -> int:
+    """Count what a value would be with its aliases written out, without doing so."""
+    if not isinstance(value, list | dict):
+        return 1
+    if id(value) not in known:
+        inner = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_entries(each, known) for each in inner)
+    return known[id(value)]
 
 
 def _mapping(path: Path, where: str, given: Any) -> dict[str, Any]:
@@ -343,7 +363,7 @@ def _string(path: Path, where: str, given: Any) -> str:
 
 
 def _wrong_type(path: Path, where: str, given: Any, needed: str) -> NoReturn:
-    _wrong(path, f"{where} is {given!r}: it must be {needed}")
+    _wrong(path, f"{where} is {reprlib.repr(given)}: it must be {needed}")
 
 
 def _check_keys(path: Path, where: str, given: Iterable[str], allowed: tuple[str, ...]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import reprlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,14 +47,14 @@ def load(path: PathLike) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
         record = json.loads(Path(path).read_bytes())
     except FileNotFoundError:
         raise DataNotFoundError(f"there is no file {str(path)!r}: check the path") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as reason:
+    except (ValueError, RecursionError) as reason:  # no JSON, a number too long, lists too deep
         raise FormatError(f"{path}: this is not a model of rules ({reason})") from None
     schema = record.get("schema") if isinstance(record, dict) else None
     kind, _, version = str(schema).rpartition("/")
-    if kind != KIND or not version.isdecimal():
+    if kind != KIND or not re.fullmatch("[0-9]{1,9}", version):
         raise FormatError(
-            f"{path}: the file is of kind {schema!r}, but {KIND + '/' + str(VERSION)!r} is needed; "
-            f"files of PSL are read by RuleModel.from_file"
+            f"{path}: the file is of kind {reprlib.repr(schema)}, but "
+            f"{KIND + '/' + str(VERSION)!r} is needed; files of PSL are read by RuleModel.from_file"
         )
     if int(version) > VERSION:
         raise FormatError(f"{path}: the file is from a newer structlearn; upgrade structlearn")
