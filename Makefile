@@ -7,7 +7,9 @@ ifdef DATA
 export STRUCTLEARN_DATA ?= $(abspath $(DATA))
 endif
 
-.PHONY: demo test lint bench docs clean
+HOURS ?= 1
+
+.PHONY: demo test campaign lint bench docs clean
 
 $(VENV)/.core: pyproject.toml papers/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,6 +26,9 @@ demo: $(VENV)/.core  ## a first tour; pictures land in out/demo
 
 test: $(VENV)/.test  ## the test suite, on all cores
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+campaign: $(VENV)/.test  ## random problems against oracles, fuzzed files, kills: for HOURS, from SEED, ONLY some
+	$(BIN)/python -m campaign --hours $(HOURS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 lint: $(VENV)/.lint  ## style, types, layer order
 	$(BIN)/ruff check .

@@ -1,0 +1,66 @@
+"""What a check is, and what it may raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from signal import ITIMER_REAL, SIGALRM, setitimer, signal
+from typing import Any
+
+import numpy as np
+
+
+class WrongError(AssertionError):
+    """The library gave an answer that an oracle contradicts."""
+
+
+class HangError(BaseException):
+    """Something took longer than it may; no handler of `Exception` swallows it."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One kind of check: a function that raises where something is wrong.
+
+    Attributes
+    ----------
+    run
+        Takes a generator, on which alone everything depends, and looks at some cases.
+    cases
+        How many cases one call looks at.
+    goal
+        How many are to be seen in all; the check furthest from its goal comes next.
+    seconds
+        A call that takes longer is a hang.
+    memory
+        GiB that a call may ask for beyond what the process has.
+    """
+
+    run: Callable[[np.random.Generator], None]
+    cases: int
+    goal: int
+    seconds: float = 120.0
+    memory: float = 4.0
+
+
+def expect(true: Any, *told: Any) -> None:
+    """Raise where something does not hold, with what is known about it."""
+    if not true:
+        raise WrongError(" ".join(map(str, told)))
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raise in what takes longer. Compiled code hears it late: the runner watches over that."""
+
+    def ring(*_: Any) -> None:
+        raise HangError(f"not done after {seconds:g} seconds")
+
+    before = signal(SIGALRM, ring)
+    setitimer(ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        setitimer(ITIMER_REAL, 0.0)
+        signal(SIGALRM, before)

@@ -1,0 +1,113 @@
+"""A short slice of the campaign: every check once, and a runner that finds what is wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from campaign import runner
+from campaign.__main__ import main
+from campaign.base import Check, at_most, expect
+from campaign.catalogue import CHECKS
+from campaign.record import Record, report
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_slice_of_every_check(name):
+    CHECKS[name].run(np.random.default_rng(1))
+
+
+# ---- the runner: checks that fail in each way ------------------------------------------------
+
+
+def _wrong(rng):
+    expect(rng.random() < 0.0, "no number is below 0")
+
+
+def _error(rng):
+    raise KeyError("rng")
+
+
+def _hang(rng):
+    with at_most(0.05):
+        while True:
+            time.sleep(0.01)
+
+
+def _greedy(rng):
+    np.ones(2**31)  # 16 GiB
+
+
+def _silent(rng):
+    time.sleep(60.0)
+
+
+def _crash(rng):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _fine(rng):
+    rng.random()
+
+
+@pytest.mark.parametrize(
+    ("run", "kind", "words"),
+    [
+        (_wrong, "wrong", "no number is below 0"),
+        (_error, "error", "KeyError"),
+        (_hang, "hang", "not done after"),
+        (_greedy, "error", "MemoryError"),
+        (_fine, "", ""),
+    ],
+)
+def test_what_fails_is_a_record(monkeypatch, run, kind, words):
+    monkeypatch.setitem(runner.CHECKS, "mine", Check(run, 3, 10))
+    found = runner.attempt("mine", 7)
+    assert found.kind == kind
+    assert words in found.error
+    assert found.command == "python -m campaign --only mine --seed 7 --rounds 1"
+
+
+@pytest.mark.parametrize(("run", "kind"), [(_silent, "hang"), (_crash, "crash"), (_fine, "")])
+def test_processes_that_hang_or_crash_are_records_too(monkeypatch, run, kind):
+    monkeypatch.setitem(runner.CHECKS, "mine", Check(run, 3, 10, seconds=0.5))
+    worker = runner.Worker("fork")
+    for seed in (7, 8):  # after a failure there is a new process
+        worker.ask("mine", seed)
+        while (found := worker.answer()) is None:
+            time.sleep(0.01)
+        assert (found.kind, found.seed) == (kind, seed)
+    worker.stop()
+
+
+def test_runs_add_up(tmp_path, capsys):
+    for _ in range(2):
+        given = ["--only", "answers", "--rounds", "2", "--seed", "5", "--out", str(tmp_path)]
+        assert main(given) == 0
+    assert main(["--report", "--out", str(tmp_path)]) == 0
+    (line,) = [row for row in report(tmp_path).splitlines() if row.startswith("answers")]
+    assert line.split()[1] == f"{4 * CHECKS['answers'].cases:,}"
+    assert line in capsys.readouterr().out
+
+
+def test_failures_are_kept_and_counted(tmp_path):
+    record = Record(tmp_path, 5)
+    record.fail(runner.Outcome("graphs", 9, 0.5, "wrong", "because"))
+    tally = runner.Tally()
+    tally.add(runner.Outcome("graphs", 9, 0.5, "wrong", "because"), CHECKS["graphs"])
+    record.write({"graphs": tally})
+    record.write({"graphs": tally})  # nothing new
+    (line,) = [row for row in report(tmp_path).splitlines() if row.startswith("graphs")]
+    assert line.split()[1:] == [str(CHECKS["graphs"].cases), "20,000", "0", "1"]
+    assert "--only graphs --seed 9" in record.path.read_text()
+
+
+def test_unknown_checks_are_named(capsys):
+    with pytest.raises(SystemExit):
+        main(["--only", "grafs"])
+    assert "grafs" in capsys.readouterr().err
