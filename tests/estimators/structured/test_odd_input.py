@@ -59,7 +59,7 @@ def test_labels_that_are_refused():
     for bad in (np.nan, -2.0):
         with pytest.raises(ArgumentError, match=rf"token 1 in sequence 0 has the label {bad:g}"):
             SequenceLabeler().fit(X, [np.array([0.0, bad, 1.0, 2.0]), Y[1]])
-    with pytest.raises(ArgumentError, match="example 1 has no class but None"):
+    with pytest.raises(ArgumentError, match="entry 1 of y is None"):
         SequenceClassifier().fit(X, ["a", None])
     assert MulticlassClassifier().fit(X[0], [-2, -1, 0, 0]).classes_.tolist() == [-2, -1, 0]
 
@@ -124,9 +124,9 @@ def test_untied_weights_are_for_the_same_edges_only(stored, tmp_path):
         labeler = load(tmp_path / "model")
     assert len(labeler.predict([(X[0], EDGES)])) == 1
     for other in (EDGES[::-1], EDGES[:, ::-1], EDGES[:2]):
-        with pytest.raises(ArgumentError, match="edges are not those of the training"):
+        with pytest.raises(ArgumentError, match=r"tied=False.*edges differ"):
             labeler.predict([(X[0], other)])
-    with pytest.raises(ArgumentError, match="had 4 nodes, and one with 3"):
+    with pytest.raises(ArgumentError, match=r"tied=False.* 4 nodes and example 0 has 3"):
         labeler.predict([(X[0][:3], EDGES[:2])])
 
 
@@ -198,8 +198,8 @@ def test_labels_of_masked_nodes_do_not_count():
     ("y", "words"),
     [
         (np.ma.array([0, 1], mask=[False, True]), "y masks some classes"),
-        (["u", 1], "some classes are text and others are not"),
-        (np.array(["u", 1], object), "some classes are text and others are not"),
+        (["u", 1], "y are text and others are not"),
+        (np.array(["u", 1], object), "y are text and others are not"),
     ],
 )
 def test_classes_that_cannot_be_told_apart_are_named(y, words):
@@ -212,7 +212,7 @@ def test_classes_of_the_first_part_are_a_list(classes):
     for labeler, Y in ((SequenceLabeler(), [[0, 1]]), (SequenceClassifier(), [0])):
         with pytest.raises(ArgumentError, match=f"classes={classes!r} must be a list"):
             labeler.partial_fit([np.eye(2)], Y, classes=classes)
-    with pytest.raises(ArgumentError, match="none of them None"):
+    with pytest.raises(ArgumentError, match="entry 0 of classes is None"):
         SequenceClassifier().partial_fit([np.eye(2)], [0], classes=[None, 0])
 
 

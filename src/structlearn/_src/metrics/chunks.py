@@ -33,24 +33,14 @@ class Chunks(NamedTuple):
 
 
 class ChunkScores(NamedTuple):
-    """How well chunks were found.
+    """How well chunks were found."""
 
-    Attributes
-    ----------
-    kinds
-        Types of chunks, sorted.
-    n_true, n_found, n_correct
-        (kinds,) Chunks in the data, in the prediction, and in both.
-    n_tokens, n_right
-        Known labels, and how many of them were predicted.
-    """
-
-    kinds: tuple[str, ...]
-    n_true: Ints
-    n_found: Ints
-    n_correct: Ints
-    n_tokens: int
-    n_right: int
+    kinds: tuple[str, ...]  #: types of chunks, sorted
+    n_true: Ints  #: (kinds,) chunks in the data
+    n_found: Ints  #: (kinds,) chunks in the prediction
+    n_correct: Ints  #: (kinds,) chunks in both
+    n_tokens: int  #: known labels
+    n_right: int  #: how many of them were predicted
 
     @property
     def accuracy(self) -> float:

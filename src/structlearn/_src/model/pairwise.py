@@ -11,7 +11,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Graphs, Sequences, assemble
 from structlearn._src.graph.wiring import HIDDEN as HIDDEN_ROLE
 from structlearn._src.graph.wiring import OUTPUT
-from structlearn._src.model.graph_data import EdgeSet, GraphData, Structure
+from structlearn._src.model.graph_data import EdgeSet, GraphData, Structure, shift_edges
 from structlearn._src.model.model import Inputs, LinearModel
 from structlearn._src.model.term import Features, LinearTerm, PairsTerm, Sparse, TableTerm, Term
 from structlearn._src.text.labels import Forbidden
@@ -64,7 +64,10 @@ class PairwiseDesign:
         """Return the choices with what they must remember of the training examples."""
         if self.tied:
             return self
-        return replace(self, size=_size(data), edge_pattern=_edge_pattern(data))
+        first = tuple(links.pairs[data.owners(links.pairs) == 0] for links in data.edge_sets)
+        fitted = replace(self, size=int(data.sizes[0]), edge_pattern=first)
+        fitted._check_alike(data)
+        return fitted
 
     def links(self, data: GraphData) -> tuple[EdgeSet, ...]:
         """Kinds of edges that are used."""
@@ -94,17 +97,21 @@ class PairwiseDesign:
         return graphs, outputs, beside
 
     def _check_alike(self, data: GraphData) -> None:
-        """Refuse examples that differ from those of training, whose weights mean nothing there."""
-        if _size(data) != self.size:
+        """Refuse examples that differ from the first, where its weights mean nothing."""
+        other = np.flatnonzero(data.sizes != self.size)
+        if len(other):
             raise ArgumentError(
-                f"with tied=False all examples must be alike: training examples had "
-                f"{self.size} nodes, and one with {data.sizes[0]} was given"
+                f"with tied=False all examples must be alike, but the first of training had "
+                f"{self.size} nodes and example {other[0]} has {data.sizes[other[0]]}; use "
+                f"tied=True, or examples of one size"
             )
-        if not all(map(np.array_equal, _edge_pattern(data), self.edge_pattern)):
-            raise ArgumentError(
-                "with tied=False all examples must be alike, but their edges are not those of the "
-                "training examples; give the same edges in the same order"
-            )
+        for links, pattern in zip(data.edge_sets, self.edge_pattern, strict=True):
+            same = shift_edges([pattern] * data.n_examples, data.offsets)
+            if not np.array_equal(links.pairs, same):
+                raise ArgumentError(
+                    "with tied=False all examples must be alike, but their edges differ; use "
+                    "tied=True, or give the same edges in the same order for every example"
+                )
 
     def _variables(self, data: GraphData) -> tuple[Ints, Ints | None]:
         """Nodes of an example come first, the hidden states beside them after all of them."""
@@ -259,33 +266,3 @@ def _with_forbidden(graphs: Graphs, sequences: Sequences, apart: bool) -> Graphs
         potentials[mine] = plain.forbidden_potentials[theirs]
     groups = graphs.groups[:-1] if apart else graphs.groups
     return Graphs(graphs.wiring, groups, potentials)
-
-
-def _size(data: GraphData) -> int:
-    """Return the number of nodes that every example has."""
-    size = int(data.sizes[0])
-    other = np.flatnonzero(data.sizes != size)
-    if len(other):
-        raise ArgumentError(
-            f"with tied=False all examples must be alike, but example 0 has {size} nodes and "
-            f"example {other[0]} has {data.sizes[other[0]]}; use tied=True, or examples of one "
-            f"size"
-        )
-    return size
-
-
-def _edge_pattern(data: GraphData) -> tuple[Ints, ...]:
-    """Return the edges that every example has, of every kind."""
-    return tuple(_edges_each(data, links.pairs) for links in data.edge_sets)
-
-
-def _edges_each(data: GraphData, pairs: Ints) -> Ints:
-    n = data.n_examples
-    each = len(pairs) // n
-    local = pairs - data.offsets[data.owners(pairs)][:, None]
-    if each * n != len(pairs) or (local.reshape(n, each, 2) != local[:each]).any():
-        raise ArgumentError(
-            "with tied=False all examples must be alike, but their edges differ; use tied=True, or "
-            "give the same edges in the same order for every example"
-        )
-    return local[:each]

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Ints
-from structlearn._src.common.errors import ArgumentError, FormatError
+from structlearn._src.common.errors import FormatError
 from structlearn._src.kernels.text import expand as kernels
 from structlearn._src.text.columns import Columns
 from structlearn._src.text.dictionary import Dictionary, Digits, KeyTable, Sheet
 from structlearn._src.text.rows import Rows
 from structlearn._src.text.strings import Index, Strings
 from structlearn._src.text.template import Template, TemplateRow, check_width, parse_template
-
-_STATE = ("template", "strings", "string_counts", "keys", "key_counts")
 
 
 class Expanded(NamedTuple):
@@ -78,9 +76,6 @@ class Attributes:
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[np.generic]]) -> Attributes:
         """Build attributes again from the arrays of `state`."""
-        missing = [name for name in _STATE if name not in state]
-        if missing:
-            raise FormatError(f"the attributes lack the arrays {', '.join(missing)}")
         template = parse_template(bytes(state["template"]).decode())
         strings = _cut_strings(state["strings"], state["string_counts"])
         keys = np.split(state["keys"], np.cumsum(state["key_counts"]))[:-1]
@@ -116,7 +111,7 @@ def fit_transform(
     array([0, 2, 1, 3, 0, 4], dtype=int32)
     """
     checks.integer("min_count", min_count, low=1)
-    check_width(template, columns.width)
+    check_width(template, columns.width)  # before its columns are looked for
     named = {column for row in template.rows for _, column in row.macros}
     vocabularies = [
         columns.vocabularies[c] if c in named else Strings.of([]) for c in range(template.width)
@@ -154,11 +149,6 @@ class Namespace:
     def names(self, which: Iterable[int] | None = None) -> list[str]:
         """Return the attributes of these numbers as CRF++ writes them; of all, if not given."""
         numbers = np.arange(len(self)) if which is None else np.array(list(which), np.int64)
-        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
-            raise ArgumentError(
-                f"attributes {numbers.min()} to {numbers.max()} were asked for, but there are "
-                f"{len(self)}, counted from 0"
-            )
         homes = np.searchsorted(self._starts, numbers, side="right") - 1
         out = np.empty(len(numbers), object)
         for home in np.unique(homes):

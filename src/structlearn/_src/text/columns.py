@@ -28,25 +28,12 @@ _FIRST_LINE = re.compile(rb"^[ \t\r]*(?!-DOCSTART-(?:[ \t\r\n]|\Z))[^ \t\r\n][^\
 
 
 class Columns(NamedTuple):
-    """What a column file holds.
+    """What a column file holds; the tokens of sentence ``i`` are ``offsets[i]:offsets[i + 1]``."""
 
-    Attributes
-    ----------
-    ids
-        (tokens, columns) Number of each cell's string in the vocabulary of its column, -1 if it
-        is not there.
-    offsets
-        (sentences + 1,) The tokens of sentence ``i`` are ``offsets[i]:offsets[i + 1]``.
-    vocabularies
-        Distinct strings of every column, in order of appearance unless they were given.
-    ends
-        (tokens,) Where in the text each token's last cell ends.
-    """
-
-    ids: Index
-    offsets: Ints
-    vocabularies: tuple[Strings, ...]
-    ends: Ints
+    ids: Index  #: (tokens, columns) number of each cell's string in its column's vocabulary, or -1
+    offsets: Ints  #: (sentences + 1,)
+    vocabularies: tuple[Strings, ...]  #: distinct strings of every column, in order of appearance
+    ends: Ints  #: (tokens,) where in the text each token's last cell ends
 
     @property
     def width(self) -> int:

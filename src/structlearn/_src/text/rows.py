@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.text import rows as kernels
 
@@ -34,10 +33,6 @@ class Rows(NamedTuple):
 
 def from_csr(matrix: Any) -> Rows:
     """Return the rows of a SciPy sparse matrix or array: sorted, duplicates summed, no zeros."""
-    if not hasattr(matrix, "tocsr") or len(matrix.shape) != 2:
-        raise ArgumentError(
-            f"{type(matrix).__name__} is not a two-dimensional SciPy sparse matrix or array"
-        )
     if matrix.shape[1] > _MOST_COLUMNS:
         raise ArgumentError(
             f"the matrix has {matrix.shape[1]} columns; at most {_MOST_COLUMNS} are possible"
@@ -59,11 +54,6 @@ def from_dense(array: Any) -> Rows:
     Rows(offsets=array([0, 2, 2]), columns=array([1, 2], dtype=int32), values=array([2., 1.]), n_columns=3)
     """  # noqa: E501
     dense = np.asarray(array)
-    if dense.ndim != 2 or dense.dtype.kind not in "fiub":
-        raise ArgumentError(
-            f"an array of shape {dense.shape} and type {dense.dtype} was given; "
-            f"features must be numbers in a two-dimensional array"
-        )
     places, columns = np.nonzero(dense)
     values = dense[places, columns].astype(np.float64)
     offsets = np.searchsorted(places, np.arange(len(dense) + 1)).astype(np.int64, copy=False)
@@ -79,7 +69,7 @@ def stack(parts: Sequence[Rows], n_columns: int) -> Rows:
     >>> stack([from_dense([[0, 2]]), from_dense([[1, 0]])], 2)
     Rows(offsets=array([0, 1, 2]), columns=array([1, 0], dtype=int32), values=array([2., 1.]), n_columns=2)
     """  # noqa: E501
-    starts = accumulate((len(part.columns) for part in parts), initial=0)
+    starts = offsets_of(len(part.columns) for part in parts)
     offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
     values = [part.values for part in parts]
     if any(map(len, values)):
@@ -95,18 +85,9 @@ def stack(parts: Sequence[Rows], n_columns: int) -> Rows:
 
 
 def take(rows: Rows, which: Any) -> Rows:
-    """Return some of the rows, by their numbers or a mask, in the order given."""
-    chosen = np.asarray(which)
-    if chosen.dtype == np.bool_:
-        chosen = np.flatnonzero(chosen)
-    chosen = np.ascontiguousarray(chosen, dtype=np.int64)
-    if len(chosen) and not (chosen.min() >= 0 and chosen.max() < rows.n_rows):
-        raise ArgumentError(
-            f"rows {chosen.min()} to {chosen.max()} were asked for, of {rows.n_rows}; "
-            f"they are counted from 0"
-        )
-    offsets = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(rows.offsets[chosen + 1] - rows.offsets[chosen], out=offsets[1:])
+    """Return some of the rows, by their numbers, in the order given."""
+    chosen = np.ascontiguousarray(which, dtype=np.int64)
+    offsets = offsets_of(np.diff(rows.offsets)[chosen])
     columns = np.empty(offsets[-1], np.int32)
     values = np.empty(offsets[-1] if len(rows.values) else 0)
     kernels.take(rows.offsets, rows.columns, rows.values, chosen, offsets, columns, values)

@@ -60,24 +60,12 @@ class TemplateRow(NamedTuple):
 
 
 class Template(NamedTuple):
-    """A parsed template.
+    """A parsed template."""
 
-    Attributes
-    ----------
-    unigram
-        Rows whose attributes go with one label.
-    bigram
-        Rows whose attributes go with two neighbouring labels.
-    transitions
-        Whether there is a plain table of transitions.
-    text
-        What was parsed.
-    """
-
-    unigram: tuple[TemplateRow, ...]
-    bigram: tuple[TemplateRow, ...]
-    transitions: bool
-    text: str
+    unigram: tuple[TemplateRow, ...]  #: rows whose attributes go with one label
+    bigram: tuple[TemplateRow, ...]  #: rows whose attributes go with two neighbouring labels
+    transitions: bool  #: whether there is a plain table of transitions
+    text: str  #: what was parsed
 
     @property
     def width(self) -> int:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
-from structlearn._src.common.errors import ArgumentError, FormatError
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.text import rows as kernels
 from structlearn._src.text.rows import Rows, binary_if_ones, stack
 from structlearn._src.text.strings import Index, Strings
@@ -56,13 +56,8 @@ class Vocabulary:
         """Every attribute, by number."""
         return self._strings.list()
 
-    def fit(self, sentences: Sentences, min_count: int = 1) -> Vocabulary:
-        """Learn the attributes of all tokens that occur at least `min_count` times."""
-        self.fit_transform(sentences, min_count)
-        return self
-
     def fit_transform(self, sentences: Sentences, min_count: int = 1) -> Rows:
-        """Learn attributes as `fit` does, and return the rows of the same tokens with them."""
+        """Learn attributes that occur `min_count` times, and return the rows of the same tokens."""
         checks.integer("min_count", min_count, low=1)
         with _blaming(sentences):
             tokens, read = _tokens(sentences)
@@ -94,8 +89,6 @@ class Vocabulary:
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]]) -> Vocabulary:
         """Build a vocabulary again from the arrays of `state`."""
-        if not {"text", "offsets"} <= set(state):
-            raise FormatError("a vocabulary needs the arrays text and offsets")
         new = cls()
         new._strings = Strings(state["text"], state["offsets"])
         return new

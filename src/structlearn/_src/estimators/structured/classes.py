@@ -44,20 +44,18 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
     """Base class of estimators that give one class to every example."""
 
     def _coder(self, Y: Any, data: GraphData, classes: Any) -> Coder:
-        check_targets(Y, data)
-        return ClassCoder(np.unique(Y if classes is None else _listed(classes)))
+        return ClassCoder(np.unique(Y if classes is None else _classes(classes, "classes")))
 
     def _numbers(self, coder: Coder, design: Design, Y: Any, data: GraphData) -> Ints:
-        check_targets(Y, data)
+        if len(Y) != data.n_examples:
+            raise ArgumentError(
+                f"X has {data.n_examples} examples and y has {len(Y)}; every example needs one "
+                f"class"
+            )
         return coder.transform(Y)
 
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
-        from sklearn.utils.validation import column_or_1d
-
-        if np.ma.is_masked(y):
-            raise ArgumentError("y masks some classes; every example needs one: leave those out")
-        _same_kind(y)
-        return X, column_or_1d(y)
+        return X, _classes(y)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from examples.
@@ -116,36 +114,30 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
         return found
 
 
-def _listed(classes: Any) -> Any:
-    """Return the classes that may come, which must be some."""
-    if np.ndim(classes) != 1 or any(name is None for name in classes):
-        raise ArgumentError(f"classes={classes!r} must be a list of classes, none of them None")
-    _same_kind(classes)
-    return classes
-
-
-def _same_kind(classes: Any) -> None:
-    """Refuse text among numbers, which NumPy would make text too."""
-    given = classes if isinstance(classes, list | tuple) else np.asarray(classes)
-    if isinstance(given, np.ndarray) and (given.ndim != 1 or given.dtype.kind != "O"):
-        return  # NumPy's own types have one kind each
-    if len({isinstance(name, str) for name in given if name is not None}) > 1:
-        raise ArgumentError(
-            "some classes are text and others are not, so that they have no order; make all text"
-        )
-
-
-def check_targets(Y: Any, data: GraphData) -> None:
-    """Refuse classes that are not one for every example."""
+def _classes(given: Any, argument: str = "y") -> Any:
+    """Return classes as an array; they must be of one kind, and none may be missing."""
     from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import column_or_1d
 
-    missing = [i for i, label in enumerate(np.asarray(Y, object)) if label is None]
-    if missing:
-        raise ArgumentError(
-            f"example {missing[0]} has no class but None; every example needs one: leave it out"
-        )
-    check_classification_targets(Y)
-    if len(Y) != data.n_examples:
-        raise ArgumentError(
-            f"X has {data.n_examples} examples and y has {len(Y)}; every example needs one class"
-        )
+    if np.ma.is_masked(given):
+        raise ArgumentError(f"{argument} masks some classes; every one is needed: leave those out")
+    if not isinstance(given, list | tuple):
+        given = np.asarray(given)
+    elif any(isinstance(name, str) for name in given):
+        given = np.fromiter(given, object)  # NumPy would make all of them text
+    array = column_or_1d(given, warn=True)
+    if array.dtype == object:
+        kinds = {isinstance(name, str) for name in array.tolist() if name is not None}
+        if len(kinds) > 1:
+            raise ArgumentError(
+                f"some of the classes in {argument} are text and others are not, so that they have "
+                f"no order; make all text"
+            )
+        missing = [i for i, name in enumerate(array.tolist()) if name is None]
+        if missing:
+            raise ArgumentError(
+                f"entry {missing[0]} of {argument} is None, and each needs a class: leave it out"
+            )
+        array = np.array(array.tolist())
+    check_classification_targets(array)
+    return array

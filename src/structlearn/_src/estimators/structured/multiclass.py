@@ -61,6 +61,7 @@ class MulticlassClassifier(StructuredClassifier):
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
         from sklearn.utils.validation import validate_data
 
+        X, y = super()._validated(X, y, first)
         return validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
 
     def _reader(self, X: Any) -> tuple[Reader, GraphData]:

@@ -195,20 +195,9 @@ def scan(data, state, table, local, sizes, ids, ends, offsets):
     """Read lines of cells and number the distinct strings of every column from 0.
 
     Goes on from `state` until the end of `data`, the table is full, or a line has another
-    number of columns than `sizes`; returns which.
-
-    Parameters
-    ----------
-    table
-        All distinct strings, whatever their column; its base is `data`.
-    local
-        (strings, columns) 1 + the number of a string in its column, or 0.
-    sizes
-        (columns,) Distinct strings per column.
-    ids
-        (tokens, columns) Filled with numbers.
-    offsets
-        Filled with where each sentence begins.
+    number of columns than `sizes`; returns which. `table` has all distinct strings, whatever their
+    column, `sizes` how many each column has, and `local` (strings, columns) 1 + the number of a
+    string in its column, or 0. `ids` (tokens, columns) and `offsets` of sentences are filled.
     """
     width = sizes.size
     i = state[POSITION]
