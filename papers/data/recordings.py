@@ -16,27 +16,23 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import FormatError
 from structlearn._src.common.paths import read_bytes
-from structlearn._src.files.datasets import File, located
-from structlearn._src.files.fetch import data_path
+from structlearn._src.files.fetch import File, data_path, located
 
 _RAW = "https://raw.githubusercontent.com"
 PARKINSONS = File(
-    "parkinsons",
-    "parkinsons.data",
+    "parkinsons/parkinsons.data",
     f"{_RAW}/peratonlabs/LUPI/5daecc198000d7d6345bd5f9839575cbd7f3f132/parkinsons.data",
     "742c51c827d62e5d6b2dc8c092ce48fe275d932d8c651752436b681ab903341d",
 )
 _FOLDS = f"{_RAW}/MsAlEhR/bio-protein-fold-recognition/f15cf6f4a5093ca0d7547445eaed81860841f2e9"
 PROTEINS = {
     "train": File(
-        "protein_fold_dd",
-        "DD-train.dataset.txt",
+        "protein_fold_dd/DD-train.dataset.txt",
         f"{_FOLDS}/data/DD-train.dataset.txt",
         "b2b6218c13dd06e30e77e78c867895c295d97c439a18f66d7bbaf515c4078913",
     ),
     "test": File(
-        "protein_fold_dd",
-        "DD-test.sequences.txt",
+        "protein_fold_dd/DD-test.sequences.txt",
         f"{_FOLDS}/data/f86/test-sequences.txt",
         "2c5677ead0986621a1fb019a6ba11e8fe8dbef110245fd518283e2d67b6c5c18",
     ),

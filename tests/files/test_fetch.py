@@ -10,7 +10,7 @@ import pytest
 
 from structlearn._src.common.errors import ArgumentError, DataNotFoundError
 from structlearn._src.files import fetch
-from structlearn._src.files.fetch import UAI_EVIDENCE, UAI_MODELS, data_path, download, fetch_uai
+from structlearn._src.files.fetch import ORIGINS, data_path, download, fetch_uai
 from structlearn._src.files.uai import read_evidence, read_uai
 
 CONTENT = b"some bytes\n" * 1000
@@ -86,13 +86,13 @@ def test_cache_is_in_the_home_folder_unless_told_otherwise(folders, monkeypatch,
 # ---- fetching ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("checksum", [{"sha256": SHA256}, {"md5": MD5.upper()}])
+@pytest.mark.parametrize("checksum", [SHA256, MD5.upper()])
 def test_download_over_http(server, tmp_path, checksum):
     pages, asked, address = server
     pages["/x"] = (200, CONTENT, len(CONTENT))
     target = tmp_path / "new" / "folder" / "x.gz"
     for _ in range(2):  # the second time it is there already
-        assert download(f"{address}/x", target, **checksum) == target
+        assert download(f"{address}/x", target, checksum) == target
         assert target.read_bytes() == CONTENT
         assert asked == ["/x"]
     assert list(target.parent.iterdir()) == [target]
@@ -102,7 +102,7 @@ def test_download_of_a_local_file_replaces_a_wrong_one(tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(CONTENT)
     target.write_bytes(b"old")
-    download(source.as_uri(), target, sha256=SHA256)
+    download(source.as_uri(), target, SHA256)
     assert target.read_bytes() == CONTENT
 
 
@@ -122,7 +122,7 @@ def test_failed_download_leaves_the_old_file_and_nothing_else(server, tmp_path, 
     target = tmp_path / "x"
     target.write_bytes(b"old")
     with pytest.raises(DataNotFoundError, match=words) as caught:
-        download(f"{address}/x", target, md5=MD5)
+        download(f"{address}/x", target, MD5)
     assert f"{address}/x" in str(caught.value)
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
@@ -131,15 +131,15 @@ def test_failed_download_leaves_the_old_file_and_nothing_else(server, tmp_path, 
 def test_nobody_there(tmp_path):
     for url in ("http://127.0.0.1:9/x", (tmp_path / "nothing").as_uri()):
         with pytest.raises(DataNotFoundError, match="could not be fetched"):
-            download(url, tmp_path / "x", md5=MD5)
+            download(url, tmp_path / "x", MD5)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_checksum_and_a_known_kind_of_address_are_needed(tmp_path):
-    with pytest.raises(ArgumentError, match="sha256"):
-        download("http://127.0.0.1:9/x", tmp_path / "x")
+    with pytest.raises(ArgumentError, match="checksum"):
+        download("http://127.0.0.1:9/x", tmp_path / "x", "abc")
     with pytest.raises(ArgumentError, match="ftp://x/y"):
-        download("ftp://x/y", tmp_path / "x", md5=MD5)
+        download("ftp://x/y", tmp_path / "x", MD5)
 
 
 # ---- the UAI models ----------------------------------------------------------------------
@@ -150,9 +150,10 @@ def test_uai_model_is_fetched_once_with_its_evidence(folders, server, monkeypatc
     pages, asked, address = server
     body = b"MARKOV 1 2 1 1 0 2 1 2"
     pages["/MAR/Promedus_24.uai"] = (200, body, len(body))
-    monkeypatch.setattr(fetch, "_UAI", address)
     digest = hashlib.md5(body, usedforsecurity=False).hexdigest()
-    monkeypatch.setitem(UAI_MODELS, "mar/Promedus_24", digest)
+    model = ORIGINS["uai/mar/Promedus_24.uai"]
+    changed = model._replace(address=f"{address}/MAR/Promedus_24.uai", checksum=digest)
+    monkeypatch.setitem(ORIGINS, model.path, changed)
     for _ in range(2):
         path = fetch_uai("mar/Promedus_24")
         assert path == cache / "uai" / "mar" / "Promedus_24.uai"
@@ -163,7 +164,8 @@ def test_uai_model_is_fetched_once_with_its_evidence(folders, server, monkeypatc
 
 def test_uai_model_that_cannot_be_fetched(folders, server, monkeypatch):
     _, cache = folders
-    monkeypatch.setattr(fetch, "_UAI", server[2])
+    model = ORIGINS["uai/mar/Grids_11.uai"]
+    monkeypatch.setitem(ORIGINS, model.path, model._replace(address=f"{server[2]}/gone"))
     with pytest.raises(DataNotFoundError, match="404"):
         fetch_uai("mar/Grids_11")
     assert not list(cache.glob("**/*.uai"))
@@ -171,24 +173,28 @@ def test_uai_model_that_cannot_be_fetched(folders, server, monkeypatch):
         fetch_uai("mar/Grids_10")
 
 
-def test_uai_table_is_consistent():
-    assert set(UAI_EVIDENCE) <= set(UAI_MODELS)
-    for text in UAI_EVIDENCE.values():
-        numbers = [int(word) for word in text.split()]
+def test_the_table_of_origins_is_consistent():
+    for path, file in ORIGINS.items():
+        assert file.path == path
+        assert file.address.startswith("https://")
+        assert len(file.checksum) in (32, 64)
+        assert int(file.checksum, 16)
+        numbers = [int(word) for word in file.evidence.split()]
         assert len(numbers) == 1 + 2 * numbers[0]
-    assert all(len(md5) == 32 and int(md5, 16) for md5 in UAI_MODELS.values())
 
 
 @pytest.mark.data
-def test_uai_table_matches_the_stored_files(data_folder):
+def test_the_table_of_origins_matches_the_stored_files(data_folder):
     if not (data_folder / "uai").is_dir():
         pytest.skip("the UAI models are not in the data folder")
-    for name, md5 in UAI_MODELS.items():
-        path = fetch_uai(name)
-        assert path == data_folder / "uai" / f"{name}.uai"
-        assert hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest() == md5
-        stored = read_evidence(f"{path}.evid")
-        numbers = [int(word) for word in UAI_EVIDENCE.get(name, "0").split()][1:]
-        assert stored == dict(zip(numbers[::2], numbers[1::2], strict=True))
+    for file in ORIGINS.values():
+        kind = "md5" if len(file.checksum) == 32 else "sha256"
+        stored = (data_folder / file.path).read_bytes()
+        assert hashlib.new(kind, stored, usedforsecurity=False).hexdigest() == file.checksum
+        if file.path.startswith("uai/"):
+            assert fetch_uai(file.path[4:-4]) == data_folder / file.path
+            numbers = [int(word) for word in file.evidence.split()][1:]
+            evidence = dict(zip(numbers[::2], numbers[1::2], strict=True))
+            assert read_evidence(data_folder / f"{file.path}.evid") == evidence
     small = fetch_uai("mar/Promedus_24")
     assert read_uai(small, f"{small}.evid").n_variables > 0

@@ -94,8 +94,8 @@ def test_motions(folder, tmp_path):
 @pytest.mark.data
 def test_stored_sets_are_the_known_ones(data_folder):
     for file in (recordings.PARKINSONS, *recordings.PROTEINS.values()):
-        body = (data_folder / file.folder / file.name).read_bytes()
-        assert hashlib.sha256(body).hexdigest() == file.sha256
+        body = (data_folder / file.path).read_bytes()
+        assert hashlib.sha256(body).hexdigest() == file.checksum
     voices = load_parkinsons()
     assert voices.features.shape == (195, 22)
     assert np.bincount(voices.labels).tolist() == [48, 147]

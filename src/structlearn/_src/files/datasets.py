@@ -15,55 +15,13 @@ from numpy.typing import NDArray
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
-from structlearn._src.common.errors import DataNotFoundError, FormatError
+from structlearn._src.common.errors import FormatError
 from structlearn._src.common.paths import PathLike, read_bytes
-from structlearn._src.files.fetch import cache_folder, data_path, download
+from structlearn._src.files.fetch import ORIGINS, data_path, located
 from structlearn._src.text.columns import Columns, read_columns
 
-_PARTS = ("train", "test")
-_RAW = "https://raw.githubusercontent.com"
 _PIXELS = 128
 _LETTER = re.compile(rb"\d+\t([a-z])\t-?\d+\t(\d+)\t\d+\t(\d+)\t([01\t]+)")
-
-
-class File(NamedTuple):
-    """A file of a data set: where it lies, where it comes from, and what it must be."""
-
-    folder: str
-    name: str
-    address: str
-    sha256: str
-
-
-_CONLL2000 = {
-    "train": File(
-        "conll2000",
-        "train.txt",
-        f"{_RAW}/teropa/nlp/master/resources/corpora/conll2000/train.txt",
-        "82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea",
-    ),
-    "test": File(
-        "conll2000",
-        "test.txt",
-        f"{_RAW}/teropa/nlp/master/resources/corpora/conll2000/test.txt",
-        "73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628",
-    ),
-}
-_CRFPP = f"{_RAW}/taku910/crfpp/c603ea6fc2cc8e5317d2754971bc787da383f7e5/example/basenp"
-_BASENP = {
-    "train": File(
-        "basenp",
-        "train.data",
-        f"{_CRFPP}/train.data",
-        "eff25bc47150895e6234d439652efa8ebd598f69da28289d9f448468a2a0cba7",
-    ),
-    "test": File(
-        "basenp",
-        "test.data",
-        f"{_CRFPP}/test.data",
-        "b85caf6b655c5600fa638754880bb524f7c0f0c3fdfd186f9dbd7f5839231885",
-    ),
-}
 
 
 class Letters(NamedTuple):
@@ -94,7 +52,7 @@ def load_conll2000(part: str = "train") -> Columns:
     .. [1] E. Tjong Kim Sang and S. Buchholz, "Introduction to the CoNLL-2000 shared task:
        chunking", CoNLL-2000.
     """
-    return read_columns(located(_CONLL2000[checks.one_of("part", part, _PARTS)]))
+    return _columns("conll2000/{}.txt", part)
 
 
 def load_basenp(part: str = "train") -> Columns:
@@ -103,7 +61,7 @@ def load_basenp(part: str = "train") -> Columns:
     77 sentences for training and 823 for testing. They are also in CoNLL-2000, so do not train
     on one and test on the other.
     """
-    return read_columns(located(_BASENP[checks.one_of("part", part, _PARTS)]))
+    return _columns("basenp/{}.data", part)
 
 
 def load_ocr(path: PathLike | None = None) -> Letters:
@@ -135,13 +93,9 @@ def load_ocr(path: PathLike | None = None) -> Letters:
     )
 
 
-def located(file: File) -> Path:
-    """Return the path of a file of a data set, fetching it if need be."""
-    try:
-        return data_path(file.folder, file.name)
-    except DataNotFoundError:
-        target = cache_folder() / file.folder / file.name
-        return download(file.address, target, sha256=file.sha256)
+def _columns(path: str, part: str) -> Columns:
+    checks.one_of("part", part, ("train", "test"))
+    return read_columns(located(ORIGINS[path.format(part)]))
 
 
 def _letter(line: bytes, i: int, source: Path) -> tuple[bytes, bytes, bytes, bytes]:
