@@ -9,10 +9,10 @@ import pytest
 from structlearn._src.cli.main import make_parser
 
 SHARED = {
-    "train": {"--seed", "--threads", "--max-iter", "--quiet"},
+    "train": {"--seed", "--threads", "--max-iter", "--quiet", "--progress"},
     "tag": {"--threads", "--quiet"},
     "evaluate": {"--threads"},
-    "infer": {"--seed", "--threads", "--quiet", "--progress"},
+    "infer": {"--seed", "--threads", "--max-iter", "--quiet", "--progress"},
     "psl": {"--threads", "--max-iter", "--quiet", "--progress"},
     "reproduce": {"--seed", "--quiet"},
     "demo": {"--seed"},

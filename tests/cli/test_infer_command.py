@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -286,15 +287,20 @@ def test_misuse_is_one_line_and_exit_code_2(case, tmp_path, monkeypatch, capsys)
     assert words in err
 
 
-def test_unwritable_output_is_named(tmp_path, monkeypatch, ask):
-    def refuse(path, data):
-        raise PermissionError(13, "Permission denied", f"{path}.part")
-
-    monkeypatch.setattr("structlearn._src.common.paths.write_bytes", refuse)
-    path = tmp_path / "locked"
-    code, _, err = ask(wide_graph(), "PR", "--output", path)
-    assert code == 2
-    assert err == f"structlearn: error: --output {path} cannot be written: Permission denied\n"
+def test_unwritable_output_is_named(tmp_path, capsys):
+    path = tmp_path / "answer"
+    argv = ["infer", str(model(tmp_path, wide_graph())), "--query", "MAR", "--output", str(path)]
+    assert main(argv) == 0
+    whole = path.read_bytes()
+    capsys.readouterr()
+    limit, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9, most))  # as good as a full disk
+    try:
+        assert main(argv) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+    assert capsys.readouterr().err == f"structlearn: error: {path}: file too large\n"
+    assert path.read_bytes() == whole
 
 
 def test_an_old_output_survives_an_error(tmp_path, ask):

@@ -59,7 +59,7 @@ def test_the_objective_is_that_of_enumeration_and_least(C, learn, place):
 
 
 def test_progress_and_verdict(learn, place):
-    _, _, err = learn("--max-iter", 3)
+    _, _, err = learn("--max-iter", 3, "--progress")
     lines = err.splitlines()
     assert lines[0] == "reading"
     assert all(
@@ -76,6 +76,13 @@ def test_progress_and_verdict(learn, place):
 
 def test_quiet_says_nothing(learn):
     assert learn("--quiet", "--max-iter", 2) == (0, "", "")
+    assert learn("--quiet", "--progress", "--max-iter", 2) == (0, "", "")
+
+
+def test_without_a_terminal_there_is_the_verdict_alone(learn):
+    _, _, err = learn("--max-iter", 2)
+    assert err.startswith("structlearn: 2 iterations")
+    assert err.count("\n") == 1
 
 
 def test_the_report_on_test_data_is_that_of_evaluate(learn, place, capsys):
@@ -226,7 +233,7 @@ def test_a_killed_run_goes_on_to_the_same_model(learn, place):
     )
     assert done.returncode == -9
     assert not (place / "model").exists()
-    code, _, err = learn(*options)
+    code, _, err = learn(*options, "--progress")
     assert code == 0
     assert "iteration 3:" not in err
     assert "iteration 4:" in err

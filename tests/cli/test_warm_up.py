@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from structlearn._src.cli import warm_up
+from structlearn._src.cli import tiny_problems, warm_up
 from structlearn._src.cli.main import main
 
 _CODE = """
@@ -23,7 +23,7 @@ def test_every_kernel_is_compiled():
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert f"\n{len(warm_up.kernels())} kernels are kept in " in done.stdout
-    assert all(f"{name} " in done.stdout for name, _ in warm_up.KINDS)
+    assert all(f"{name} " in done.stdout for name in tiny_problems.KINDS)
 
 
 def test_no_folder_to_keep_them(monkeypatch, capsys):
@@ -33,7 +33,7 @@ def test_no_folder_to_keep_them(monkeypatch, capsys):
         class stats:  # noqa: N801
             cache_path = None
 
-    monkeypatch.setattr(warm_up, "KINDS", ())
+    monkeypatch.setattr(tiny_problems, "KINDS", {})
     monkeypatch.setattr(warm_up, "kernels", lambda: {"a": Kernel})
     assert main(["warm-up"]) == 0
     assert "1 kernels were compiled, but no folder can be written" in capsys.readouterr().out

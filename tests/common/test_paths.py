@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -59,3 +63,89 @@ def test_others_see_the_old_file_until_the_end(tmp_path):
 def test_devices_are_written_to_as_they_are():
     write_bytes(os.devnull, b"text")
     assert not os.path.isfile(os.devnull)
+
+
+def test_links_stay_links_and_permissions_stay(tmp_path):
+    (tmp_path / "folder").mkdir()
+    path, link = tmp_path / "folder" / "file", tmp_path / "link"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    write_bytes(link, b"new")
+    assert link.is_symlink()
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_to_nothing_yet_stays_a_link(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "file")
+    write_bytes(link, b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "\N{GREEK SMALL LETTER ALPHA}" * 127])
+def test_names_may_be_as_long_as_the_system_allows(tmp_path, name):
+    write_bytes(tmp_path / name, b"new")
+    write_bytes(tmp_path / name, b"newer")
+    assert (tmp_path / name).read_bytes() == b"newer"
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        write_bytes(tmp_path / "gone" / "file", b"new")
+    assert caught.value.filename == str(tmp_path / "gone")
+
+
+def test_errors_name_the_file_that_was_asked_for(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    limit, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, most))  # as good as a full disk
+    try:
+        with pytest.raises(OSError, match="file") as caught:
+            write_bytes(path, b"new" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_errors_about_other_files_keep_their_names(tmp_path):
+    def fail():
+        with replacing(tmp_path / "file") as file:
+            file.write((tmp_path / "gone").read_bytes())
+
+    with pytest.raises(FileNotFoundError) as caught:
+        fail()
+    assert caught.value.filename == str(tmp_path / "gone")
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    """Its lock ended with it; a part that is being written to is locked, and stays."""
+    path = tmp_path / "a[1]file"
+    code = (
+        "import os, signal, sys; from structlearn._src.common.paths import replacing\n"
+        "with replacing(sys.argv[1]) as file:\n"
+        "    file.write(b'new'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    path.write_bytes(b"old")
+    done = subprocess.run([sys.executable, "-c", code, path], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = tmp_path.glob("*.part")
+    assert path.read_bytes() == b"old"
+    write_bytes(path, b"newer")
+    assert left.exists()  # it might be new
+    os.utime(left, (0, 0))
+    with replacing(path) as file:
+        (mine,) = set(tmp_path.glob("*.part")) - {left}
+        os.utime(mine, (0, 0))
+        write_bytes(path, b"newest")
+        assert not left.exists()
+        assert mine.exists()
+        file.write(b"last")
+    assert path.read_bytes() == b"last"
+    assert list(tmp_path.iterdir()) == [path]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from structlearn._src.common.errors import ArgumentError
+
+Run = Callable[[argparse.Namespace], int]
 
 
 def positive(text: str) -> float:
@@ -42,33 +45,64 @@ def natural(text: str) -> int:
 
 #: Options that mean the same in every command that has them.
 _SHARED: dict[str, dict[str, Any]] = {
-    "--seed": {"metavar": "N", "type": natural, "default": 0},
-    "--threads": {"metavar": "N", "type": whole},
-    "--max-iter": {"metavar": "N", "type": whole},
-    "--quiet": {"action": "store_true"},
-    "--progress": {"action": "store_true"},
+    "--seed": {
+        "metavar": "N",
+        "type": natural,
+        "default": 0,
+        "help": "seed of everything random (default %(default)s)",
+    },
+    "--threads": {"metavar": "N", "type": whole, "help": "threads (default: all cores)"},
+    "--max-iter": {
+        "metavar": "N",
+        "type": whole,
+        "help": "most iterations (default %(default)s)",
+    },
+    "--quiet": {"action": "store_true", "help": "say nothing but errors and what was asked for"},
+    "--progress": {
+        "action": "store_true",
+        "help": "report progress even if standard error is not a terminal",
+    },
 }
-_HELP = {
-    "--seed": "seed of everything random (default %(default)s)",
-    "--threads": "threads (default: all cores)",
-    "--max-iter": "most iterations (default %(default)s)",
-    "--quiet": "say nothing but errors and what was asked for",
-    "--progress": "report progress even if standard error is not a terminal",
-}
+
+
+def add_command(
+    subparsers: Any, name: str, run: Run, help: str, description: str, epilog: str = ""
+) -> argparse.ArgumentParser:
+    """Add a command to the parser of the program, and return its own."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name,
+        help=help,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    return parser
 
 
 def add_shared(group: Any, *names: str, **changes: Any) -> None:
-    """Add options that several commands have.
-
-    Parameters
-    ----------
-    names
-        Which, as users write them.
-    changes
-        What this command has otherwise, as arguments of ``add_argument``; for one option only.
-    """
+    """Add options that several commands have; `changes` are what this command has otherwise."""
     for name in names:
-        group.add_argument(name, **({"help": _HELP[name]} | _SHARED[name] | changes))
+        group.add_argument(name, **(_SHARED[name] | changes))
+
+
+def add_choice(group: Any, name: str, letter: str, words: tuple[str, ...], text: str) -> None:
+    """Add an option that takes one of a few words, by default the first."""
+    told = f"{text}: {', '.join(words)} (default %(default)s)"
+    group.add_argument(name, metavar=letter, choices=words, default=words[0], help=told)
+
+
+def add_number(group: Any, name: str, kind: Any, default: Any, text: str) -> None:
+    """Add an option that takes a number."""
+    letter = "N" if kind in (whole, natural) else name.strip("-")[0].upper()
+    told = text if default is None else f"{text} (default %(default)s)"
+    group.add_argument(name, metavar=letter, type=kind, default=default, help=told)
+
+
+def add_file(group: Any, name: str, text: str, **more: Any) -> None:
+    """Add an option that takes the name of a file."""
+    group.add_argument(name, **({"metavar": "F", "type": Path, "help": text} | more))
 
 
 def add_old(group: Any, old: str, new: str, **kind: Any) -> None:
@@ -79,13 +113,7 @@ def add_old(group: Any, old: str, new: str, **kind: Any) -> None:
 
 
 def check_output(option: str, path: Path | None, others: Mapping[str, Path | None]) -> None:
-    """Refuse a file that cannot be written or that has another use, before any work is done.
-
-    Parameters
-    ----------
-    others
-        All other files of the command, by the names of their arguments.
-    """
+    """Refuse a file that cannot be written, or that is one of the command's others, before work."""
     if path is None:
         return
     for name, other in others.items():
@@ -120,11 +148,13 @@ def _same(one: Path, other: Path) -> bool:
         return os.path.realpath(one) == os.path.realpath(other)
 
 
-def write_output(option: str, path: Path, data: bytes) -> None:
-    """Write a whole file, and name the option and the file if that cannot be done."""
+def write_output(path: Path | None, data: bytes) -> None:
+    """Write a whole file; None stands for standard output."""
     from structlearn._src.common.paths import write_bytes
 
-    try:
+    if path is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
         write_bytes(path, data)
-    except OSError as error:  # its own words would name a temporary file
-        raise ArgumentError(f"{option} {path} cannot be written: {error.strerror}") from None

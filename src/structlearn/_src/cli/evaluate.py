@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
-from structlearn._src.cli.arguments import add_shared
-from structlearn._src.cli.taggers import Tagger, Text, check_columns, judge, read_text, without_last
+from structlearn._src.cli.arguments import add_command, add_file, add_shared
+from structlearn._src.cli.taggers import (
+    Tagger,
+    Text,
+    add_text,
+    check_columns,
+    judge,
+    read_text,
+    without_last,
+)
 from structlearn._src.common.errors import FormatError
 
 _DESCRIPTION = """\
@@ -21,18 +28,11 @@ the true labels.
 
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "evaluate",
-        help="accuracy and chunk F1 of a model, or of a tagged file",
-        description=_DESCRIPTION,
-        allow_abbrev=False,
-    )
-    option = parser.add_argument
-    option("file", metavar="FILE", nargs="?", type=Path,
-           help="a column file; by default, or for -, standard input")  # fmt: skip
-    option("--model", metavar="M", type=Path, help="what 'structlearn train' wrote")
+    told = "accuracy and chunk F1 of a model, or of a tagged file"
+    parser = add_command(subparsers, "evaluate", run, told, _DESCRIPTION)
+    add_text(parser)
+    add_file(parser, "--model", "what 'structlearn train' wrote", metavar="M")
     add_shared(parser, "--threads")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from structlearn._src.cli.arguments import (
+    add_choice,
+    add_command,
+    add_file,
+    add_number,
     add_old,
     add_shared,
     check_output,
@@ -52,41 +56,38 @@ is still given if there is one).
 
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "infer",
-        help="answer a UAI model: PR, MAR, MAP or MMAP",
-        description="Answer a UAI model in the format of the UAI competitions.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        run,
+        "answer a UAI model: PR, MAR, MAP or MMAP",
+        "Answer a UAI model in the format of the UAI competitions.",
+        _EPILOG,
     )
     option = parser.add_argument
     option("model", metavar="MODEL.uai", type=Path, help="a MARKOV or BAYES file")
-    option("--evidence", metavar="F", type=Path, help="observed variables; by default none")
-    option("--query", metavar="Q", required=True, choices=tuple(QUERIES), type=str.upper,
-           help="PR, MAR, MAP or MMAP; see below")  # fmt: skip
-    option("--map-variables", metavar="F", type=Path,
-           help="for MMAP: how many variables to maximise over, and which")  # fmt: skip
-    option("--method", metavar="M", choices=("auto", *METHODS), default="auto",
-           help=f"one of auto, {', '.join(METHODS)}; auto (the default) is exact where that is "
-           "possible")  # fmt: skip
-    option("--time-limit", metavar="S", type=positive,
-           help="seconds after which approximate methods give the best they have")  # fmt: skip
-    option("--max-table", metavar="N", type=whole, default=2**25,
-           help="most entries of one table in exact inference (default %(default)s)")  # fmt: skip
+    add_file(parser, "--evidence", "observed variables; by default none")
+    told = f"{', '.join(QUERIES)}; see below"
+    option("--query", metavar="Q", required=True, choices=QUERIES, type=str.upper, help=told)
+    told = "for MMAP: how many variables to maximise over, and which"
+    add_file(parser, "--map-variables", told)
+    told = "who answers; auto is exact where that is possible"
+    add_choice(parser, "--method", "M", ("auto", *METHODS), told)
+    told = "seconds after which approximate methods give the best they have"
+    add_number(parser, "--time-limit", positive, None, told)
+    add_number(parser, "--max-table", whole, 2**25, "most entries of one table in exact inference")
+    add_shared(parser, "--max-iter", default=500)
     add_shared(parser, "--seed", "--threads", "--quiet", "--progress")
     add_old(parser, "--random-state", "--seed", type=natural)
     add_old(parser, "--jobs", "--threads", type=whole)
-    option("--output", metavar="F", type=Path,
-           help="write the answer to this file instead of standard output")  # fmt: skip
-    parser.set_defaults(run=run)
+    add_file(parser, "--output", "write the answer to this file instead of standard output")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, infer, write the answer and the verdict."""
     started = time.perf_counter()
     _check(args)
-    progress = ProgressLine(args.progress)
+    progress = ProgressLine(args.progress, args.quiet)
     try:
         progress(0.0, "reading")
         graph, evidence, chosen = _read(args)
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         answer = _ask(args, graph, evidence, progress)
     finally:
         progress.clear()
-    _write(_text(args.query, answer, chosen), args.output)
+    write_output(args.output, _text(args.query, answer, chosen).encode())
     seconds = time.perf_counter() - started
     parts = [*_verdict(answer), f"{seconds:.2f} s", *_unused_evidence(args)]
     if not args.quiet:
@@ -159,6 +160,7 @@ def _ask(
         method=args.method,
         time_limit=args.time_limit,
         max_table=args.max_table,
+        max_iter=args.max_iter,
         random_state=args.seed,
         n_jobs=args.threads,
         progress=progress if progress.shown else None,
@@ -175,14 +177,6 @@ def _text(task: str, answer: Answer, chosen: list[int]) -> str:
     if task == "MMAP" and assignment is not None:
         assignment = {v: assignment[v] for v in chosen}
     return UaiAnswer(task, answer.value, answer.marginals, assignment).text()
-
-
-def _write(text: str, path: Path | None) -> None:
-    if path is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    else:
-        write_output("--output", path, text.encode())
 
 
 def _verdict(answer: Answer) -> list[str]:

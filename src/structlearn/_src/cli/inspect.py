@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from structlearn._src.cli.arguments import whole
+from structlearn._src.cli.arguments import add_command, add_file, add_number, whole
 from structlearn._src.common.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -35,18 +34,11 @@ Names = Callable[["Ints"], list[str]]
 
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "inspect",
-        help="top features, transitions and parameters of a model",
-        description=_DESCRIPTION,
-        allow_abbrev=False,
-    )
-    option = parser.add_argument
-    option("--model", metavar="M", type=Path, required=True, help="what 'structlearn train' wrote")
-    option("--top", metavar="N", type=whole, default=20,
-           help="how many weights to show of each sign (default %(default)s)")  # fmt: skip
-    option("--label", metavar="L", help="show only weights that have to do with this label")
-    parser.set_defaults(run=run)
+    told = "top features, transitions and parameters of a model"
+    parser = add_command(subparsers, "inspect", run, told, _DESCRIPTION)
+    add_file(parser, "--model", "what 'structlearn train' wrote", metavar="M", required=True)
+    add_number(parser, "--top", whole, 20, "how many weights to show of each sign")
+    parser.add_argument("--label", metavar="L", help="show only weights that concern this label")
 
 
 def run(args: argparse.Namespace) -> int:

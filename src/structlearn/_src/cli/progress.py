@@ -20,9 +20,9 @@ class ProgressLine:
     An instance is a `structlearn._src.common.watch.Progress`.
     """
 
-    def __init__(self, wanted: bool, every: float = _LOG) -> None:
+    def __init__(self, wanted: bool, quiet: bool = False, every: float = _LOG) -> None:
         self.terminal = sys.stderr.isatty()
-        self.shown = wanted or self.terminal
+        self.shown = not quiet and (wanted or self.terminal)
         self._pause = _TERMINAL if self.terminal else every
         self._next = 0.0
         self._dirty = False
@@ -34,10 +34,8 @@ class ProgressLine:
             return
         self._next = now + self._pause
         line = (words if fraction is None else f"{fraction:4.0%} {words}")[:_WIDTH]
-        end = "" if self.terminal else "\n"
-        start = "\r" if self.terminal else ""
-        print(f"{start}{line.ljust(_WIDTH) if self.terminal else line}", end=end, file=sys.stderr)
-        sys.stderr.flush()
+        text = f"\r{line:<{_WIDTH}}" if self.terminal else f"{line}\n"
+        print(text, end="", file=sys.stderr, flush=True)
         self._dirty = self.terminal
 
     def clear(self) -> None:

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from structlearn._src.cli.arguments import (
+    add_choice,
+    add_command,
+    add_number,
     add_old,
     add_shared,
     natural,
@@ -62,14 +65,8 @@ if there is one).
 
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "psl",
-        help="infer, learn and explain weighted rules (PSL)",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    told = "infer, learn and explain weighted rules (PSL)"
+    parser = add_command(subparsers, "psl", run, told, _DESCRIPTION, _EPILOG)
     option = parser.add_argument
     option("model", metavar="MODEL", type=Path, help="a .json model, or rules in a .psl file")
     option(
@@ -83,7 +80,6 @@ def add(subparsers: Any) -> None:
     _add_tasks(parser.add_argument_group("what to do"))
     _add_learning(parser.add_argument_group("learning"))
     _add_running(parser.add_argument_group("running"))
-    parser.set_defaults(run=run)
 
 
 def _add_tasks(group: Any) -> None:
@@ -104,41 +100,28 @@ def _add_tasks(group: Any) -> None:
 
 def _add_learning(group: Any) -> None:
     told = "how inference and weight steps take turns"
-    _add_choice(group, "--driver", "D", FIELD_DRIVERS, told)
+    add_choice(group, "--driver", "D", FIELD_DRIVERS, told)
     add_old(group, "--learner", "--driver", choices=(*FIELD_DRIVERS, *OLD_DRIVERS))
     most = "most weight steps (default: the library's)"
-    _add_number(group, "--learn-max-iter", whole, None, most)
+    add_number(group, "--learn-max-iter", whole, None, most)
     add_old(group, "--iterations", "--learn-max-iter", type=whole)
-    _add_number(group, "--sweeps", whole, 1, "steps of ADMM for each weight step of paired")
+    add_number(group, "--sweeps", whole, 1, "steps of ADMM for each weight step of paired")
     add_old(group, "--steps", "--sweeps", type=whole)
-    _add_number(group, "--warm-up", natural, 10, "evaluations before its first weight step")
-    _add_choice(group, "--rule", "R", STEP_RULES, "how weight steps get shorter")
-    _add_number(group, "--step-size", positive, 1.0, "length of the first weight step")
-    _add_choice(group, "--surrogate", "H", SURROGATES, "what stands for the entropy")
-    _add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
+    add_number(group, "--warm-up", natural, 10, "evaluations before its first weight step")
+    add_choice(group, "--rule", "R", STEP_RULES, "how weight steps get shorter")
+    add_number(group, "--step-size", positive, 1.0, "length of the first weight step")
+    add_choice(group, "--surrogate", "H", SURROGATES, "what stands for the entropy")
+    add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
 
 
 def _add_running(group: Any) -> None:
     option = group.add_argument
-    _add_number(group, "--tol", real, 1e-6, "relative gap at which inference stops")
+    add_number(group, "--tol", real, 1e-6, "relative gap at which inference stops")
     add_shared(group, "--max-iter", default=5000, help="most steps of ADMM (default %(default)s)")
-    _add_number(group, "--time-limit", positive, None, "seconds until the best so far is given")
+    add_number(group, "--time-limit", positive, None, "seconds until the best so far is given")
     memory = "limit for the tables of atoms, such as 2GB; they spill to disk above"
     option("--memory", metavar="M", help=memory)
     add_shared(group, "--threads", "--progress", "--quiet")
-
-
-def _add_choice(group: Any, name: str, letter: str, words: tuple[str, ...], text: str) -> None:
-    """Add an option that takes one of a few words, by default the first."""
-    told = f"{text}: {', '.join(words)} (default %(default)s)"
-    group.add_argument(name, metavar=letter, choices=words, default=words[0], help=told)
-
-
-def _add_number(group: Any, name: str, kind: Any, default: Any, text: str) -> None:
-    """Add an option that takes a number."""
-    letter = "N" if kind in (whole, natural) else name.strip("-")[0].upper()
-    told = text if default is None else f"{text} (default %(default)s)"
-    group.add_argument(name, metavar=letter, type=kind, default=default, help=told)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -180,7 +163,7 @@ class _Task:
 
         self.args = args
         self.interrupted = False
-        self.progress = ProgressLine(args.progress)
+        self.progress = ProgressLine(args.progress, args.quiet)
         self.program: ProgramFile = read_program(args.model, args.data, greedy=args.greedy)
         self.model: RuleModel = RuleModel(
             self.program.rules,
@@ -278,8 +261,8 @@ class _Task:
             sys.stdout.write(text)
             return
         config = learned_json(self.program, self.model.rules_, folder)
-        write_output("--output", folder / f"{stem}-learned.psl", text.encode())
-        write_output("--output", folder / f"{stem}-learned.json", config.encode())
+        write_output(folder / f"{stem}-learned.psl", text.encode())
+        write_output(folder / f"{stem}-learned.json", config.encode())
 
     def _write_atoms(self) -> None:
         args = self.args
@@ -292,7 +275,7 @@ class _Task:
                 sys.stdout.writelines(f"{name}\t{line}" for line in lines)
             else:
                 path = args.output / f"{name.upper()}.txt"
-                write_output("--output", path, "".join(lines).encode())
+                write_output(path, "".join(lines).encode())
 
 
 def _lines(columns: Any) -> list[str]:

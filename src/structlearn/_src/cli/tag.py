@@ -6,11 +6,18 @@ import argparse
 import sys
 import time
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structlearn._src.cli.arguments import add_shared, check_output, whole, write_output
-from structlearn._src.cli.taggers import Tagger, Text, check_columns, read_text
+from structlearn._src.cli.arguments import (
+    add_command,
+    add_file,
+    add_number,
+    add_shared,
+    check_output,
+    whole,
+    write_output,
+)
+from structlearn._src.cli.taggers import Tagger, Text, add_text, check_columns, read_text
 
 if TYPE_CHECKING:
     from structlearn._src.common.arrays import Floats, Ints
@@ -28,26 +35,16 @@ With --k the labellings of every sentence follow each other, best first, each un
 
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "tag",
-        help="label the tokens of a column file",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        allow_abbrev=False,
-    )
-    option = parser.add_argument
-    option("file", metavar="FILE", nargs="?", type=Path,
-           help="one token a line, a blank line after a sentence; may be gzipped; by default, "
-           "or for -, standard input")  # fmt: skip
-    option("--model", metavar="M", type=Path, required=True, help="what 'structlearn train' wrote")
-    option("--output", metavar="F", type=Path,
-           help="write to this file instead of standard output, gzipped if it ends in "
-           ".gz")  # fmt: skip
-    option("--marginals", action="store_true",
-           help="add one more column: the probability of the label")  # fmt: skip
-    option("--k", metavar="N", type=whole, help="write the N best labellings of every sentence")
+    told = "label the tokens of a column file"
+    parser = add_command(subparsers, "tag", run, told, _DESCRIPTION, _EPILOG)
+    add_text(parser)
+    add_file(parser, "--model", "what 'structlearn train' wrote", metavar="M", required=True)
+    told = "write to this file instead of standard output, gzipped if it ends in .gz"
+    add_file(parser, "--output", told)
+    told = "add one more column: the probability of the label"
+    parser.add_argument("--marginals", action="store_true", help=told)
+    add_number(parser, "--k", whole, None, "write the N best labellings of every sentence")
     add_shared(parser, "--threads", "--quiet")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,10 +60,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         out = _k_best(tagger, text, args.k, marginals)
     seconds = time.perf_counter() - started
-    if args.output is None:
-        sys.stdout.buffer.write(out)
-    else:
-        write_output("--output", args.output, out)
+    write_output(args.output, out)
     if not args.quiet:
         print(f"structlearn: {_verdict(text, seconds)}", file=sys.stderr)
     return 0

@@ -26,6 +26,15 @@ class Text(NamedTuple):
     columns: Columns
 
 
+def add_text(parser: Any) -> None:
+    """Add the file that `read_text` reads."""
+    told = (
+        "one token a line, a blank line after a sentence; may be gzipped; by default, or for -, "
+        "standard input"
+    )
+    parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help=told)
+
+
 def read_text(path: Path | None) -> Text:
     """Read a column file; None, and ``-``, stand for standard input."""
     from structlearn._src.common.paths import read_bytes

@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from structlearn._src.cli.arguments import (
+    add_choice,
+    add_command,
+    add_file,
+    add_number,
     add_shared,
     check_output,
     natural,
@@ -28,7 +32,6 @@ from structlearn._src.cli.taggers import (
     read_text,
     without_last,
 )
-from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.names import (
     COSTS,
     DRIVERS,
@@ -65,83 +68,60 @@ still written if there is one).
 
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "train",
-        help="learn a tagger from a column file",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    option = parser.add_argument
-    option("file", metavar="TRAIN", type=Path, help="a column file; may be gzipped")
-    option("--model", metavar="M", type=Path, required=True, help="where to write the model")
-    option("--test", metavar="F", type=Path,
-           help="a column file to evaluate the model on")  # fmt: skip
-    add_shared(parser, "--quiet")
+    told = "learn a tagger from a column file"
+    parser = add_command(subparsers, "train", run, told, _DESCRIPTION, _EPILOG)
+    parser.add_argument("file", metavar="TRAIN", type=Path, help="a column file; may be gzipped")
+    add_file(parser, "--model", "where to write the model", metavar="M", required=True)
+    add_file(parser, "--test", "a column file to evaluate the model on")
+    add_shared(parser, "--quiet", "--progress")
     _add_features(parser.add_argument_group("features"))
     _add_objective(parser.add_argument_group("objective"))
     _add_solver(parser.add_argument_group("solver"))
-    parser.set_defaults(run=run)
 
 
 def _add_features(group: Any) -> None:
-    option = group.add_argument
-    option("--template", metavar="F", type=Path,
-           help="a template in the language of CRF++ (lines such as U05:%%x[-1,0]/%%x[0,0], and "
-           "B); by default the one that CRF++ has for chunking, which needs a column of words and "
-           "one of tags")  # fmt: skip
-    option("--features", metavar="S", choices=SPACES, default="sparse",
-           help="sparse (the default): weights for the pairs of attribute and label seen in "
-           "training; dense: for all pairs")  # fmt: skip
-    option("--min-count", metavar="N", type=whole, default=1,
-           help="leave out attributes that occur less often (default %(default)s)")  # fmt: skip
-    option("--forbid", metavar="S", choices=SCHEMES,
-           help="rule out transitions that break the scheme BIO, BIOES or IOB1")  # fmt: skip
-    option("--hidden-states", "--hidden", metavar="N", type=natural, default=0,
-           help="put a hidden variable of N states beside every token (default: none)")  # fmt: skip
-    option("--hidden-kind", metavar="K", choices=HIDDEN, default="node",
-           help="node (the default): labels are linked, each with its hidden state; layer: the "
-           "hidden states are linked instead")  # fmt: skip
+    template = (
+        "a template in the language of CRF++ (lines such as U05:%%x[-1,0]/%%x[0,0], and B); by "
+        "default the one that CRF++ has for chunking, which needs a column of words and one of tags"
+    )
+    add_file(group, "--template", template)
+    told = "weights for the pairs of attribute and label seen in training, or for all"
+    add_choice(group, "--features", "S", SPACES[::-1], told)
+    add_number(group, "--min-count", whole, 1, "leave out attributes that occur less often")
+    told = f"rule out transitions that break the scheme {', '.join(SCHEMES)} (default: none)"
+    group.add_argument("--forbid", metavar="S", choices=SCHEMES, help=told)
+    told = "put a hidden variable of N states beside every token (default: none)"
+    group.add_argument("--hidden-states", "--hidden", metavar="N", type=natural, help=told)
+    told = "whether labels are linked, each with its hidden state, or the hidden states"
+    add_choice(group, "--hidden-kind", "K", HIDDEN, told)
 
 
 def _add_objective(group: Any) -> None:
-    option = group.add_argument
-    option("--loss", metavar="L", choices=LOSSES, default="log",
-           help=f"one of {', '.join(LOSSES)} (default %(default)s)")  # fmt: skip
-    option("--alpha", metavar="A", type=real, default=0.5,
-           help="share of the log loss in the loss hybrid (default %(default)s)")  # fmt: skip
-    option("--C", metavar="C", type=positive, default=1.0,
-           help="weight of the losses against the penalty (default %(default)s)")  # fmt: skip
-    option("--eps-y", metavar="E", type=real,
-           help="temperature of the labels, instead of the loss's own")  # fmt: skip
-    option("--eps-h", metavar="E", type=real,
-           help="temperature of the hidden states, instead of the loss's own")  # fmt: skip
-    option("--cost", metavar="K", choices=COSTS, default="hamming",
-           help="what errors cost in losses with a margin: hamming (the default), their number, "
-           "or hamming-mean, their share")  # fmt: skip
-    option("--l1-ratio", metavar="R", type=real, default=0.0,
-           help="share of the absolute values in the penalty (default %(default)s)")  # fmt: skip
+    add_choice(group, "--loss", "L", LOSSES, "which loss")
+    add_number(group, "--alpha", real, 0.5, "share of the log loss in the loss hybrid")
+    add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
+    add_number(group, "--eps-y", real, None, "temperature of labels, instead of the loss's own")
+    add_number(group, "--eps-h", real, None, "that of hidden states, instead of the loss's own")
+    told = "what errors cost in losses with a margin, their number or their share"
+    add_choice(group, "--cost", "K", COSTS, told)
+    add_number(group, "--l1-ratio", real, 0.0, "share of the absolute values in the penalty")
 
 
 def _add_solver(group: Any) -> None:
-    option = group.add_argument
-    option("--solver", metavar="S", choices=SOLVERS, default="auto",
-           help=f"one of {', '.join(SOLVERS)} (default %(default)s)")  # fmt: skip
-    option("--driver", metavar="D", choices=DRIVERS, default="subgradient",
-           help=f"one of {', '.join(DRIVERS)} (default %(default)s)")  # fmt: skip
+    add_choice(group, "--solver", "S", SOLVERS, "which solver")
+    add_choice(group, "--driver", "D", DRIVERS, "when inference is done anew")
     add_shared(group, "--max-iter", default=1000)
-    option("--tol", metavar="T", type=real, default=1e-4,
-           help="relative tolerance at which to stop (default %(default)s)")  # fmt: skip
+    add_number(group, "--tol", real, 1e-4, "relative tolerance at which to stop")
     add_shared(group, "--threads", "--seed")
-    option("--checkpoint", metavar="F", type=Path,
-           help="save the run there now and then; if the file exists, go on from it")  # fmt: skip
-    option("--checkpoint-seconds", metavar="S", type=real, default=60.0,
-           help="time between two such saves (default %(default)s)")  # fmt: skip
+    told = "save the run there now and then; if the file exists, go on from it"
+    add_file(group, "--checkpoint", told)
+    add_number(group, "--checkpoint-seconds", real, 60.0, "time between two such saves")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, train, write the model, say how it went."""
+    from structlearn._src.estimators.storage import save
+
     started = time.perf_counter()
     inputs = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
     check_output("--model", args.model, inputs)
@@ -152,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
     _fit(args, labeler, template)
     if labeler.n_iter_ == 0:
         raise KeyboardInterrupt
-    _save(labeler, args.model)
+    save(labeler, args.model)
     if not args.quiet:
         words = _verdict(labeler, time.perf_counter() - started)
         print(f"structlearn: {words}; the model is in {args.model}", file=sys.stderr)
@@ -183,27 +163,20 @@ def _labelled(path: Path, template: Template) -> Text:
 def _labeler(args: argparse.Namespace, template: Template) -> SequenceLabeler:
     from structlearn._src.estimators.structured.sequence import SequenceLabeler
 
+    direct = (
+        "features", "min_count", "loss", "alpha", "C", "eps_y", "eps_h", "cost", "l1_ratio",
+        "solver", "driver", "max_iter", "tol",
+    )  # fmt: skip
     hidden = {}
     if args.hidden_states:
         hidden = {"hidden": args.hidden_kind, "hidden_states": args.hidden_states}
     return SequenceLabeler(
         template=template,
-        features=args.features,
-        min_count=args.min_count,
         forbidden=args.forbid,
-        loss=args.loss,
-        alpha=args.alpha,
-        C=args.C,
-        eps_y=args.eps_y,
-        eps_h=args.eps_h,
-        cost=args.cost,
-        l1_ratio=args.l1_ratio,
-        solver=args.solver,
-        driver=args.driver,
-        max_iter=args.max_iter,
-        tol=args.tol,
+        checkpoint=_checkpoint(args),
         n_jobs=args.threads,
         random_state=args.seed,
+        **{name: getattr(args, name) for name in direct},
         **hidden,
     )
 
@@ -212,12 +185,10 @@ def _fit(args: argparse.Namespace, labeler: SequenceLabeler, template: Template)
     """Train on the file, which is not kept longer than needed."""
     from sklearn.exceptions import ConvergenceWarning
 
-    progress = ProgressLine(wanted=not args.quiet, every=0.0)
-    progress.shown = not args.quiet
+    progress = ProgressLine(args.progress, args.quiet, every=0.0)
     progress(None, "reading")
     text = _labelled(args.file, template)
     labeler.callbacks = (IterationLine(progress),)
-    labeler.checkpoint = _checkpoint(args)
     columns = without_last(text.columns)
     labels = gold_labels(text.columns)
     del text
@@ -238,15 +209,6 @@ def _checkpoint(args: argparse.Namespace) -> Checkpoint | None:
 
 
 # ---- out ---------------------------------------------------------------------------------
-
-
-def _save(labeler: SequenceLabeler, path: Path) -> None:
-    from structlearn._src.estimators.storage import save
-
-    try:
-        save(labeler, path)
-    except OSError as error:  # its own words would name a temporary file
-        raise ArgumentError(f"--model {path} cannot be written: {error.strerror}") from None
 
 
 def _verdict(labeler: SequenceLabeler, seconds: float) -> str:

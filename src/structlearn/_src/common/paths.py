@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import glob
 import gzip
 import os
-import secrets
+import shutil
+import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from structlearn._src.common.errors import FormatError
 
 PathLike = str | os.PathLike[str]
+
+_END = ".part"  # of the names of temporary files
+_SHOWN = 40  # letters of a file's name in that of its temporary file, which may have 255 bytes
+_FORGOTTEN = 60.0  # seconds without a write after which nobody is just about to lock a file
 
 
 def read_bytes(path: PathLike) -> bytes:
@@ -37,19 +43,58 @@ def write_bytes(path: PathLike, data: bytes) -> None:
 def replacing(path: PathLike) -> Iterator[BinaryIO]:
     """Open a file so that others see the old one or the whole new one, never a part.
 
-    The bytes go to a temporary file in the same folder, which takes the place of `path` at the
-    end. After an error it is removed and `path` is as before. A device or a pipe, which nothing
-    may take the place of, is written to as it is.
+    The bytes go to a temporary file in the same folder, which takes the place of `path` once they
+    are on the disk. After an error it is removed and `path` is as before; after a kill it is
+    removed by a later write. A link stays a link, and a file keeps its permissions. A device or a
+    pipe, which nothing may take the place of, is written to as it is.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         with open(target, "wb") as file:
             yield file
         return
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    start = f".{target.name[:_SHOWN]}."
+    part = target.with_name(f"{start}{os.urandom(4).hex()}{_END}")
     try:
         with open(part, "xb") as file:
+            _lock(file)
+            if target.exists():
+                shutil.copymode(target, part)
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(part, target)
+        _sweep(target.parent, start)
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, os.fspath(part)):
+            raise  # about something else than this file
+        lost = not target.parent.is_dir()
+        raise OSError(error.errno, error.strerror, str(target.parent if lost else path)) from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Take a lock that ends with the process; tell whether nobody else had it."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):  # another system, a file system without locks, or taken
+        return False
+    return True
+
+
+def _sweep(folder: Path, start: str) -> None:
+    """Put the new name on the disk, and remove what killed processes have left of the file."""
+    with suppress(OSError):  # the file is written; neither is worth an error
+        for part in folder.glob(f"{glob.escape(start)}*{_END}"):
+            with open(part, "rb") as file:
+                if time.time() - part.stat().st_mtime > _FORGOTTEN and _lock(file):
+                    part.unlink()
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
