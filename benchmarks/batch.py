@@ -17,6 +17,7 @@ from structlearn._src.graph.wiring import join
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.inference.junction import EliminationTree, order_for
+from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.inference.messenger import Messenger
 from timing import Timing, best, undisturbed
 
@@ -89,12 +90,10 @@ def _joined(graphs: list[sl.FactorGraph]) -> Problem:
 
 def _messages(problem: Problem) -> Callable[[int], Any]:
     """Messages from nothing to rest, and beliefs; set up once, as when a model is learned."""
-    messenger = Messenger(problem)
+    plan = MessagePlan(problem)
 
     def work(n_jobs: int) -> Any:
-        messenger.n_jobs = n_jobs
-        messenger.messages[:] = 0.0
-        messenger.load(problem.potentials)
+        messenger = Messenger(problem, plan=plan, n_jobs=n_jobs)
         messenger.run(500, 1e-6)
         return messenger.value()
 

@@ -41,7 +41,5 @@ def predict(
 ) -> Ints:
     """Return the labels of all variables, as the learner predicts them."""
     tables = model.push(weights, examples.inputs, 1)
-    options = Options(n_jobs=1)
-    if learner.joint:
-        return decode.joint(examples.structure, tables, options, method)
-    return decode.best(examples.structure, tables, 1.0, options, method)
+    eps_h = 0.0 if learner.joint else 1.0
+    return decode.best(examples.structure, tables, eps_h, Options(n_jobs=1), method)

@@ -96,18 +96,17 @@ def test_messages_do_not_depend_on_how_tables_are_kept(batch, stretch):
     wiring = join([g.wiring for g in graphs])
     potentials = np.concatenate([g.potentials for g in graphs])
     lift = np.repeat(np.arange(wiring.n_factors) % 2 * stretch, np.diff(wiring.table_offsets))
-    plain, lifted = Messenger(Problem(wiring, potentials)), Messenger(Problem(wiring, potentials))
-    lifted.load(potentials + lift)
+    plain, lifted = (Messenger(Problem(wiring, t)) for t in (potentials, potentials + lift))
     for messenger in (plain, lifted):
         messenger.run(1, np.inf)
     np.testing.assert_allclose(plain.beliefs()[0], lifted.beliefs()[0], rtol=0, atol=1e-9)
     wide = potentials.copy()
     wide[:: len(wide) // 50] -= 2 * stretch
     exact = infer_many([g.with_potentials(t) for g, t in cut(graphs, wide)], method="junction_tree")
-    plain.load(wide)
-    plain.run(1, np.inf)
+    spread = Messenger(Problem(wiring, wide), start=plain.messages)
+    spread.run(1, np.inf)
     flat = np.concatenate([a.marginals.flat for a in exact])
-    np.testing.assert_allclose(plain.beliefs()[0], flat, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(spread.beliefs()[0], flat, rtol=0, atol=1e-8)
 
 
 def cut(graphs, flat):

@@ -154,7 +154,7 @@ def test_clamped_graphs_for_any_states(method, eps):
     memory = clamped.begin()
     for _ in range(3):
         labels = np.where(free, -1, rng.integers(0, wiring.cards))
-        found = clamped.solve(problem.potentials, clamped.fix(labels), memory, **REST)
+        found = clamped.at(labels).solve(problem.potentials, memory, **REST)
         memory = found.memory
         values, beliefs = right(clamped_by_force(graphs, wiring, labels), (eps, eps))
         np.testing.assert_allclose(found.values, values, atol=1e-7)
@@ -185,7 +185,7 @@ def test_all_fixed_is_a_point_mass():
     labels = np.random.default_rng(8).integers(0, problem.wiring.cards)
     clamped = clamp(problem.wiring, labels, 1.0, "bp")
     assert clamped.exact
-    found = clamped.solve(problem.potentials, clamped.fix(labels), clamped.begin(), 1, 0.0)
+    found = clamped.at(labels).solve(problem.potentials, clamped.begin(), 1, 0.0)
     np.testing.assert_allclose(found.values, problem.wiring.score(problem.potentials, labels))
     assert set(found.beliefs) <= {0.0, 1.0}
     assert found.beliefs.sum() == problem.wiring.n_factors
@@ -196,7 +196,7 @@ def test_nothing_fixed_is_the_graph_itself():
     problem = joined(graphs_of(9), (1.0, 1.0))
     free = np.full(problem.wiring.n_variables, -1)
     clamped = clamp(problem.wiring, free, 1.0, "exact")
-    found = clamped.solve(problem.potentials, clamped.fix(free), (), 0, 0.0)
+    found = clamped.at(free).solve(problem.potentials, (), 0, 0.0)
     alone = make_engine(problem, "exact").solve(problem.potentials, (), 0, 0.0)
     np.testing.assert_allclose(found.values, alone.values)
     np.testing.assert_allclose(found.beliefs, alone.beliefs)

@@ -119,7 +119,7 @@ def test_marginals_agree_with_enumeration(kind, eps):
     best, _ = naive.value_and_distribution(graph, 0.0, 0.0)
     for result in results:
         assert result.value[0] == result.lower[0] <= best + 1e-9 <= value + 1e-9
-        assert result.upper[0] == np.inf
+        assert result.upper is None
         assert not result.exact
 
 
@@ -335,7 +335,6 @@ def test_what_is_refused():
     assert "'map'" in refusal("map")
     assert "one temperature" in refusal("marginals", (0.0, 1.0))
     assert "above 0" in refusal("marginals", (0.0, 0.0))
-    assert "n_samples=0" in refusal("samples", n_samples=0)
 
 
 def test_no_variables_and_no_factors():

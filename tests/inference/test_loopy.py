@@ -12,7 +12,6 @@ from structlearn import FactorGraph, grid, infer, infer_many, pairwise
 from structlearn._src.common.errors import QueryError
 from structlearn._src.common.watch import Ending
 from structlearn._src.graph.wiring import join
-from structlearn._src.inference import messenger as messenger_module
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.messenger import SCHEDULES, Messenger
 
@@ -223,13 +222,8 @@ def test_converged_beliefs_are_locally_consistent(eps, zeros):
     assert checked >= 15
 
 
-def force_logs(monkeypatch):
-    monkeypatch.setattr(messenger_module, "_WIDEST", -1.0)
-    monkeypatch.setattr(messenger_module, "_NEAR", -1.0)
-
-
 @pytest.mark.parametrize("eps", PAIRS)
-def test_both_numerics_agree(eps, monkeypatch):
+def test_both_numerics_agree(eps):
     """Linear messages and the log domain are two ways to the same numbers."""
     rng = np.random.default_rng(9)
     graphs = [some_loopy(rng, zeros=z) for z in (0.0, 0.0, 0.2, 0.2)]
@@ -249,16 +243,16 @@ def test_both_numerics_agree(eps, monkeypatch):
             )
         )
     second = [bp(g, eps=eps) for g in extreme]
-    force_logs(monkeypatch)
-    third = [bp(g, eps=eps) for g in graphs]
-    for graph, a, b, c in zip(graphs, first, second, third, strict=True):
-        assert a.value == pytest.approx(b.value, abs=1e-7) == pytest.approx(c.value, abs=1e-7)
+    for graph, a, b in zip(graphs, first, second, strict=True):
+        assert a.value == pytest.approx(b.value, abs=1e-7)
         n = graph.wiring.belief_offsets[-1]
         np.testing.assert_allclose(a.marginals.flat, b.marginals.flat[:n], atol=1e-7)
-        np.testing.assert_allclose(beliefs(a), beliefs(c), atol=1e-7)
+        n = graph.wiring.table_offsets[-1]
+        factors = a.factor_marginals.flat, b.factor_marginals.flat[:n]
+        np.testing.assert_allclose(*factors, atol=1e-7)
 
 
-def test_which_numerics_are_in_use(monkeypatch):
+def test_which_numerics_are_in_use():
     graph = some_loopy(np.random.default_rng(9), hidden=0.0)
     linear = Messenger(problem_of(graph))
     linear.run(1, 0.0)
@@ -270,10 +264,6 @@ def test_which_numerics_are_in_use(monkeypatch):
         log = Messenger(other)
         log.run(1, 0.0)
         assert not log.linear
-    force_logs(monkeypatch)
-    log = Messenger(problem_of(graph))
-    log.run(1, 0.0)
-    assert not log.linear
 
 
 @pytest.mark.parametrize("eps", SMOOTH)
@@ -485,22 +475,9 @@ def test_new_potentials_with_old_messages_reach_the_new_fixed_point():
         other = graph.with_potentials(
             graph.potentials + 0.2 * rng.normal(size=graph.potentials.size)
         )
-        messenger.load(other.potentials)
-        assert not messenger.converged.any()
+        messenger = Messenger(problem_of(other, eps), start=messenger.messages, plan=messenger.plan)
         messenger.run(500, 1e-12)
         fresh = bp(other, eps=eps)
         value, marginals, factors = messenger.value(factor_beliefs=True)
         assert value[0] == pytest.approx(fresh.value, abs=1e-8)
         np.testing.assert_allclose(np.concatenate([marginals, factors]), beliefs(fresh), atol=1e-7)
-
-
-def test_new_potentials_from_the_same_messages_equal_a_fresh_start():
-    rng = np.random.default_rng(23)
-    graph = some_loopy(rng)
-    other = graph.with_potentials(rng.permutation(graph.potentials))
-    loaded = Messenger(problem_of(graph))
-    loaded.load(other.potentials)
-    fresh = Messenger(problem_of(other))
-    for messenger in (loaded, fresh):
-        messenger.run(7, 0.0)
-    np.testing.assert_array_equal(loaded.messages, fresh.messages)

@@ -11,7 +11,6 @@ import pytest
 import naive
 from structlearn import grid
 from structlearn._src.inference.order import cutset, find_order
-from structlearn._src.kernels.graph import order as kernel
 from structlearn._src.kernels.graph import tournament
 
 
@@ -26,16 +25,6 @@ def adjacency(graph):
         for a, b in itertools.permutations(graph.scope(f).tolist(), 2):
             near[a].add(b)
     return near
-
-
-def test_neighbours_are_counted_and_listed():
-    for graph in graphs(0):
-        count = kernel.neighbours(graph.wiring, np.empty(0, np.int64))
-        pairs = np.empty(count, np.int64)
-        assert kernel.neighbours(graph.wiring, pairs) == count
-        near = adjacency(graph)
-        listed = {divmod(int(pair), graph.n_variables) for pair in pairs}
-        assert listed == {(a, b) for a in near for b in near[a]}
 
 
 def test_separators_are_the_neighbours_at_that_time():

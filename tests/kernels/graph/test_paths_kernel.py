@@ -57,14 +57,15 @@ def padded(graph):
     K = int(graph.cards.max())
     nodes = np.zeros((graph.n_variables, K))
     edges = np.zeros((graph.n_variables - 1, K, K))
-    kernel.gather(wiring, graph.potentials, paths.position, paths.chains, nodes, edges)
-    return paths, nodes, edges
+    places = paths.position, paths.chains, K, nodes.ravel(), edges.ravel()
+    kernel.carry(wiring, *places, graph.potentials, False)
+    return paths, nodes, edges, places
 
 
 def test_gathered_tables_give_the_score():
     rng = np.random.default_rng(1)
     for graph in chains(1):
-        paths, nodes, edges = padded(graph)
+        paths, nodes, edges, _ = padded(graph)
         labels = rng.integers(graph.cards)
         row = labels[paths.order]
         steps = np.arange(len(row) - 1)
@@ -72,18 +73,7 @@ def test_gathered_tables_give_the_score():
         assert score == pytest.approx(naive.score(graph, labels))
 
 
-def test_states_that_are_not_there_are_forbidden():
-    for graph in chains(2):
-        paths, nodes, edges = padded(graph)
-        kernel.forbid(graph.wiring.cards, paths.order, paths.chains, nodes, edges)
-        cards = graph.cards[paths.order]
-        there = np.arange(nodes.shape[1]) < cards[:, None]
-        np.testing.assert_array_equal(np.isneginf(nodes), ~there)
-        both = there[:-1, :, None] & there[1:, None, :]
-        np.testing.assert_array_equal(np.isneginf(edges), ~both)
-
-
-def test_scatter_is_the_way_back():
+def test_there_and_back():
     """Tables gathered from one factor per node and edge come back as they were."""
     rng = np.random.default_rng(3)
     graph = FactorGraph()
@@ -92,11 +82,7 @@ def test_scatter_is_the_way_back():
         graph.add_factor([v], rng.normal(size=3))
     for a, b in ((2, 0), (0, 3), (1, 3)):
         graph.add_factor([a, b], rng.normal(size=(3, 3)))
-    paths, nodes, edges = padded(graph)
-    wiring = graph.wiring
-    beliefs = np.empty(int(wiring.belief_offsets[-1]))
+    places = padded(graph)[-1]
     factors = np.empty(len(graph.potentials))
-    kernel.scatter(wiring, paths.position, paths.chains, nodes, edges, beliefs, factors)
+    kernel.carry(graph.wiring, *places, factors, True)
     np.testing.assert_array_equal(factors, graph.potentials)
-    np.testing.assert_array_equal(beliefs, graph.potentials[:12])
-    kernel.scatter(wiring, paths.position, paths.chains, nodes, edges, beliefs, np.empty(0))

@@ -96,7 +96,7 @@ def test_spanning_forests_take_what_closes_no_cycle():
         order = rng.permutation(graph.n_factors)
         taken = np.zeros(graph.n_factors, np.bool_)
         wiring = graph.wiring
-        wire.spanning_forest(wiring.scope_offsets, wiring.scopes, wiring.n_variables, order, taken)
+        wire.spanning_forest(wiring, order, np.arange(graph.n_variables), taken)
         chosen = []
         for f in order:
             if not has_cycle(graph, [*chosen, f]):

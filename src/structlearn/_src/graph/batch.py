@@ -8,27 +8,17 @@ from functools import cached_property
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
-from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_wiring
+from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_by_graph, compile_wiring
 from structlearn._src.text.labels import Forbidden
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Chains without hidden variables: group 0 holds one row per position, group 1 one per edge.
+    """Chains without hidden variables: group 0 holds one row per position, group 1 one per edge."""
 
-    Parameters
-    ----------
-    offsets
-        (sequences + 1,) Where sequences begin and end; none is empty.
-    states
-        Number of states of every position.
-    forbidden
-        Labels and transitions that are forbidden, if any are.
-    """
-
-    offsets: Ints
-    states: int
-    forbidden: Forbidden | None = None
+    offsets: Ints  #: (sequences + 1,) where sequences begin and end; none is empty
+    states: int  #: of every position
+    forbidden: Forbidden | None = None  #: labels and transitions
 
     @property
     def n_examples(self) -> int:
@@ -78,21 +68,11 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class Graphs:
-    """Any graphs; the factors of a group have tables of one size and share weights.
+    """Any graphs; the factors of a group have tables of one size and share weights."""
 
-    Parameters
-    ----------
-    wiring
-        All graphs side by side; hidden variables have that role.
-    groups
-        For every group its factors, in ascending order.
-    forbidden_potentials
-        (potentials,) Hard constraints: -inf where a combination is forbidden, else 0.
-    """
-
-    wiring: Wiring
-    groups: tuple[Ints, ...]
-    forbidden_potentials: Floats | None = None
+    wiring: Wiring  #: all graphs side by side; hidden variables have that role
+    groups: tuple[Ints, ...]  #: factors of every group, in ascending order
+    forbidden_potentials: Floats | None = None  #: -inf where a combination is forbidden, else 0
 
     @property
     def n_examples(self) -> int:
@@ -139,42 +119,19 @@ class Graphs:
 
 
 def assemble(cards: Ints, roles: Ints, graph_variables: Ints, scopes: tuple[Ints, ...]) -> Graphs:
-    """Compile graphs given by the scopes of every group of factors.
-
-    Parameters
-    ----------
-    cards, roles
-        (variables,) Number of states and role of every variable, graph by graph.
-    graph_variables
-        (graphs + 1,) Where the variables of every graph begin.
-    scopes
-        For every group an array (factors, arity) of variables, graph by graph.
-    """
+    """Compile graphs given by the scopes of every group of factors, an array (factors, arity)."""
     arities = np.concatenate([np.full(len(rows), rows.shape[1]) for rows in scopes])
     kinds = np.repeat(np.arange(len(scopes)), [len(rows) for rows in scopes])
     flat = np.concatenate([rows.ravel() for rows in scopes])
-    owners = np.searchsorted(
-        graph_variables, np.concatenate([rows[:, 0] for rows in scopes]), side="right"
-    )
-    order = np.argsort(owners, kind="stable")
-    wiring = compile_wiring(
-        cards,
-        roles,
-        offsets_of(arities[order]),
-        flat[block_indices(offsets_of(arities), order)],
-        graph_variables,
-        offsets_of(np.bincount(owners - 1, minlength=len(graph_variables) - 1)),
-    )
+    wiring, order = compile_by_graph(cards, roles, arities, flat, graph_variables)
     groups = tuple(np.flatnonzero(kinds[order] == g) for g in range(len(scopes)))
     return Graphs(wiring, groups)
 
 
 def select(wiring: Wiring, which: Ints) -> Wiring:
     """Return the wiring of some of the graphs of a wiring, in the order given."""
-    variables, factors = (
-        block_indices(wiring.graph_variables, which),
-        block_indices(wiring.graph_factors, which),
-    )
+    variables = block_indices(wiring.graph_variables, which)
+    factors = block_indices(wiring.graph_factors, which)
     slots = block_indices(wiring.scope_offsets, factors)
     counts = np.diff(wiring.graph_variables)[which]
     shift = offsets_of(counts)[:-1] - wiring.graph_variables[:-1][which]

@@ -66,22 +66,11 @@ class FactorGraph:
         cards = checks.indices("cards", cards)
         check_cards(cards, "cards")
         scope_offsets, scopes = check_layout(scope_offsets, scopes)
-        graph._cards = [cards]
-        graph._roles = [check_roles(roles, len(cards))]
-        graph._n_variables = len(cards)
-        if names is not None:
-            graph._n_variables = 0
-            graph._names = []
-            graph._remember_names(list(names), len(cards))
-            graph._n_variables = len(cards)
-            if len(graph._names) != len(cards):
-                raise GraphError(f"{len(graph._names)} names for {len(cards)} variables")
-        arities = np.diff(scope_offsets)
-        check_scopes(arities, scopes, len(cards))
-        graph._arities = [arities]
-        graph._scopes = [scopes]
-        graph._n_factors = len(arities)
-        graph._tables = [checks.potentials(potentials, "potentials").ravel()]
+        named = None if names is None else list(names)
+        graph._append_variables(named, cards, check_roles(roles, len(cards)))
+        check_scopes(np.diff(scope_offsets), scopes, len(cards))
+        tables = checks.potentials(potentials, "potentials").ravel()
+        graph._append_factors(np.diff(scope_offsets), scopes, tables)
         if len(graph._tables[0]) != graph.wiring.table_offsets[-1]:
             raise PotentialError(
                 f"{len(graph._tables[0])} potentials were given for tables of "
@@ -114,18 +103,23 @@ class FactorGraph:
         check_cards(cards, f"states={states!r}")
         if cards.ndim and cards.shape != (count,):
             raise GraphError(f"{cards.shape[0]} state counts were given for {count} variables")
+        cards = np.broadcast_to(cards, count).astype(np.int64)
+        return self._append_variables(named, cards, np.full(count, ROLES.index(role), np.int64))
+
+    def _append_variables(self, named: list[Hashable] | None, cards: Ints, roles: Ints) -> Ints:
         first = self._n_variables
-        self._remember_names(named, count)
-        self._cards.append(np.broadcast_to(cards, count).astype(np.int64))
-        self._roles.append(np.full(count, ROLES.index(role), np.int64))
-        self._n_variables += count
+        if named is not None and len(named) != len(cards):
+            raise GraphError(f"{len(named)} names for {len(cards)} variables")
+        if named is not None or self._names is not None:
+            self._remember_names(named, len(cards))
+        self._cards.append(cards)
+        self._roles.append(roles)
+        self._n_variables += len(cards)
         self._wiring = None
-        return np.arange(first, first + count)
+        return np.arange(first, first + len(cards))
 
     def _remember_names(self, named: list[Hashable] | None, count: int) -> None:
         first = self._n_variables
-        if named is None and self._names is None:
-            return
         if self._names is None:
             self._names = list(range(first))
             self._index = {i: i for i in range(first)}
@@ -203,7 +197,8 @@ class FactorGraph:
 
     def _append(self, ids: Ints, values: Floats) -> Ints:
         count, arity = ids.shape
-        check_scopes(np.full(count, arity), ids.ravel(), self._n_variables)
+        arities = np.full(count, arity)
+        check_scopes(arities, ids.ravel(), self._n_variables)
         cards = self.cards[ids]
         shape = values.shape[1:]
         if len(values) != count or len(shape) != arity or (cards != shape).any():
@@ -213,13 +208,17 @@ class FactorGraph:
                 f"a table of shape {shape} was given for the factor over {names!r}, whose "
                 f"variables have {tuple(cards[bad].tolist())} states: the shapes must agree"
             )
+        tables = np.array(values, order="C").reshape(-1)  # a copy of our own
+        return self._append_factors(arities, ids.ravel(), tables)
+
+    def _append_factors(self, arities: Ints, scopes: Ints, tables: Floats) -> Ints:
         first = self._n_factors
-        self._arities.append(np.full(count, arity, np.int64))
-        self._scopes.append(ids.ravel())
-        self._tables.append(np.array(values, order="C").reshape(-1))  # a copy of our own
-        self._n_factors += count
+        self._arities.append(arities)
+        self._scopes.append(scopes)
+        self._tables.append(tables)
+        self._n_factors += len(arities)
         self._wiring = None
-        return np.arange(first, first + count)
+        return np.arange(first, first + len(arities))
 
     # ---- what it is ----------------------------------------------------------------------
 

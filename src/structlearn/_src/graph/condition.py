@@ -59,22 +59,14 @@ def places(wiring: Wiring, fixed: Ints) -> tuple[Ints, Bools]:
 
 def _sliced(wiring: Wiring, values: Floats, fixed: Ints) -> tuple[Ints, Ints, Floats]:
     """Arity and size of every factor without the fixed variables, and its values."""
-    arity = np.empty(wiring.n_factors, np.int64)
-    size = np.empty(wiring.n_factors, np.int64)
-    wire.kept_sizes(wiring.cards, wiring.scope_offsets, wiring.scopes, fixed, arity, size)
+    free = fixed[wiring.scopes] < 0
+    arity = np.bincount(wiring.slot_factors[free], minlength=wiring.n_factors)
+    states = np.where(free, wiring.cards[wiring.scopes], 1)
+    size = np.multiply.reduceat(states, wiring.scope_offsets[:-1]) if len(arity) else arity
     starts = offsets_of(size)
     sliced = np.empty(starts[-1])
-    wire.slice_tables(
-        wiring.cards,
-        wiring.scope_offsets,
-        wiring.scopes,
-        wiring.strides,
-        wiring.table_offsets,
-        values,
-        fixed,
-        starts,
-        sliced,
-    )
+    room = np.empty((2, int(wiring.arities.max(initial=0))), np.int64)
+    wire.slice_tables(wiring, values, fixed, *room, starts, sliced)
     return arity, size, sliced
 
 

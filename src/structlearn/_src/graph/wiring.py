@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import GraphError
+from structlearn._src.kernels.graph import local
 from structlearn._src.kernels.graph import wiring as wire
 
 ROLES = ("output", "hidden", "observed")
@@ -74,31 +75,27 @@ class Wiring(NamedTuple):
     def forests(self) -> Bools:
         """Tell for every graph whether its factor graph has no cycle."""
         out = np.empty(self.n_graphs, np.bool_)
-        wire.forest(self.scope_offsets, self.scopes, self.graph_variables, self.graph_factors, out)
+        wire.forest(self, np.arange(self.n_variables), out)
         return out
 
     def breadth_first(self) -> Ints:
         """Variables in breadth-first order, so that in a forest parents precede children."""
         order = np.empty(self.n_variables, np.int64)
-        wire.breadth_first(
-            self.scope_offsets, self.scopes, self.slot_offsets, self.slots, self.slot_factors, order
-        )
+        seen = np.zeros(self.n_variables, np.bool_), np.zeros(self.n_factors, np.bool_)
+        wire.breadth_first(self, *seen, order)
         return order
 
     def score(self, potentials: Floats, labels: Ints) -> Floats:
         """Sum of log potentials of every graph at a full assignment."""
-        out = np.empty(self.n_graphs)
-        wire.score(
-            self.scope_offsets,
-            self.scopes,
-            self.strides,
-            self.table_offsets,
-            self.graph_factors,
-            potentials,
-            labels,
-            out,
-        )
-        return out
+        score, broken = self.energy(potentials, labels)
+        return np.where(broken > 0, -np.inf, score)
+
+    def energy(self, potentials: Floats, labels: Ints) -> tuple[Floats, Ints]:
+        """Sum of the finite log potentials, and the number of those that are -inf, per graph."""
+        score = np.empty(self.n_graphs)
+        broken = np.empty(self.n_graphs, np.int64)
+        local.energy(self, potentials, labels, score, broken)
+        return score, broken
 
 
 def compile_wiring(
@@ -138,35 +135,40 @@ def compile_wiring(
     return Wiring(cards, _frozen(roles), scope_offsets, scopes, *ours, *borders)
 
 
+def compile_by_graph(
+    cards: Ints, roles: Ints, arities: Ints, scopes: Ints, graph_variables: Ints
+) -> tuple[Wiring, Ints]:
+    """Compile factors that are given in any order, sorted by graph; also returns their order."""
+    starts = offsets_of(arities)
+    owners = np.searchsorted(graph_variables, scopes[starts[:-1]], side="right") - 1
+    order = np.argsort(owners, kind="stable")
+    scopes = scopes[block_indices(starts, order)]
+    counts = np.bincount(owners, minlength=len(graph_variables) - 1)
+    borders = graph_variables, offsets_of(counts)
+    return compile_wiring(cards, roles, offsets_of(arities[order]), scopes, *borders), order
+
+
 def join(wirings: Sequence[Wiring]) -> Wiring:
     """Put many wirings side by side, in order."""
     if not wirings:
         raise GraphError("no graphs were given; at least one is needed")
-    first_variable = _starts([w.cards for w in wirings])
-    first_factor = _starts([w.scope_offsets[1:] for w in wirings])
-    first_slot = _starts([w.scopes for w in wirings])
+    first = np.repeat(
+        offsets_of([w.n_variables for w in wirings])[:-1], [len(w.scopes) for w in wirings]
+    )
     return compile_wiring(
         np.concatenate([w.cards for w in wirings]),
         np.concatenate([w.roles for w in wirings]),
-        _chained([w.scope_offsets for w in wirings], first_slot),
-        _shifted([w.scopes for w in wirings], first_variable),
-        _chained([w.graph_variables for w in wirings], first_variable),
-        _chained([w.graph_factors for w in wirings], first_factor),
+        _chained([w.scope_offsets for w in wirings]),
+        np.concatenate([w.scopes for w in wirings]) + first,
+        _chained([w.graph_variables for w in wirings]),
+        _chained([w.graph_factors for w in wirings]),
     )
 
 
-def _starts(parts: list[Ints]) -> Ints:
-    return offsets_of(np.array([len(p) for p in parts]))
-
-
-def _shifted(parts: list[Ints], starts: Ints) -> Ints:
-    """Concatenate index arrays, each shifted to where its graph begins."""
-    return np.concatenate(parts) + np.repeat(starts[:-1], np.diff(_starts(parts)))
-
-
-def _chained(parts: list[Ints], starts: Ints) -> Ints:
-    """Concatenate offset arrays, each shifted, with the shared border written once."""
-    return np.append(_shifted([p[:-1] for p in parts], starts), starts[-1])
+def _chained(parts: list[Ints]) -> Ints:
+    """Join offsets, each from 0, into those of all blocks one after the other."""
+    ends = np.cumsum([len(part) for part in parts[:-1]], dtype=np.int64)
+    return offsets_of(np.delete(np.diff(np.concatenate(parts)), ends - 1))
 
 
 def _frozen(array: Ints) -> Ints:

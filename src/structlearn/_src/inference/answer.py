@@ -13,9 +13,10 @@ from structlearn._src.common.errors import ImpossibleEvidenceError
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.condition import Conditioned, places
 from structlearn._src.graph.wiring import HIDDEN, Wiring
+from structlearn._src.inference.ascent import OutputScore
 from structlearn._src.inference.base import Answer, Options, Problem, Result
 from structlearn._src.inference.names import ASSIGNMENTS, Query
-from structlearn._src.inference.output_score import OutputScore
+from structlearn._src.inference.tables import point_mass
 
 
 class Marginals(Mapping[Hashable, Floats]):
@@ -119,10 +120,8 @@ class Reply:
 
     def whole_beliefs(self, beliefs: Floats) -> Floats:
         """Beliefs of all variables, certain where there is evidence."""
-        out = np.zeros(int(self.wiring.belief_offsets[-1]))
-        known = self.fixed >= 0
-        out[self.wiring.belief_offsets[:-1][known] + self.fixed[known]] = 1.0
-        out[np.repeat(~known, self.wiring.cards)] = beliefs
+        out = point_mass(self.wiring, self.fixed)[0]
+        out[np.repeat(self.fixed < 0, self.wiring.cards)] = beliefs
         return out
 
     def whole_factors(self, beliefs: Floats) -> Floats:

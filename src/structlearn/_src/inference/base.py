@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Protocol, get_origin, get_type_hints
 
 import numpy as np
@@ -14,7 +14,7 @@ from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.random import Seed, generator
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.graph.wiring import HIDDEN, Wiring
-from structlearn._src.inference.names import Query
+from structlearn._src.inference.names import ASSIGNMENTS, Query
 
 #: In which order messages are updated; `STEEPEST` is for single flips.
 SCHEDULES = ("sequential", "flooding", "residual")
@@ -76,16 +76,9 @@ def _if_given(check: Check) -> Check:
     return lambda name, given: None if given is None else check(name, given)
 
 
-def _tolerance(name: str, given: Any) -> float:
-    return checks.number(name, given, low=0.0)
-
-
-def _share(name: str, given: Any) -> float:
-    return checks.number(name, given, low=0.0, high=1.0, open_high=True)
-
-
-def _schedule(name: str, given: Any) -> str:
-    return checks.one_of(name, given, (*SCHEDULES, STEEPEST))
+_number = partial(checks.number, low=0.0)
+_share = partial(checks.number, low=0.0, high=1.0, open_high=True)
+_schedule = partial(checks.one_of, allowed=(*SCHEDULES, STEEPEST))
 
 
 def _messages(name: str, given: Any) -> Floats:
@@ -104,7 +97,7 @@ class Options:
     """
 
     max_iter: Annotated[int, _at_least(1)] = 500
-    tol: Annotated[float, _tolerance] = 1e-6
+    tol: Annotated[float, _number] = 1e-6
     damping: Annotated[float | None, _if_given(_share)] = None
     schedule: Annotated[str, _schedule] = "sequential"
     restarts: Annotated[int, _at_least(0)] = 1
@@ -185,20 +178,15 @@ def read_exactly(
 ) -> dict[str, Any]:
     """Return what an exact method must find for a query, as arguments of a `Result`.
 
-    Parameters
-    ----------
-    marginals
-        Returns the beliefs of variables and of factors.
-    decode
-        Returns the best labels or, given a uniform number per variable, a draw.
+    `marginals` returns the beliefs of variables and of factors, `decode` the best labels or, given
+    a uniform number per variable, a draw.
     """
     if query == Query.MARGINALS:
         beliefs, factors = marginals()
         return {"beliefs": beliefs, "factor_beliefs": factors}
-    if query == Query.MAP:
-        return {"labels": decode(None)}
-    if query == Query.MARGINAL_MAP:
-        return {"labels": np.where(problem.hidden, -1, decode(None))}
+    if query in ASSIGNMENTS:
+        left_open = problem.hidden & (query == Query.MARGINAL_MAP)
+        return {"labels": np.where(left_open, -1, decode(None))}
     if query == Query.SAMPLES:
         uniforms = options.rng.random((options.n_samples, problem.wiring.n_variables))
         return {"draws": np.stack([decode(row) for row in uniforms])}

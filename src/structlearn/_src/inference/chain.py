@@ -151,13 +151,12 @@ def _smooth(problem: Problem, query: Query, options: Options, paths: Paths, eps:
 def _marginals(batch: Chains, wiring: Wiring, paths: Paths, eps: float, options: Options) -> Result:
     values, nodes, edges = batch.marginals("each" if options.factor_marginals else "none")
     value = eps * _per_graph(wiring, paths, values)
-    beliefs = np.empty(wiring.belief_offsets[-1])
-    factors = np.empty(wiring.table_offsets[-1] if options.factor_marginals else 0)
-    path.scatter(wiring, paths.position, paths.chains, nodes, edges, beliefs, factors)
     lost = value == -np.inf
-    if lost.any():
-        beliefs[np.repeat(lost, np.diff(wiring.belief_offsets[wiring.graph_variables]))] = 0.0
-    if lost.any() and options.factor_marginals:
+    nodes[paths.position[lost[wiring.variable_graphs]]] = 0.0
+    beliefs = nodes[paths.position][np.arange(nodes.shape[1]) < wiring.cards[:, None]]
+    factors = np.empty(wiring.table_offsets[-1] if options.factor_marginals else 0)
+    if options.factor_marginals:
+        _carry(wiring, paths, nodes, edges, factors, back=True)
         factors[np.repeat(lost, np.diff(wiring.graph_tables))] = 0.0
     return _result(value, beliefs=beliefs, factor_beliefs=factors)
 
@@ -168,13 +167,24 @@ def _load(problem: Problem, paths: Paths, eps: float, options: Options) -> Chain
     K = int(wiring.cards.max(initial=1))
     nodes = np.zeros((wiring.n_variables, K))
     edges = np.zeros((wiring.n_variables - len(paths.offsets) + 1, K, K))
-    path.gather(wiring, problem.potentials, paths.position, paths.chains, nodes, edges)
+    _carry(wiring, paths, nodes, edges, problem.potentials, back=False)
     if wiring.cards.min(initial=K) < K:
-        path.forbid(wiring.cards, paths.order, paths.chains, nodes, edges)
+        there = np.arange(K) < wiring.cards[paths.order][:, None]
+        nodes[~there] = -np.inf
+        later = np.flatnonzero(np.diff(paths.chains, prepend=-1) == 0)
+        edges[~(there[later - 1, :, None] & there[later, None, :])] = -np.inf
     if eps != 1.0:
         nodes /= eps
         edges /= eps
     return Chains(nodes, edges, paths.offsets, options.n_jobs)
+
+
+def _carry(
+    wiring: Wiring, paths: Paths, nodes: Floats, edges: Floats, tables: Floats, back: bool
+) -> None:
+    """Add the tables of factors to those of positions and steps, or read them back."""
+    flat = nodes.shape[1], nodes.ravel(), edges.ravel()
+    path.carry(wiring, paths.position, paths.chains, *flat, tables, back)
 
 
 def _wasteful(wiring: Wiring, paths: Paths) -> bool:

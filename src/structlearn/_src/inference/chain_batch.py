@@ -22,25 +22,12 @@ class Chains:
     The score of the labels of a chain is :math:`\sum_t \theta_t(x_t) + \sum_t
     \psi_t(x_t, x_{t+1})`. Divide the potentials by a temperature and multiply values by it to
     get a soft maximum.
-
-    Parameters
-    ----------
-    nodes
-        (T, K) Log potentials of all positions, one chain after the other, -inf for states that a
-        variable does not have.
-    edges
-        (1, K, K) or (T - chains, K, K)
-        One table for all edges, or one each, in the order of the positions.
-    offsets
-        (chains + 1,) Where chains begin and end; none is empty.
-    n_jobs
-        Number of threads; results do not depend on it.
     """
 
-    nodes: Floats
-    edges: Floats
-    offsets: Ints
-    n_jobs: int | None = None
+    nodes: Floats  #: (T, K) of all positions; -inf for states that a variable does not have
+    edges: Floats  #: (1, K, K) for all edges or (T - chains, K, K), in the order of the positions
+    offsets: Ints  #: (chains + 1,) where chains begin and end; none is empty
+    n_jobs: int | None = None  #: results do not depend on it
 
     @property
     def n_chains(self) -> int:

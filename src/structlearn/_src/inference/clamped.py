@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.graph.condition import Conditioned, places
+from structlearn._src.graph.condition import places
 from structlearn._src.graph.wiring import Wiring
 
 #: What a later call goes on from: log messages, one array per run of messages; empty if exact.
@@ -48,84 +48,41 @@ class Engine(Protocol):
         ...
 
 
-class Places(NamedTuple):
-    """Where the entries that agree with the fixed states lie in the potentials."""
+class Clamped(NamedTuple):
+    """Some variables of a wiring are fixed: the same tables, read at the fixed states only."""
 
-    kept: Ints  #: of factors with a free variable
+    wiring: Wiring
+    gone_graphs: Ints  #: graph of every factor all of whose variables are fixed
+    engine: Engine | None  #: solves the rest, if there is any
+    kept: Ints  #: entries of the potentials that agree with the states, of factors with a free one
     gone: Ints  #: of factors without, one entry each
 
+    @property
+    def exact(self) -> bool:
+        """Whether no messages are passed."""
+        return self.engine is None or self.engine.exact
 
-class Clamped:
-    """Some variables of a wiring are fixed: the same tables, read at the fixed states only.
-
-    Parameters
-    ----------
-    wiring
-        All graphs.
-    small
-        The same without the fixed variables.
-    engine
-        Solves what is left; None if nothing is.
-    """
-
-    def __init__(self, wiring: Wiring, small: Conditioned, engine: Engine | None) -> None:
-        self.wiring = wiring
-        self.engine = engine
-        self.exact = engine is None or engine.exact
-        gone = np.ones(wiring.n_factors, np.bool_)
-        gone[small.factors] = False
-        graphs = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
-        self._gone_graphs = graphs[gone]
-
-    def fix(self, labels: Ints) -> Places:
-        """Read the tables at other states of the fixed variables; -1 for all that are free."""
+    def at(self, labels: Ints) -> Clamped:
+        """Return the same with the fixed variables in these states; -1 for all that are free."""
         where, kept = places(self.wiring, labels)
-        return Places(where[kept], where[~kept])
-
-    def at(self, labels: Ints) -> ClampedAt:
-        """Return the engine with the fixed variables in these states."""
-        return ClampedAt(self, self.fix(labels), self.exact)
+        return self._replace(kept=where[kept], gone=where[~kept])
 
     def begin(self) -> Memory:
         """Return what the first call goes on from."""
         return () if self.engine is None else self.engine.begin()
 
     def solve(
-        self,
-        potentials: Floats,
-        fixed: Places,
-        memory: Memory,
-        sweeps: int,
-        tol: float,
-        beliefs: bool = True,
+        self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
     ) -> Solution:
         """Values of all graphs, and on request beliefs: point masses where all is fixed."""
-        known = np.bincount(self._gone_graphs, potentials[fixed.gone], self.wiring.n_graphs)
+        known = np.bincount(self.gone_graphs, potentials[self.gone], self.wiring.n_graphs)
         values = known.astype(np.float64)
         out = np.zeros(len(potentials) if beliefs else 0)
         if beliefs:
-            out[fixed.gone] = 1.0
+            out[self.gone] = 1.0
         if self.engine is None:
             return Solution(values, out, (), 0)
-        rest = self.engine.solve(potentials[fixed.kept], memory, sweeps, tol, beliefs)
+        rest = self.engine.solve(potentials[self.kept], memory, sweeps, tol, beliefs)
         if beliefs:
-            out[fixed.kept] = rest.beliefs
+            out[self.kept] = rest.beliefs
         return Solution(values + rest.values, out, rest.memory, rest.sweeps)
-
-
-class ClampedAt(NamedTuple):
-    """An engine whose fixed variables have states that stay."""
-
-    clamped: Clamped
-    fixed: Places
-    exact: bool
-
-    def begin(self) -> Memory:
-        """Return what the first call goes on from."""
-        return self.clamped.begin()
-
-    def solve(
-        self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
-    ) -> Solution:
-        """Values of all graphs, and on request beliefs."""
-        return self.clamped.solve(potentials, self.fixed, memory, sweeps, tol, beliefs)

@@ -29,23 +29,12 @@ def best(
 
     .. math:: \hat y = \arg\max_y \epsilon_h \log \sum_h \exp(\theta(y, h) / \epsilon_h)
 
-    Hidden variables get -1.
+    Hidden variables get -1. At temperature 0 these are the labels that are best together with them.
     """
     if isinstance(structure, Sequences):
         return _path(structure, tables, options)
     problem = _problem(structure, tables, 0.0, eps_h)
     labels = _run(problem, Query.MARGINAL_MAP, options, method).labels
-    return np.where(problem.hidden, -1, labels)
-
-
-def joint(
-    structure: Sequences | Graphs, tables: Tables, options: Options, method: str = "auto"
-) -> Ints:
-    """Labels of the outputs that are best together with hidden variables, which get -1."""
-    if isinstance(structure, Sequences):
-        return _path(structure, tables, options)
-    problem = _problem(structure, tables, 0.0, 0.0)
-    labels = _run(problem, Query.MAP, options, method).labels
     return np.where(problem.hidden, -1, labels)
 
 
@@ -103,22 +92,18 @@ def k_best(
 
 def check_possible(sequences: Sequences) -> None:
     """Refuse sequences whose labellings are all forbidden."""
-    _refuse(impossible(sequences))
+    _check_possible(_best_values(sequences, None))
 
 
-def impossible(sequences: Sequences, added: Floats | None = None) -> Ints:
-    """Return which sequences have no labelling.
+def impossible(sequences: Sequences, added: Floats) -> Ints:
+    """Return which sequences have no labelling; `added` is -inf for what is ruled out beside."""
+    return np.flatnonzero(_best_values(sequences, added) == -np.inf)
 
-    Parameters
-    ----------
-    added
-        (positions, states) Potentials, -inf for what is ruled out beside what is forbidden.
-    """
+
+def _best_values(sequences: Sequences, added: Floats | None) -> Floats:
     states = sequences.states
     zeros = np.zeros((1, states)), np.zeros((1, states * states))
-    ends = forbid_ends(sequences, added)
-    values, _ = tables_to_chains(sequences, zeros, ends, 1.0, None).best()
-    return np.flatnonzero(values == -np.inf)
+    return tables_to_chains(sequences, zeros, forbid_ends(sequences, added), 1.0, None).best()[0]
 
 
 def _path(sequences: Sequences, tables: Tables, options: Options) -> Ints:
@@ -128,14 +113,10 @@ def _path(sequences: Sequences, tables: Tables, options: Options) -> Ints:
 
 
 def _check_possible(values: Floats) -> None:
-    _refuse(np.flatnonzero(values == -np.inf))
-
-
-def _refuse(lost: Ints) -> None:
-    if len(lost):
+    if (values == -np.inf).any():
         raise QueryError(
-            f"example {lost[0]} has no labelling that `forbidden` allows; loosen the rule, or "
-            f"leave the example out"
+            f"example {int(np.argmin(values))} has no labelling that `forbidden` allows; loosen "
+            f"the rule, or leave the example out"
         )
 
 
@@ -152,7 +133,7 @@ def _problem(graphs: Graphs, tables: Tables, eps_y: float, eps_h: float) -> Prob
 
 
 def _run(problem: Problem, query: Query, options: Options, method: str) -> Result:
-    if query == Query.MARGINAL_MAP and not problem.hidden.any():
+    if query == Query.MARGINAL_MAP and (problem.eps_hidden == 0 or not problem.hidden.any()):
         query = Query.MAP
     chosen = pick(problem, query, ENGINES[method], options, PREDICTED)
     return chosen.run(problem, query, options)

@@ -101,8 +101,7 @@ class MessageEngine:
             found = point_mass(problem.wiring, labels)[1] if beliefs else np.empty(0)
             return Solution(problem.wiring.score(potentials, labels), found, (messages,), taken)
         labels = np.where(self._maximised, best_states(problem, messenger.beliefs()[0]), -1)
-        places = self._rest.fix(labels)
-        rest = self._rest.solve(potentials, places, memory[1:], sweeps, tol, beliefs)
+        rest = self._rest.at(labels).solve(potentials, memory[1:], sweeps, tol, beliefs)
         return Solution(rest.values, rest.beliefs, (messages, *rest.memory), taken + rest.sweeps)
 
 
@@ -115,18 +114,9 @@ def make_engine(
 ) -> Engine:
     """Return the engine that is asked for, or that suits the problem.
 
-    Parameters
-    ----------
-    problem
-        Its potentials count for nothing but their number.
-    method
-        "exact", "bp", "trw", or "auto": exact where that is quick.
-    options
-        Damping, largest table and threads.
-    shares
-        (factors,) Weights of the factors in tree-reweighted messages; None for plain ones.
-    times
-        How many times the cost of message passing "auto" may spend on being exact.
+    The potentials of the problem count for nothing but their number. With "auto" it is exact where
+    that costs at most `times` what message passing does. Tree-reweighted messages need the
+    `shares` of the factors, their weights.
     """
     options = options or Options()
     if method == "exact":
@@ -155,21 +145,20 @@ def clamp(
 ) -> Clamped:
     """Return graphs with some variables fixed, and an engine at temperature `eps` for the others.
 
-    Parameters
-    ----------
-    fixed
-        (variables,) -1 where a variable stays free; which states the others have does not matter.
-    method, options, shares, times
-        As `make_engine` takes them; `shares` are those of all factors.
+    `fixed` is -1 where a variable stays free; which states the others have does not matter. The
+    rest is as in `make_engine`; `shares` are those of all factors.
     """
     small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), fixed)
-    if small.wiring.n_variables == 0:
-        return Clamped(wiring, small, None)
-    problem = Problem(small.wiring, small.potentials, eps, eps)
-    # The weights of the whole graph, not those of what is left: free and clamped values are to be
-    # maxima of one function, over all beliefs or over those that agree with the labels.
-    kept = None if shares is None else shares[small.factors]
-    return Clamped(wiring, small, make_engine(problem, method, options, kept, times))
+    factors = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
+    engine = None
+    if small.wiring.n_variables:
+        problem = Problem(small.wiring, small.potentials, eps, eps)
+        # The weights of the whole graph, not those of what is left: free and clamped values are to
+        # be maxima of one function, over all beliefs or over those that agree with the labels.
+        kept = None if shares is None else shares[small.factors]
+        engine = make_engine(problem, method, options, kept, times)
+    nothing = np.empty(0, np.int64)
+    return Clamped(wiring, np.delete(factors, small.factors), engine, nothing, nothing).at(fixed)
 
 
 def forest_shares(wiring: Wiring) -> Floats:

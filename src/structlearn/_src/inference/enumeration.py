@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -36,13 +38,13 @@ class Enumeration:
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Answer by looking at every assignment."""
         graphs = [_Joint(problem, g) for g in range(problem.wiring.n_graphs)]
-        value = np.array([g.value for g in graphs])
-        result = Result.exactly(value, "exact by enumeration")
+        result = Result.exactly(np.array([g.value for g in graphs]), "exact by enumeration")
         if query == Query.MARGINALS:
-            result.beliefs = np.concatenate([np.zeros(0), *(g.beliefs() for g in graphs)])
-            result.factor_beliefs = np.concatenate([np.zeros(0), *(g.factors() for g in graphs)])
+            alone = [[[i] for i in range(len(g.cards))] for g in graphs]
+            result.beliefs = _flat(map(_Joint.marginals, graphs, alone))
+            result.factor_beliefs = _flat(g.marginals(g.scopes) for g in graphs)
         elif query in ASSIGNMENTS:
-            labels = np.concatenate([np.zeros(0, np.int64), *(g.best() for g in graphs)])
+            labels = _flat(g.labels(g.best())[0] for g in graphs).astype(np.int64)
             open_end = problem.hidden & (query == Query.MARGINAL_MAP)
             result.labels = np.where(open_end, -1, labels)
             if options.k > 1:
@@ -53,85 +55,72 @@ class Enumeration:
         return result
 
 
+def _flat(parts: Iterable[Any]) -> Any:
+    return np.concatenate([np.zeros(0), *parts])
+
+
 class _Joint:
     """All assignments of one graph, outputs as rows and hidden variables as columns."""
 
     def __init__(self, problem: Problem, graph: int) -> None:
-        self.wiring = problem.wiring
-        self.problem = problem
-        low, high = self.wiring.graph_variables[graph : graph + 2]
-        self.first_factor, self.last_factor = self.wiring.graph_factors[graph : graph + 2]
-        self.variables = np.arange(low, high)
-        self.cards = tuple(self.wiring.cards[low:high].tolist())
+        wiring = problem.wiring
+        low, high = wiring.graph_variables[graph : graph + 2]
+        self.cards = wiring.cards[low:high]
         hidden = problem.hidden[low:high]
-        self.order = [*np.flatnonzero(~hidden), *np.flatnonzero(hidden)]
-        rows = math.prod(self.cards[i] for i in np.flatnonzero(~hidden))
-        self.table = self._scores().transpose(self.order).reshape(rows, -1)
+        self.order = np.argsort(hidden, kind="stable")
+        self.eps = problem.eps_output, problem.eps_hidden
+        self.scopes: list[Ints] = []
+        scores = np.zeros(self.cards)
+        for f in range(*wiring.graph_factors[graph : graph + 2]):
+            scope = wiring.scopes[wiring.scope_offsets[f] : wiring.scope_offsets[f + 1]] - low
+            start, stop = wiring.table_offsets[f : f + 2]
+            table = problem.potentials[start:stop].reshape(self.cards[scope])
+            inside = np.isin(np.arange(high - low), scope)
+            shape = np.where(inside, self.cards, 1)
+            scores = scores + table.transpose(np.argsort(scope)).reshape(shape)
+            self.scopes.append(scope)
+        rows = math.prod(self.cards[~hidden].tolist())
+        self.table = scores.transpose(self.order).reshape(rows, -1)
         self.inner = _soft_max(self.table, problem.eps_hidden)
         self.value = float(_soft_max(self.inner[None], problem.eps_output)[0])
 
-    def _scores(self) -> Floats:
-        table = np.zeros(self.cards)
-        for f in range(self.first_factor, self.last_factor):
-            scope, values = self._factor(f)
-            axes = np.argsort(scope)
-            shape = [c if i in scope else 1 for i, c in enumerate(self.cards)]
-            table = table + values.transpose(axes).reshape(shape)
-        return table
-
-    def _factor(self, f: int) -> tuple[list[int], Floats]:
-        wiring = self.wiring
-        scope = wiring.scopes[wiring.scope_offsets[f] : wiring.scope_offsets[f + 1]]
-        start, stop = wiring.table_offsets[f : f + 2]
-        values = self.problem.potentials[start:stop].reshape(wiring.cards[scope])
-        return (scope - self.variables[0]).tolist(), values
-
     def distribution(self) -> Floats:
-        """Probability of every assignment, one axis per variable."""
-        rows = _gradient(self.inner[None], np.array([self.value]), self.problem.eps_output)
-        joint = rows.T * _gradient(self.table, self.inner, self.problem.eps_hidden)
-        shape = [self.cards[i] for i in self.order]
-        return joint.reshape(shape).transpose(np.argsort(self.order))
+        """Probability of every assignment, laid out as the table."""
+        rows = _gradient(self.inner[None], np.array([self.value]), self.eps[0])
+        return rows.T * _gradient(self.table, self.inner, self.eps[1])
 
-    def _marginal(self, joint: Floats, scope: list[int]) -> Floats:
-        kept = sorted(scope)
-        out = joint.sum(axis=tuple(i for i in range(joint.ndim) if i not in scope))
-        return out.transpose([kept.index(i) for i in scope]).ravel()
-
-    def beliefs(self) -> Floats:
-        joint = self.distribution()
-        parts = [self._marginal(joint, [i]) for i in range(len(self.cards))]
-        return np.concatenate([np.zeros(0), *parts])
-
-    def factors(self) -> Floats:
-        joint = self.distribution()
-        scopes = [self._factor(f)[0] for f in range(self.first_factor, self.last_factor)]
-        return np.concatenate([np.zeros(0), *(self._marginal(joint, s) for s in scopes)])
+    def marginals(self, scopes: list[Any]) -> Floats:
+        joint = self.distribution().reshape(self.cards[self.order])
+        joint = joint.transpose(np.argsort(self.order))
+        axes = range(joint.ndim)
+        return _flat(
+            joint.transpose([*scope, *(i for i in axes if i not in scope)])
+            .reshape(math.prod(self.cards[scope].tolist()), -1)
+            .sum(axis=1)
+            for scope in scopes
+        )
 
     def best(self) -> Ints:
         row = int(self.inner.argmax())
-        return self._labels(row, int(self.table[row].argmax()))
+        return np.array([row * self.table.shape[1] + self.table[row].argmax()])
 
     def k_best(self, k: int) -> list[tuple[Floats, Ints]]:
         flat = self.table.ravel()
         order = np.argsort(-flat, kind="stable")[:k]
-        possible = [int(i) for i in order if flat[i] > -np.inf]
-        return [
-            (np.array([flat[i]]), self._labels(*divmod(i, self.table.shape[1]))) for i in possible
-        ]
+        order = order[flat[order] > -np.inf]
+        return [(flat[[i]], labels) for i, labels in zip(order, self.labels(order), strict=True)]
 
     def draw(self, uniforms: Floats) -> Ints:
         cumulative = np.cumsum(self.distribution().ravel())
         flat = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
         flat = np.minimum(flat, np.searchsorted(cumulative, cumulative[-1]))  # against rounding
-        digits = np.unravel_index(flat, (1, *self.cards))[1:]  # at least one axis is needed
-        return np.array(digits, np.int64).reshape(len(self.cards), len(uniforms)).T
+        return self.labels(flat)
 
-    def _labels(self, row: int, column: int) -> Ints:
-        shape = [self.cards[i] for i in self.order]
-        digits = np.unravel_index(row * self.table.shape[1] + column, shape)
-        labels = np.empty(len(self.cards), np.int64)
-        labels[self.order] = digits
+    def labels(self, entries: Ints) -> Ints:
+        """Assignments (entries, variables) that entries of the table stand for."""
+        digits = np.unravel_index(entries, (1, *self.cards[self.order]))  # one axis at least
+        labels = np.empty((len(entries), len(self.cards)), np.int64)
+        labels[:, self.order] = np.array(digits[1:], np.int64).reshape(-1, len(entries)).T
         return labels
 
 

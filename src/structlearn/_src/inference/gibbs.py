@@ -10,7 +10,7 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import Ending
 from structlearn._src.inference.base import Options, Problem, Result, in_graphs
-from structlearn._src.inference.icm import energy, improve, random_labels, unary_labels
+from structlearn._src.inference.icm import improve, random_labels, unary_labels
 from structlearn._src.inference.names import Query
 from structlearn._src.kernels.graph import local
 
@@ -57,8 +57,6 @@ class Gibbs:
             return "Gibbs sampling needs one temperature for all variables"
         if problem.temperature <= 0:
             return "Gibbs sampling needs a temperature above 0"
-        if options.n_samples < 1:
-            return f"n_samples={options.n_samples}: Gibbs sampling must keep at least one sweep"
         return ""
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
@@ -131,8 +129,7 @@ class _TwoChains:
         def work(first: int, last: int) -> None:
             for chain in (0, 1):
                 a, b = max(first - chain * n, 0), min(last - chain * n, n)
-                if a < b:
-                    self._part(chain, a, b, uniforms[chain], keep)
+                self._part(chain, a, max(a, b), uniforms[chain], keep)
 
         threads.run(work, self.ranges, self.options.n_jobs)
         if keep:
@@ -141,50 +138,37 @@ class _TwoChains:
             self.burnt += count
 
     def _part(self, chain: int, first: int, last: int, uniforms: Floats, keep: bool) -> None:
-        """Run one chain on a range of graphs."""
+        """Run one chain on a range of graphs, which may be empty."""
         stop = self.kept + len(uniforms) if keep else self.kept
+        sums = (self.beliefs[chain], self.factor_beliefs[chain]) if keep else [np.empty(0)] * 2
         local.gibbs(
-            self.wiring,
-            self.potentials,
-            self.eps,
-            self.labels[chain],
-            uniforms,
-            first,
-            last,
-            self.beliefs[chain] if keep else np.empty(0),
-            self.factor_beliefs[chain] if keep else np.empty(0),
-            self.draws[chain, self.kept : stop],
-            self.best[chain],
-        )
+            self.wiring, self.potentials, self.eps, self.labels[chain], uniforms, first, last,
+            *sums, self.draws[chain, self.kept : stop], self.best[chain],
+        )  # fmt: skip
 
     def _starts(self) -> Ints:
         """Ends of ICM from the unary guess and from a random state, lawful where one is found."""
         w = self.wiring
         p = self.potentials
-        n_jobs = self.options.n_jobs
-        labels = np.stack([unary_labels(w, p), random_labels(w, self.rng)])
-        owner = w.variable_graphs
+        starts = unary_labels(w, p), random_labels(w, self.rng)
+        labels = np.stack([improve(w, p, start, n_jobs=self.options.n_jobs) for start in starts])
         for chain in (0, 1):
-            labels[chain] = improve(w, p, labels[chain], n_jobs=n_jobs)
             for _ in range(_TRIES):
-                bad = energy(w, p, labels[chain])[1] > 0
+                bad = np.isneginf(w.score(p, labels[chain]))
                 if not bad.any():
                     break
-                fresh = improve(w, p, random_labels(w, self.rng), n_jobs=n_jobs)
-                labels[chain] = np.where(bad[owner], fresh, labels[chain])
+                fresh = improve(w, p, random_labels(w, self.rng), n_jobs=self.options.n_jobs)
+                labels[chain] = np.where(bad[w.variable_graphs], fresh, labels[chain])
         return labels
 
     def _rescue(self) -> Bools:
         """Let a chain in a forbidden state copy a lawful one; say which graphs are lawful."""
-        w = self.wiring
-        p = self.potentials
-        good = np.stack([energy(w, p, labels)[1] == 0 for labels in self.labels])
-        owner = w.variable_graphs
+        scores = [self.wiring.score(self.potentials, labels) for labels in self.labels]
+        good = np.isfinite(scores)
         for chain in (0, 1):
-            take = (~good[chain] & good[1 - chain])[owner]
+            take = (~good[chain] & good[1 - chain])[self.wiring.variable_graphs]
             self.labels[chain][take] = self.labels[1 - chain][take]
-        lawful: Bools = good[0] | good[1]
-        return lawful
+        return np.asarray(good.any(axis=0))
 
     def result(self, ended: Ending) -> Result:
         """Pool the chains."""
@@ -197,11 +181,8 @@ class _TwoChains:
             value=value,
             exact=False,
             lower=value,
-            upper=np.full_like(value, np.inf),
             beliefs=_shares(self.beliefs.sum(axis=0), w.belief_offsets),
-            factor_beliefs=_shares(self.factor_beliefs.sum(axis=0), w.table_offsets)
-            if self.options.factor_marginals
-            else np.empty(0),
+            factor_beliefs=_shares(self.factor_beliefs.sum(axis=0), w.table_offsets),
             draws=draws,
             converged=converged,
             iterations=np.full(w.n_graphs, self.burnt + self.kept),
@@ -234,7 +215,7 @@ class _TwoChains:
 
 def _shares(counts: Floats, offsets: Ints) -> Floats:
     """Divide every block by its sum."""
-    if len(offsets) < 2:
+    if not len(counts):
         return counts
     sums: Floats = np.add.reduceat(counts, offsets[:-1])
     return counts / np.repeat(sums, np.diff(offsets))

@@ -33,13 +33,6 @@ def improve(
 
     Never worse than `labels`: fewer broken factors (log potential -inf), or as many and a score
     at least as high.
-
-    Parameters
-    ----------
-    labels
-        (variables,) Where to begin; it is not changed.
-    steepest
-        Take the best of all changes each time instead of going through the variables in order.
     """
     return climb(wiring, potentials, labels, steepest, _SWEEPS, n_jobs).labels
 
@@ -73,14 +66,6 @@ def unary_labels(wiring: Wiring, potentials: Floats) -> Ints:
 def random_labels(wiring: Wiring, rng: np.random.Generator) -> Ints:
     """Draw every variable uniformly."""
     return rng.integers(wiring.cards)
-
-
-def energy(wiring: Wiring, potentials: Floats, labels: Ints) -> tuple[Floats, Ints]:
-    """Sum of the finite log potentials, and the number of those that are -inf, per graph."""
-    score = np.empty(wiring.n_graphs)
-    broken = np.empty(wiring.n_graphs, np.int64)
-    local.energy(wiring, potentials, labels, score, broken)
-    return score, broken
 
 
 class ICM:
@@ -124,7 +109,6 @@ class ICM:
             value=value,
             exact=False,
             lower=value,
-            upper=np.full_like(value, np.inf),
             labels=search.labels,
             converged=search.done,
             iterations=search.steps,
@@ -150,30 +134,24 @@ class _Starts:
 
     def step(self) -> bool:
         """Search from one more start."""
-        start = random_labels(self.wiring, self.options.rng) if self.starts else self.labels
-        steepest = self.options.schedule == STEEPEST
-        end = climb(
-            self.wiring,
-            self.potentials,
-            start,
-            steepest,
-            self.options.max_iter,
-            self.options.n_jobs,
-        )
-        self.keep(end)
+        options = self.options
+        start = random_labels(self.wiring, options.rng) if self.starts else self.labels
+        how = options.schedule == STEEPEST, options.max_iter, options.n_jobs
+        self.keep(climb(self.wiring, self.potentials, start, *how))
         self.starts += 1
         return False
 
     def keep(self, end: Climb) -> None:
         """Take over the graphs that came out better."""
-        score, broken = energy(self.wiring, self.potentials, end.labels)
+        score, broken = self.wiring.energy(self.potentials, end.labels)
         level = (broken == self.broken) & (score > self.score)
         better = (broken < self.broken) | level
         self.labels = np.where(better[self.wiring.variable_graphs], end.labels, self.labels)
-        self.score = np.where(better, score, self.score)
-        self.broken = np.where(better, broken, self.broken)
-        self.done = np.where(better, end.done, self.done)
-        self.steps = np.where(better, end.steps, self.steps)
+        for mine, new in (
+            (self.score, score), (self.broken, broken), (self.done, end.done),
+            (self.steps, end.steps),
+        ):  # fmt: skip
+            mine[better] = new[better]
 
     @property
     def value(self) -> Floats:

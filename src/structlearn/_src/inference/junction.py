@@ -11,15 +11,9 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import TooWideError, too_wide
 from structlearn._src.common.threads import Scratch
-from structlearn._src.graph.wiring import HIDDEN, Wiring
-from structlearn._src.inference.base import (
-    NO_K_BEST,
-    Options,
-    Problem,
-    Result,
-    TooWide,
-    read_exactly,
-)
+from structlearn._src.graph.wiring import Wiring
+from structlearn._src.inference import base
+from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result, TooWide
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.order import Elimination, find_order
 from structlearn._src.kernels.graph import eliminate
@@ -71,16 +65,12 @@ class JunctionTree:
         # depend on their states; at one they may stand anywhere.
         skipped = query == Query.MARGINAL_MAP and not problem.uniform
         wanted = ~problem.hidden if skipped else None
-        found = read_exactly(
-            problem,
-            query,
-            options,
-            lambda: tree.backward(store),
+        found = base.read_exactly(
+            problem, query, options, lambda: tree.backward(store),
             lambda uniforms: tree.decode(store, uniforms, wanted),
-        )
-        return Result.exactly(
-            value, f"exact, largest table {tree.order.largest:.3g} entries", **found
-        )
+        )  # fmt: skip
+        status = f"exact, largest table {order.largest:.3g} entries"
+        return Result.exactly(value, status, **found)
 
 
 @dataclass(eq=False)
@@ -95,12 +85,13 @@ class EliminationTree:
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        wiring = self.problem.wiring
-        self.plan = make_plan(wiring, self.order)
-        self.stores = Scratch(int(self.plan.message_offsets[-1]))
+        wiring = self.wiring = self.problem.wiring
+        plan = make_plan(wiring, self.order)
+        self.stores = Scratch(int(plan.message_offsets[-1]))
+        self._frame = wiring.cards, self.problem.eps, plan
         self._workspace_sizes = (
-            int(np.diff(self.plan.axis_offsets).max(initial=1)),
-            int(np.diff(self.plan.input_offsets).max(initial=1)),
+            int(np.diff(plan.axis_offsets).max(initial=1)),
+            int(np.diff(plan.input_offsets).max(initial=1)),
             int(wiring.cards.max(initial=1)),
         )
 
@@ -109,63 +100,37 @@ class EliminationTree:
 
     def forward(self, potentials: Floats, store: Floats) -> Floats:
         """Eliminate everything; the value of every graph. All messages go to `store`."""
-        wiring = self.problem.wiring
-        plan = self.plan
-        store[: wiring.table_offsets[-1]] = potentials
-        value = np.zeros(wiring.n_graphs)
-        threads.over_graphs(
-            lambda a, b: eliminate.forward(
-                wiring.cards, self.problem.eps, plan, store, self._workspace(), a, b, value
-            ),
-            wiring.graph_tables,
-            self.n_jobs,
-        )
+        store[: self.wiring.table_offsets[-1]] = potentials
+        value = np.zeros(self.wiring.n_graphs)
+
+        def work(a: int, b: int) -> None:
+            eliminate.forward(*self._frame, store, self._workspace(), a, b, value)
+
+        threads.over_graphs(work, self.wiring.graph_tables, self.n_jobs)
         return value
 
     def backward(self, store: Floats) -> tuple[Floats, Floats]:
         """Marginals of all variables and of all factors, flat."""
-        wiring = self.problem.wiring
-        plan = self.plan
         beliefs = np.zeros(len(store))
-        marginals = np.zeros(int(wiring.belief_offsets[-1]))
-        threads.over_graphs(
-            lambda a, b: eliminate.backward(
-                wiring.cards,
-                self.problem.eps,
-                plan,
-                store,
-                beliefs,
-                wiring.belief_offsets,
-                self._workspace(),
-                a,
-                b,
-                marginals,
-            ),
-            wiring.graph_tables,
-            self.n_jobs,
-        )
-        return marginals, beliefs[: wiring.table_offsets[-1]]
+        marginals = np.zeros(int(self.wiring.belief_offsets[-1]))
+        frame = *self._frame, store, beliefs, self.wiring.belief_offsets
+
+        def work(a: int, b: int) -> None:
+            eliminate.backward(*frame, self._workspace(), a, b, marginals)
+
+        threads.over_graphs(work, self.wiring.graph_tables, self.n_jobs)
+        return marginals, beliefs[: self.wiring.table_offsets[-1]]
 
     def decode(
         self, store: Floats, uniforms: Floats | None = None, wanted: Bools | None = None
     ) -> Ints:
         """Best state of every wanted variable, or with `uniforms` a draw."""
-        wiring = self.problem.wiring
-        labels = np.full(wiring.n_variables, -1, np.int64)
-        if uniforms is None:
-            uniforms = np.full(wiring.n_variables, -1.0)
-        if wanted is None:
-            wanted = np.ones(wiring.n_variables, np.bool_)
-        eliminate.decode(
-            wiring.cards,
-            self.problem.eps,
-            self.plan,
-            store,
-            uniforms,
-            wanted,
-            np.empty(int(wiring.cards.max(initial=1))),
-            labels,
-        )
+        n = self.wiring.n_variables
+        labels = np.full(n, -1, np.int64)
+        uniforms = np.full(n, -1.0) if uniforms is None else uniforms
+        wanted = np.ones(n, np.bool_) if wanted is None else wanted
+        scores = np.empty(int(self.wiring.cards.max(initial=1)))
+        eliminate.decode(*self._frame, store, uniforms, wanted, scores, labels)
         return labels
 
 
@@ -180,12 +145,10 @@ class _OrderKey:
     """A wiring by identity with the constraint on its order: repeated questions plan once."""
 
     def __init__(self, problem: Problem, limit: int | None, n_jobs: int | None) -> None:
-        self.wiring = problem.wiring
+        wiring = self.wiring = problem.wiring
         self.limit = limit
         self.n_jobs = n_jobs
-        wiring = problem.wiring
-        constrained = not problem.uniform
-        self.later = (wiring.roles != HIDDEN) & constrained
+        self.later = ~problem.hidden & (not problem.uniform)
         # Roles may be replaced while scopes stay, so the constraint itself belongs to the key.
         self._identity = (id(wiring.scopes), id(wiring.cards), self.later.tobytes(), limit)
 

@@ -247,7 +247,7 @@ class MessageRuns:
             exact=False,
             beliefs=beliefs,
             factor_beliefs=factors,
-            converged=messenger.converged,
+            converged=messenger.done,
             iterations=messenger.iterations,
             residual=messenger.residual,
             messages=messenger.messages,

@@ -17,12 +17,7 @@ from structlearn._src.kernels.graph.message import Net
 class MessagePlan:
     """Made once for a wiring and its temperatures, and shared by all runs.
 
-    Parameters
-    ----------
-    problem
-        Its potentials count for nothing but their number.
-    appearance
-        (factors,) Edge appearance probabilities: tree-reweighted instead of plain messages.
+    Messages are tree-reweighted by `appearance`, the edge appearance probability of every factor.
     """
 
     def __init__(self, problem: Problem, appearance: Floats | None = None) -> None:

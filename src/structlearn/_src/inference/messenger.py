@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.common import checks, threads
-from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.inference.base import SCHEDULES, Problem
@@ -21,21 +21,9 @@ _BATCH = 2_000_000  # messages per call of the kernel, so that time limits and i
 class Messenger:
     """Runs message passing on a problem, a few sweeps or many, from where it stood.
 
-    Parameters
-    ----------
-    problem
-        Graphs, potentials, temperatures.
-    appearance
-        (factors,) Edge appearance probabilities: tree-reweighted instead of plain messages.
-    schedule
-        "sequential", "flooding" or "residual".
-    damping
-        Share of the old message that stays in every update.
-    start
-        Log messages to begin with, as left in `messages` by an earlier run on the same wiring;
-        they are copied.
-    plan
-        Of an earlier messenger with the same wiring, temperatures and appearance.
+    It begins with a copy of `start`, log messages as left in `messages` by an earlier run on the
+    same wiring. A `plan` is that of an earlier messenger with the same wiring, temperatures and
+    `appearance`.
     """
 
     def __init__(
@@ -50,18 +38,21 @@ class Messenger:
         plan: MessagePlan | None = None,
     ) -> None:
         self.problem = problem
+        self.potentials = problem.potentials
         self.damping = damping
         self.schedule = checks.one_of("schedule", schedule, SCHEDULES)
         self.n_jobs = n_jobs
         self.plan = plan or MessagePlan(problem, appearance)
         self.messages = self._initial(start)
+        loopy.load_singles(self.plan.net, self.potentials, self.messages)
         wiring = problem.wiring
         self._beliefs = np.empty(int(wiring.belief_offsets[-1]))
         self._exponentials: Floats | None = None
+        self._tables: Floats | None = None
+        self.linear = False  # whether the last run kept exponentials of messages, which is quicker
         self.residual = np.full(wiring.n_graphs, np.inf)
         self.iterations = np.zeros(wiring.n_graphs, np.int64)
-        self.done = np.zeros(wiring.n_graphs, np.bool_)
-        self.load(problem.potentials)
+        self.done = np.zeros(wiring.n_graphs, np.bool_)  # which graphs met the tolerance
 
     def _initial(self, start: Floats | None) -> Floats:
         size = int(self.problem.wiring.message_offsets[-1])
@@ -73,13 +64,6 @@ class Messenger:
                 f"use the messages of an answer about the same graph with the same evidence"
             )
         return np.array(start, np.float64)
-
-    def load(self, potentials: Floats) -> None:
-        """Take new potentials; the messages stay as they are."""
-        self.potentials = potentials
-        self._tables: Floats | None = None
-        loopy.load_singles(self.plan.net, potentials, self.messages)
-        self.done[:] = False
 
     def close(self) -> None:
         """End all runs, so that others may use the memory; messages can still be read."""
@@ -94,8 +78,8 @@ class Messenger:
         if self._tables is None:
             self._tables = self._prepared()
         tables = self._tables
-        linear = tables is not self.potentials
-        if linear:
+        self.linear = tables is not self.potentials
+        if self.linear:
             self._to_linear()
         moving = self.plan.moving
         chunk = max(1, min(sweeps, _BATCH // max(int(moving.sum()), 1)))
@@ -107,13 +91,13 @@ class Messenger:
         def step() -> bool:
             now = min(chunk, left[0])
             left[0] -= now
-            self._propagate(self._state(tables, linear), now, tol)
+            self._propagate(self._state(tables), now, tol)
             return bool(self.done.all())
 
         reason = (watch or Watch()).repeat(
             step, -(-sweeps // chunk), lambda: f"largest change {self.residual.max():.2g}"
         )
-        if linear:
+        if self.linear:
             self._to_log()
         return reason
 
@@ -145,7 +129,10 @@ class Messenger:
         slots = int(np.diff(self.plan.borders[first : last + 1, 1]).max())
         return tournament.new_tree(slots), np.empty(slots + 1, np.int64)
 
-    def _state(self, tables: Floats, linear: bool) -> MessageState:
+    def _state(self, tables: Floats | None = None) -> MessageState:
+        """What kernels read and write; without `tables`, the messages as they are between runs."""
+        linear = tables is not None and self.linear
+        tables = self.potentials if tables is None else tables
         fresh = self.messages.copy() if self.schedule != "sequential" else np.empty(0)
         return MessageState(
             tables, self.plan.weights, self.plan.ratios, self.messages, fresh, self._beliefs,
@@ -211,7 +198,7 @@ class Messenger:
         """Beliefs of the variables and, per graph, their part of the Bethe value."""
         wiring = self.problem.wiring
         plan = self.plan
-        state = self._state(self.potentials, linear=False)
+        state = self._state()
         out = np.empty(int(wiring.belief_offsets[-1]))
         value = np.zeros(wiring.n_graphs)
         eps = self.problem.eps
@@ -226,7 +213,7 @@ class Messenger:
         """Bethe value per graph, beliefs, and on request factor beliefs, else an empty array."""
         wiring = self.problem.wiring
         plan = self.plan
-        state = self._state(self.potentials, linear=False)
+        state = self._state()
         beliefs, value = self.beliefs()
         out = np.empty(int(wiring.table_offsets[-1]) if factor_beliefs else 0)
 
@@ -239,29 +226,19 @@ class Messenger:
         threads.over_graphs(work, wiring.graph_tables, self.n_jobs)
         return value, beliefs, out
 
-    def decode(self, uniforms: Floats | None = None, labels: Ints | None = None) -> Ints:
+    def decode(self, uniforms: Floats | None = None) -> Ints:
         """Assign one variable after the other given those before; a draw if `uniforms` come."""
         wiring = self.problem.wiring
         plan = self.plan
-        labels = np.full(wiring.n_variables, -1, np.int64) if labels is None else labels.copy()
+        labels = np.full(wiring.n_variables, -1, np.int64)
         if uniforms is None:
             uniforms = np.full(wiring.n_variables, -1.0)
         scores = np.empty(int(wiring.cards.max(initial=1)))
         readout.decode(
-            plan.net, self._state(self.potentials, linear=False), self.problem.eps,
-            plan.order.variables, uniforms, self._workspace(), scores, labels,
+            plan.net, self._state(), self.problem.eps, plan.order.variables, uniforms,
+            self._workspace(), scores, labels,
         )  # fmt: skip
         return labels
-
-    @property
-    def linear(self) -> bool:
-        """Whether the last run kept exponentials of messages, which is quicker."""
-        return self._tables is not None and self._tables is not self.potentials
-
-    @property
-    def converged(self) -> Bools:
-        """Whether each graph met the tolerance."""
-        return self.done.copy()
 
 
 def _repeat(values: Floats, sizes: Ints) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import order as kernel
 from structlearn._src.kernels.graph.tournament import new_tree
@@ -42,16 +42,9 @@ def find_order(
 ) -> Elimination:
     """Eliminate by min-fill, by min-size and in index order; keep the cheapest of many orders.
 
-    Parameters
-    ----------
-    later
-        Variables to eliminate after all others (outputs after hidden ones).
-    limit
-        Give up on an order once a table has more entries than this.
-    tries
-        Most orders to look at; fewer if looking costs more than eliminating would.
-    n_jobs
-        Threads over ranges of graphs; the order does not depend on it.
+    `later` variables come after all others (outputs after hidden ones). An order is given up once
+    a table has more entries than `limit`; fewer than `tries` are looked at if looking costs more
+    than eliminating would.
     """
     starts, adjacent = _adjacency(wiring)
     log_cards = np.log(wiring.cards.astype(np.float64))
@@ -112,8 +105,10 @@ def _search(
 
 def _adjacency(wiring: Wiring) -> tuple[Ints, Ints]:
     n = wiring.n_variables
-    pairs = np.empty(kernel.neighbours(wiring, np.empty(0, np.int64)), np.int64)
-    kernel.neighbours(wiring, pairs)
+    slots = np.repeat(np.arange(len(wiring.scopes)), wiring.arities[wiring.slot_factors])
+    others = block_indices(wiring.scope_offsets, wiring.slot_factors)
+    apart = slots != others
+    pairs = wiring.scopes[slots[apart]] * n + wiring.scopes[others[apart]]
     pairs.sort()  # much faster than np.unique
     new = np.ones(len(pairs), np.bool_)
     new[1:] = pairs[1:] != pairs[:-1]

@@ -48,14 +48,9 @@ _TOO_MANY_TO_ORDER = 50_000  # variables; looking for an elimination order would
 def pick(
     problem: Problem, query: Query, method: str, options: Options, times: float = ASKED
 ) -> Inferer:
-    """Return the inferer to use, or say why there is none.
+    """Return the inferer by name, or for "auto" the first that does not refuse.
 
-    Parameters
-    ----------
-    method
-        A name, or "auto" for the first that does not refuse.
-    times
-        How many times the cost of message passing "auto" may spend on being exact.
+    "auto" may spend `times` the cost of message passing on being exact.
     """
     if isinstance(method, str) and method == "auto":
         return _first(problem, query, options, times)

@@ -9,20 +9,18 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.watch import Ending
+from structlearn._src.inference.ascent import OutputScore, ascend, ascend_by_blocks
 from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result, exceeds, in_graphs
-from structlearn._src.inference.blocks import BlockAscent
 from structlearn._src.inference.icm import improve, unary_labels
 from structlearn._src.inference.loopy import best_states, cooled
 from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import ASSIGNMENTS, Query
-from structlearn._src.inference.output_score import OutputScore, ascend
 from structlearn._src.inference.trw import covering_forests, upper_bound
 
 _SWEEPS = 150  # for each candidate: messages that rest do so by then
 _COOLED = (0.5, 0.25)  # temperatures of the sum-product runs that are rounded to an assignment
 _BLOCKS = (2**10, 2**14, 2**18)  # entries of the largest table in block ascent
 _BLOCK_WORK = 2**27  # entries times variables up to which a round is quick
-_ROUNDS = 40  # of block ascent; it mostly ends earlier, for want of gain
 Candidate = tuple[str, Ints]  # where it comes from, and its labels
 _CERTAIN = 1e-9  # relative gap at which a bound proves an assignment optimal
 
@@ -155,16 +153,8 @@ class _Map(_Candidates):
             yield self._improved(f"sum-product at {eps}", cold.decode())
         for limit in _BLOCKS:
             if limit * wiring.n_variables <= _BLOCK_WORK and not self.proved():
-                yield self._by_blocks(limit)
-
-    def _by_blocks(self, limit: int) -> Candidate:
-        wiring = self.problem.wiring
-        options = self.options
-        ascent = BlockAscent(wiring, self.problem.potentials, self.labels, limit, options.rng)
-        options.watch.repeat(
-            ascent.step, _ROUNDS, lambda: f"blocks of {limit} entries, {ascent.value.sum():.6g}"
-        )
-        return "block ascent", ascent.labels
+                better = ascend_by_blocks(self.problem, self.labels, limit, self.options)
+                yield "block ascent", better
 
     def _improved(self, name: str, labels: Ints) -> Candidate:
         wiring = self.problem.wiring

@@ -46,15 +46,10 @@ def point_mass(wiring: Wiring, labels: Ints) -> tuple[Floats, Floats]:
 def tables_to_chains(
     sequences: Sequences, tables: Tables, added: Floats | None, eps: float, n_jobs: int | None
 ) -> Chains:
-    """Return the chains of all sequences, potentials divided by the temperature.
+    """Return the chains of all sequences, potentials divided by the temperature unless it is 0.
 
-    Parameters
-    ----------
-    added
-        (positions, states) What is added to the potentials of the positions, the ends that are
-        forbidden included (see `forbid_ends`).
-    eps
-        Temperature; 0 maximises, so that nothing is divided.
+    `added` (positions, states) is added to the potentials of the positions, the ends that are
+    forbidden included (see `forbid_ends`).
     """
     nodes = _nodes(sequences, tables)
     edges = _edges(sequences, tables)

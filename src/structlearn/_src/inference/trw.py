@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
-from structlearn._src.graph.wiring import Wiring, compile_wiring
+from structlearn._src.common.arrays import Bools, Floats, block_indices, offsets_of
+from structlearn._src.graph.wiring import Wiring, compile_by_graph
 from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result
 from structlearn._src.inference.loopy import MessageRuns
 from structlearn._src.inference.messenger import Messenger
@@ -68,7 +68,7 @@ def covering_forests(wiring: Wiring, rng: np.random.Generator) -> Bools:
     while len(rows) < _FORESTS or (taken == 0).any():
         order = np.lexsort((rng.random(wiring.n_factors), taken))
         row = np.zeros(wiring.n_factors, np.bool_)
-        wire.spanning_forest(wiring.scope_offsets, wiring.scopes, wiring.n_variables, order, row)
+        wire.spanning_forest(wiring, order, np.arange(wiring.n_variables), row)
         taken += row
         rows.append(row)
     return np.array(rows)
@@ -99,43 +99,22 @@ def _forest_value(
     problem: Problem, forest: Bools, rest: Floats, share: Floats, singles: Floats
 ) -> Floats:
     wiring = problem.wiring
-    smaller, entries = _sub_wiring(wiring, np.flatnonzero(forest))
-    scale = np.repeat(share[forest], np.diff(wiring.table_offsets)[forest])
-    potentials = np.concatenate([rest[entries] / scale, singles])
-    part = Problem(*_by_graph(smaller, potentials, wiring), problem.eps_output, problem.eps_hidden)
+    taken = np.flatnonzero(forest)
+    n = wiring.n_variables
+    slots, entries = (
+        block_indices(offsets, taken) for offsets in (wiring.scope_offsets, wiring.table_offsets)
+    )
+    smaller, order = compile_by_graph(
+        wiring.cards,
+        wiring.roles,
+        np.concatenate([wiring.arities[taken], np.ones(n, np.int64)]),
+        np.concatenate([wiring.scopes[slots], np.arange(n)]),
+        wiring.graph_variables,
+    )
+    sizes = np.diff(wiring.table_offsets)[taken]
+    tables = np.concatenate([rest[entries] / np.repeat(share[taken], sizes), singles])
+    sorted_entries = block_indices(offsets_of(np.concatenate([sizes, wiring.cards])), order)
+    part = Problem(smaller, tables[sorted_entries], problem.eps_output, problem.eps_hidden)
     messenger = Messenger(part, n_jobs=1)
     messenger.run(1, np.inf)
     return messenger.value()[0]
-
-
-def _sub_wiring(wiring: Wiring, factors: Ints) -> tuple[Wiring, Ints]:
-    """Wiring with the given factors and one factor per variable, and the entries of the former."""
-    slots = np.isin(wiring.slot_factors, factors)
-    arities = np.concatenate([wiring.arities[factors], np.ones(wiring.n_variables, np.int64)])
-    scopes = np.concatenate([wiring.scopes[slots], np.arange(wiring.n_variables)])
-    sizes = np.diff(wiring.table_offsets)
-    entries = np.flatnonzero(np.repeat(np.isin(np.arange(wiring.n_factors), factors), sizes))
-    return compile_wiring(wiring.cards, wiring.roles, offsets_of(arities), scopes), entries
-
-
-def _by_graph(smaller: Wiring, potentials: Floats, wiring: Wiring) -> tuple[Wiring, Floats]:
-    """Sort factors by graph, so that values come out per graph."""
-    if wiring.n_graphs == 1:
-        return smaller, potentials
-    owner = wiring.variable_graphs[smaller.scopes[smaller.scope_offsets[:-1]]]
-    order = np.argsort(owner, kind="stable")
-    arities = smaller.arities[order]
-    scopes = smaller.scopes[block_indices(smaller.scope_offsets, order)]
-    tables = potentials[block_indices(smaller.table_offsets, order)]
-    borders = offsets_of(np.bincount(owner, minlength=wiring.n_graphs))
-    return (
-        compile_wiring(
-            smaller.cards,
-            smaller.roles,
-            offsets_of(arities),
-            scopes,
-            wiring.graph_variables,
-            borders,
-        ),
-        tables,
-    )

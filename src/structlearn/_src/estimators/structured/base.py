@@ -157,9 +157,8 @@ class StructuredEstimator(_Fitted):
 
     def _best(self, batch: Batch, tables: Tables, joint: bool = False) -> Ints:
         """Return the best labels of all variables, -1 for hidden ones."""
-        structure, eps_h = batch.examples.structure, self.plan_.eps_h
-        if joint:
-            return decode.joint(structure, tables, self._options(), self.inference)
+        eps_h = 0.0 if joint else self.plan_.eps_h
+        structure = batch.examples.structure
         return decode.best(structure, tables, eps_h, self._options(), self.inference)
 
     def _hidden(self, batch: Batch, tables: Tables, labels: Ints) -> Ints:

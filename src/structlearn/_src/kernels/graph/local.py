@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from structlearn._src.kernels.graph.tournament import new_tree, set_leaf, winner
 from structlearn._src.kernels.jit import kernel
 
-SCORE, BROKEN, TARGET = range(3)
+SCORE, BROKEN = range(2)
 
 # A change must raise the score by more than rounding can, or ties would send ICM in circles.
 _ROUNDING = 1e-12
@@ -139,50 +140,19 @@ def sweeps(w, potentials, labels, limit, first, last, out_steps, out_done):
 
 
 @kernel
-def _match(flips, tree, i):
-    """Winner of the two children of node `i`; the first variable wins a tie."""
-    a, b = tree[2 * i], tree[2 * i + 1]
-    if _beats(flips, a, b):
-        return a
-    if _beats(flips, b, a):
-        return b
-    return min(a, b)
+def _set_flip(values, at, card, now, repair, targets, tree, u):
+    """Note the best flip of variable `u` of a graph, and in the tournament what it brings.
 
-
-@kernel
-def _set_leaf(values, at, card, now, flips, u):
-    """Note the best flip of leaf `u` and the change it would bring."""
+    A factor that is broken no more counts `repair`, which is more than all scores together.
+    """
     best = _best(values, at, card, now)
-    flips[u, TARGET] = best
-    flips[u, SCORE] = values[at + best, SCORE] - values[at + now, SCORE]
-    flips[u, BROKEN] = values[at + best, BROKEN] - values[at + now, BROKEN]
+    targets[u] = best
+    gain = values[at + best, SCORE] - values[at + now, SCORE]
+    set_leaf(tree, u, gain - repair * (values[at + best, BROKEN] - values[at + now, BROKEN]))
 
 
 @kernel
-def _replay(flips, tree, u):
-    """Play the matches of leaf `u` again, up to the root."""
-    i = (u + tree.size // 2) // 2
-    while i > 0:
-        tree[i] = _match(flips, tree, i)
-        i //= 2
-
-
-@kernel
-def _set_up(w, potentials, labels, start, values, flips, tree):
-    """All conditionals of one graph and the tournament of their best flips."""
-    n = len(flips)
-    for u in range(n):
-        v = start + u
-        at = w.belief_offsets[v] - w.belief_offsets[start]
-        _conditional(w, potentials, labels, v, values, at)
-        _set_leaf(values, at, w.cards[v], labels[v], flips, u)
-        tree[n + u] = u
-    for i in range(n - 1, 0, -1):
-        tree[i] = _match(flips, tree, i)
-
-
-@kernel
-def _tell_neighbours(w, potentials, labels, v, old, start, values, flips, tree):
+def _tell_neighbours(w, potentials, labels, v, old, start, values, repair, targets, tree):
     """After `v` left `old`: correct the conditionals of those who share a factor with it."""
     for q in range(w.slot_offsets[v], w.slot_offsets[v + 1]):
         f = w.slot_factors[w.slots[q]]
@@ -196,32 +166,47 @@ def _tell_neighbours(w, potentials, labels, v, old, start, values, flips, tree):
             row = here - w.strides[s] * labels[u]
             _add(potentials, row + back, w.strides[s], w.cards[u], values, at, -1.0)
             _add(potentials, row, w.strides[s], w.cards[u], values, at, 1.0)
-            _set_leaf(values, at, w.cards[u], labels[u], flips, u - start)
-            _replay(flips, tree, u - start)
+            _set_flip(values, at, w.cards[u], labels[u], repair, targets, tree, u - start)
 
 
 @kernel
-def _climb(w, potentials, labels, limit, start, values, flips, tree):
+def _climb(w, potentials, labels, limit, start, values, repair, targets, tree):
     """Take steepest flips until none helps; return how many.
 
-    `values` has the rows of all variables of the graph, `flips` each variable's best flip, and
-    `tree` the tournament: node i has the children 2i and 2i + 1, leaves fill the second half.
+    `values` has the rows of all variables of the graph, `targets` each variable's best flip.
     """
     count = 0
-    while count < limit and flips[tree[1], TARGET] != labels[start + tree[1]]:
-        u = tree[1]
+    for u in range(targets.size):
+        v = start + u
+        at = w.belief_offsets[v] - w.belief_offsets[start]
+        _conditional(w, potentials, labels, v, values, at)
+        _set_flip(values, at, w.cards[v], labels[v], repair, targets, tree, u)
+    while count < limit and targets[winner(tree)] != labels[start + winner(tree)]:
+        u = winner(tree)
         v = start + u
         at = w.belief_offsets[v] - w.belief_offsets[start]
         # Corrections leave rounding behind, so the winner is checked before it moves.
         _conditional(w, potentials, labels, v, values, at)
         old = labels[v]
         labels[v] = _best(values, at, w.cards[v], old)
-        _set_leaf(values, at, w.cards[v], labels[v], flips, u)
-        _replay(flips, tree, u)
+        _set_flip(values, at, w.cards[v], labels[v], repair, targets, tree, u)
         if labels[v] != old:
             count += 1
-            _tell_neighbours(w, potentials, labels, v, old, start, values, flips, tree)
+            _tell_neighbours(w, potentials, labels, v, old, start, values, repair, targets, tree)
     return count
+
+
+@kernel
+def _repair(w, potentials, g):
+    """More than any flip can change the sum of the finite log potentials of graph `g`."""
+    total = 1.0
+    for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
+        top = 0.0
+        for k in range(w.table_offsets[f], w.table_offsets[f + 1]):
+            if potentials[k] > -np.inf:
+                top = max(top, abs(potentials[k]))
+        total += 2.0 * top
+    return total
 
 
 @kernel
@@ -234,13 +219,14 @@ def steepest(w, potentials, labels, limit, first, last, out_steps, out_done):
     for g in range(first, last):
         start, stop = w.graph_variables[g], w.graph_variables[g + 1]
         values = np.empty((w.belief_offsets[stop] - w.belief_offsets[start], 2))
-        flips = np.empty((stop - start, 3))
-        tree = np.empty(2 * (stop - start), np.int64)
+        targets = np.empty(stop - start, np.int64)
+        tree = new_tree(stop - start)
+        repair = _repair(w, potentials, g)
         out_steps[g] = 0
         out_done[g] = start == stop
         while out_steps[g] < limit and not out_done[g]:
-            _set_up(w, potentials, labels, start, values, flips, tree)
-            count = _climb(w, potentials, labels, limit - out_steps[g], start, values, flips, tree)
+            left = limit - out_steps[g]
+            count = _climb(w, potentials, labels, left, start, values, repair, targets, tree)
             out_steps[g] += count
             out_done[g] = count == 0
 

@@ -13,24 +13,6 @@ MIN_FILL, MIN_SIZE, AS_GIVEN = range(3)  # AS_GIVEN leaves the cost to the noise
 _LATER = 1e15  # added to the cost of variables that must come after all others
 
 
-@lean
-def neighbours(wiring, pairs):
-    """Write every ordered pair of variables that share a factor as u * n + v; return their count.
-
-    Called with an empty array it only counts.
-    """
-    count = 0
-    n = wiring.cards.size
-    for f in range(wiring.table_offsets.size - 1):
-        for a in range(wiring.scope_offsets[f], wiring.scope_offsets[f + 1]):
-            for b in range(wiring.scope_offsets[f], wiring.scope_offsets[f + 1]):
-                if a != b:
-                    if pairs.size:
-                        pairs[count] = wiring.scopes[a] * n + wiring.scopes[b]
-                    count += 1
-    return count
-
-
 class OrderWorkspace(NamedTuple):
     """Everything the greedy elimination writes to."""
 

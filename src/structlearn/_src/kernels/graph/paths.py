@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from structlearn._src.kernels.jit import kernel
 
 BRANCH, CYCLE = -1, -2
@@ -15,16 +13,8 @@ def find_paths(scope_offsets, scopes, near, order, position, offsets):
 
     Two variables are neighbours if some factor holds both. Paths begin at their end of lower
     index and follow each other by that index. Returns the number of paths and 0; or BRANCH or
-    CYCLE and a variable that shows it.
-
-    Parameters
-    ----------
-    near, position
-        (variables, 2) and (variables,)
-        Neighbours and position of every variable; full of -1 at the start.
-    order, offsets
-        (variables,) and (variables + 1,)
-        Variable at every position, and where paths begin; one more than there are paths is used.
+    CYCLE and a variable that shows it. `near` (variables, 2) and `position` are full of -1 at the
+    start; of `offsets` one more than there are paths is used.
     """
     for f in range(scope_offsets.size - 1):
         first = scope_offsets[f]
@@ -68,75 +58,26 @@ def _link(near, a, b):
 
 
 @kernel
-def _place(wiring, f, position, chains):
-    """Row of factor `f`: in `nodes` (0), or in `edges` as it is (1) or transposed (-1)."""
-    first = wiring.scope_offsets[f]
-    a = wiring.scopes[first]
-    if wiring.scope_offsets[f + 1] - first == 1:
-        return position[a], 0
-    b = wiring.scopes[first + 1]
-    if position[a] < position[b]:
-        return position[a] - chains[position[a]], 1
-    return position[b] - chains[position[b]], -1
+def carry(wiring, position, chains, K, nodes, edges, tables, back):
+    """Add the tables of all factors to flat `nodes` and `edges`, or read them `back` from there.
 
-
-@kernel
-def gather(wiring, potentials, position, chains, nodes, edges):
-    """Add the tables of every variable to `nodes` and of every pair to `edges`."""
+    `nodes` has a row of K entries for every position, `edges` K rows for every step of a path.
+    """
     for f in range(wiring.table_offsets.size - 1):
-        row, way = _place(wiring, f, position, chains)
         k = wiring.table_offsets[f]
-        B = wiring.cards[wiring.scopes[wiring.scope_offsets[f + 1] - 1]]
-        A = (wiring.table_offsets[f + 1] - k) // B
-        for i in range(A):
-            if way == 0:
-                for j in range(B):
-                    nodes[row, j] += potentials[k + j]
-            elif way > 0:
-                for j in range(B):
-                    edges[row, i, j] += potentials[k + j]
-            else:
-                for j in range(B):
-                    edges[row, j, i] += potentials[k + j]
-            k += B
-
-
-@kernel
-def forbid(cards, order, chains, nodes, edges):
-    """Set what lies outside the states of the variables to -inf."""
-    K = nodes.shape[1]
-    for t in range(order.size):
-        card = cards[order[t]]
-        for j in range(card, K):
-            nodes[t, j] = -np.inf
-        if t > 0 and chains[t] == chains[t - 1]:
-            e = t - 1 - chains[t]
-            before = cards[order[t - 1]]
-            for i in range(K):
-                for j in range(card if i < before else 0, K):
-                    edges[e, i, j] = -np.inf
-
-
-@kernel
-def scatter(wiring, position, chains, nodes, edges, beliefs, factor_beliefs):
-    """Carry marginals back to variables and, unless `factor_beliefs` is empty, to factors."""
-    for v in range(position.size):
-        k = wiring.belief_offsets[v]
-        for i in range(wiring.cards[v]):
-            beliefs[k + i] = nodes[position[v], i]
-    for f in range(wiring.table_offsets.size - 1 if factor_beliefs.size > 0 else 0):
-        row, way = _place(wiring, f, position, chains)
-        k = wiring.table_offsets[f]
-        B = wiring.cards[wiring.scopes[wiring.scope_offsets[f + 1] - 1]]
-        A = (wiring.table_offsets[f + 1] - k) // B
-        for i in range(A):
-            if way == 0:
-                for j in range(B):
-                    factor_beliefs[k + j] = nodes[row, j]
-            elif way > 0:
-                for j in range(B):
-                    factor_beliefs[k + j] = edges[row, i, j]
-            else:
-                for j in range(B):
-                    factor_beliefs[k + j] = edges[row, j, i]
-            k += B
+        last = wiring.scope_offsets[f + 1] - 1
+        a, b = position[wiring.scopes[wiring.scope_offsets[f]]], position[wiring.scopes[last]]
+        flat, at, down, right = nodes, a * K, 0, 1
+        if a != b:
+            flat = edges
+            first = min(a, b)
+            at = (first - chains[first]) * K * K
+            down, right = (K, 1) if a < b else (1, K)
+        columns = wiring.cards[wiring.scopes[last]]
+        for i in range((wiring.table_offsets[f + 1] - k) // columns):
+            for j in range(columns):
+                if back:
+                    tables[k] = flat[at + i * down + j * right]
+                else:
+                    flat[at + i * down + j * right] += tables[k]
+                k += 1

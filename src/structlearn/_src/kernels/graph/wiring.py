@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, kernel, lean
+from structlearn._src.kernels.jit import inner, lean
 
 
 @lean
@@ -52,31 +52,27 @@ def _root(parent, v):
     return v
 
 
-@kernel
-def forest(scope_offsets, scopes, graph_variables, graph_factors, out):
+@lean
+def forest(w, parent, out):
     """For each graph: is its factor graph free of cycles?  Union-find over scopes."""
-    parent = np.arange(graph_variables[-1])
     for g in range(out.size):
         out[g] = True
-        for f in range(graph_factors[g], graph_factors[g + 1]):
-            first = _root(parent, scopes[scope_offsets[f]])
-            for s in range(scope_offsets[f] + 1, scope_offsets[f + 1]):
-                other = _root(parent, scopes[s])
+        for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
+            first = _root(parent, w.scopes[w.scope_offsets[f]])
+            for s in range(w.scope_offsets[f] + 1, w.scope_offsets[f + 1]):
+                other = _root(parent, w.scopes[s])
                 if other == first:
                     out[g] = False
                 else:
                     parent[other] = first
 
 
-@kernel
-def breadth_first(scope_offsets, scopes, slot_offsets, slots, slot_factors, order):
+@lean
+def breadth_first(w, seen, seen_factor, order):
     """Variables in breadth-first order, roots taken in index order: parents before children."""
-    n = slot_offsets.size - 1
-    seen = np.zeros(n, np.bool_)
-    seen_factor = np.zeros(scope_offsets.size - 1, np.bool_)
     head = 0
     tail = 0
-    for root in range(n):
+    for root in range(seen.size):
         if seen[root]:
             continue
         seen[root] = True
@@ -85,13 +81,13 @@ def breadth_first(scope_offsets, scopes, slot_offsets, slots, slot_factors, orde
         while head < tail:
             v = order[head]
             head += 1
-            for q in range(slot_offsets[v], slot_offsets[v + 1]):
-                f = slot_factors[slots[q]]
+            for q in range(w.slot_offsets[v], w.slot_offsets[v + 1]):
+                f = w.slot_factors[w.slots[q]]
                 if seen_factor[f]:
                     continue
                 seen_factor[f] = True
-                for s in range(scope_offsets[f], scope_offsets[f + 1]):
-                    u = scopes[s]
+                for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
+                    u = w.scopes[s]
                     if not seen[u]:
                         seen[u] = True
                         order[tail] = u
@@ -99,32 +95,17 @@ def breadth_first(scope_offsets, scopes, slot_offsets, slots, slot_factors, orde
 
 
 @lean
-def kept_sizes(cards, scope_offsets, scopes, fixed, out_arity, out_size):
-    """Arity and table size of every factor once the fixed variables are gone (-1 = not fixed)."""
-    for f in range(scope_offsets.size - 1):
-        size = 1
-        arity = 0
-        for s in range(scope_offsets[f], scope_offsets[f + 1]):
-            if fixed[scopes[s]] < 0:
-                size *= cards[scopes[s]]
-                arity += 1
-        out_arity[f] = arity
-        out_size[f] = size
+def slice_tables(w, potentials, fixed, axis, digit, out_offsets, out):
+    """Copy of every table with the fixed variables at their state, -1 for those that are not.
 
-
-@kernel
-def slice_tables(
-    cards, scope_offsets, scopes, steps, table_offsets, potentials, fixed, out_offsets, out
-):
-    """Copy of every table with the fixed variables at their state."""
-    axis = np.empty(64, np.int64)
-    digit = np.zeros(64, np.int64)
-    for f in range(scope_offsets.size - 1):
-        position = table_offsets[f]
+    `axis` and `digit` have room for the slots of one factor.
+    """
+    for f in range(w.table_offsets.size - 1):
+        position = w.table_offsets[f]
         arity = 0
-        for s in range(scope_offsets[f], scope_offsets[f + 1]):
-            if fixed[scopes[s]] >= 0:
-                position += steps[s] * fixed[scopes[s]]
+        for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
+            if fixed[w.scopes[s]] >= 0:
+                position += w.strides[s] * fixed[w.scopes[s]]
             else:
                 axis[arity] = s
                 digit[arity] = 0
@@ -134,41 +115,27 @@ def slice_tables(
             for a in range(arity - 1, -1, -1):  # next entry in C order
                 s = axis[a]
                 digit[a] += 1
-                position += steps[s]
-                if digit[a] < cards[scopes[s]]:
+                position += w.strides[s]
+                if digit[a] < w.cards[w.scopes[s]]:
                     break
-                position -= steps[s] * digit[a]
+                position -= w.strides[s] * digit[a]
                 digit[a] = 0
 
 
 @lean
-def score(scope_offsets, scopes, steps, table_offsets, graph_factors, potentials, labels, out):
-    """Sum of log potentials of every graph at the assignment `labels`."""
-    for g in range(out.size):
-        total = 0.0
-        for f in range(graph_factors[g], graph_factors[g + 1]):
-            position = table_offsets[f]
-            for s in range(scope_offsets[f], scope_offsets[f + 1]):
-                position += steps[s] * labels[scopes[s]]
-            total += potentials[position]
-        out[g] = total
-
-
-@kernel
-def spanning_forest(scope_offsets, scopes, n_variables, order, taken):
+def spanning_forest(w, order, parent, taken):
     """Take factors in `order` as long as they close no cycle."""
-    parent = np.arange(n_variables)
     for f in order:
-        low, high = scope_offsets[f], scope_offsets[f + 1]
+        low, high = w.scope_offsets[f], w.scope_offsets[f + 1]
         open_end = True
         for s in range(low, high):
             for t in range(low, s):
-                if _root(parent, scopes[s]) == _root(parent, scopes[t]):
+                if _root(parent, w.scopes[s]) == _root(parent, w.scopes[t]):
                     open_end = False
         if open_end:
             taken[f] = True
             for s in range(low + 1, high):
-                parent[_root(parent, scopes[s])] = _root(parent, scopes[low])
+                parent[_root(parent, w.scopes[s])] = _root(parent, w.scopes[low])
 
 
 @lean

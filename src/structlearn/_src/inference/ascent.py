@@ -1,4 +1,4 @@
-"""Scores of assignments to the outputs, hidden variables summed out, and ascent on them."""
+"""Ascent from an assignment to better ones: one output at a time, or large blocks at once."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from dataclasses import replace
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.graph.condition import condition
 from structlearn._src.inference.base import Options, Problem, exceeds
 from structlearn._src.inference.clamped import Memory
 from structlearn._src.inference.engine import clamp
-from structlearn._src.inference.junction import ASKED
+from structlearn._src.inference.junction import ASKED, EliminationTree
+from structlearn._src.inference.order import cutset, find_order
 
 _SWEEPS = 200  # from the messages of another assignment, far more than they need to rest
 _TOL = 1e-6  # as the default of `infer`
 _DAMPING = 0.2  # keeps messages at rest where cycles are strong
 _GAIN = 1e-10  # relative: less than that is rounding
 _ROUNDS = 20  # over all outputs; few runs need more than three
+_BLOCK_ROUNDS = 40  # of blocks; they mostly end earlier, for want of gain
+_PATIENCE = 10  # rounds of blocks without gain after which the ascent ends
 
 
 class OutputScore:
@@ -43,14 +47,9 @@ class OutputScore:
         return self.clamped.begin()
 
     def value(self, labels: Ints, memory: Memory) -> tuple[Floats, Memory]:
-        """Value of every graph at the outputs in `labels`, and what the next call goes on from.
-
-        States of hidden variables are ignored.
-        """
-        places = self.clamped.fix(np.where(self.problem.hidden, -1, labels))
-        found = self.clamped.solve(
-            self.problem.potentials, places, memory, _SWEEPS, _TOL, beliefs=False
-        )
+        """Value of every graph at the outputs in `labels`, and what the next call goes on from."""
+        engine = self.clamped.at(np.where(self.problem.hidden, -1, labels))
+        found = engine.solve(self.problem.potentials, memory, _SWEEPS, _TOL, beliefs=False)
         return found.values, found.memory
 
 
@@ -92,3 +91,38 @@ def _turns(problem: Problem) -> list[Ints]:
     first = np.searchsorted(graphs, graphs)
     turn = np.arange(len(outputs)) - first
     return [outputs[turn == j] for j in range(int(turn.max(initial=-1)) + 1)]
+
+
+def ascend_by_blocks(problem: Problem, labels: Ints, max_table: int, options: Options) -> Ints:
+    """Raise the score of an assignment by exact maximisation over large blocks.
+
+    Each round cuts a random set of variables so that the rest can be eliminated with small
+    tables, keeps the cut ones as they are and maximises over all others at once: the score
+    never falls, and a block reaches across barriers that single flips cannot pass.
+    """
+    wiring = problem.wiring
+    best = labels
+    value = wiring.score(problem.potentials, best)
+    idle = 0
+
+    def step() -> bool:
+        nonlocal best, value, idle
+        fixed = np.where(cutset(wiring, max_table, options.rng), best, -1)
+        small = condition(wiring, problem.potentials, fixed)
+        free = np.zeros(len(small.variables), np.bool_)
+        block = Problem(small.wiring, small.potentials, 0.0, 0.0)
+        tree = EliminationTree(block, find_order(small.wiring, free))
+        store = tree.stores.take()
+        tree.forward(small.potentials, store)
+        trial = best.copy()
+        trial[small.variables] = tree.decode(store)
+        new = wiring.score(problem.potentials, trial)
+        better = exceeds(new, value, 1e-12)
+        best = np.where(better[wiring.variable_graphs], trial, best)
+        value = np.where(better, new, value)
+        idle = 0 if better.any() else idle + 1
+        return idle >= _PATIENCE
+
+    words = f"blocks of {max_table} entries"
+    options.watch.repeat(step, _BLOCK_ROUNDS, lambda: f"{words}, {value.sum():.6g}")
+    return best
