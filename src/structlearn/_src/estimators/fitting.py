@@ -29,16 +29,7 @@ _ADVICE = {
 class FitSettings:
     """How weights are learnt, in the words that the `fit` of every family takes.
 
-    Parameters
-    ----------
-    solver, driver, sweeps, warm_up
-        See `solve.pick.choose`.
-    max_iter, tol, callbacks
-        See `solve.loop.run`.
-    time_limit, progress
-        Seconds after which the best weights so far count, and whom to tell how far it is.
-    checkpoint
-        A path or a `Checkpoint`: where the run is saved, and continued from.
+    See `solve.pick.choose` for the first four, and `solve.loop.run`.
     """
 
     solver: str | Solver = "auto"
@@ -48,9 +39,9 @@ class FitSettings:
     max_iter: int = 1000
     tol: float | None = 1e-4
     callbacks: tuple[Callback, ...] = ()
-    time_limit: float | None = None
+    time_limit: float | None = None  #: seconds after which the best weights so far count
     progress: Progress | None = None
-    checkpoint: Any = None
+    checkpoint: Any = None  #: a path or a `Checkpoint`
 
 
 def minimise(
@@ -63,10 +54,7 @@ def minimise(
 ) -> Fit:
     """Learn weights, and warn where the fit ended before it had converged.
 
-    Parameters
-    ----------
-    facts
-        Parameters of the estimator, which a restart from a checkpoint must share.
+    The `facts` are parameters of the estimator, which a restart from a checkpoint must share.
     """
     checkpoint = settings.checkpoint
     if checkpoint is not None:

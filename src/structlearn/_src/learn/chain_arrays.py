@@ -23,26 +23,13 @@ _MANY = 4  # a feature has many states if it has one of so many
 
 @dataclass(frozen=True, eq=False)
 class ChainArrays:
-    """Everything a compiled solver reads.
-
-    Parameters
-    ----------
-    data
-        Sequences, labels, features, bars and costs.
-    loss_weights
-        (sequences,) C times the weight of every sequence.
-    ties
-        (states * states,) Which weight of the whole model a transition has, -1 if none.
-    places
-        (pairs,) Where kernels keep the weights of features, which come first in the model; a slice
-        if there is no difference.
-    n_features
-        Number of features of positions.
-    """
+    """Everything a compiled solver reads."""
 
     data: ChainData
-    loss_weights: Floats
-    ties: Ints
+    loss_weights: Floats  #: (sequences,) C times the weight of every sequence
+    ties: Ints  #: (states * states,) which weight of the whole model a transition has, -1 if none
+    #: (pairs,) Where kernels keep the weights of features, which come first in the model; a slice
+    #: if there is no difference.
     places: Ints | slice
     n_features: int
 

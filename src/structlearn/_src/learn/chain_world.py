@@ -25,17 +25,8 @@ class _Exact:
 class ChainWorld(_Exact):
     """Sequences at one temperature, some states ruled out or made dearer.
 
-    Parameters
-    ----------
-    sequences
-        Which positions belong together.
-    eps
-        Temperature of all variables.
-    added
-        (positions, states) What is added to the potentials of the positions: task costs, and -inf
-        for states that clamping rules out.
-    n_jobs
-        Number of threads.
+    What is `added` to the potentials (positions, states) are task costs, and -inf for states that
+    clamping rules out.
     """
 
     def __init__(

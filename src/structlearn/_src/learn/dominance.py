@@ -14,7 +14,7 @@ from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.tables import clamp_labels
 from structlearn._src.learn.chain_world import ChainWorld
 from structlearn._src.learn.graph_world import GraphWorld
-from structlearn._src.learn.world import InferenceSettings
+from structlearn._src.learn.world import InferenceSettings, World
 from structlearn._src.model.model import Examples, LinearModel, Tables
 
 _DOMINANT = 0.5
@@ -146,21 +146,15 @@ def _where_open(ranks: Floats, values: Floats) -> Floats:
 class Dominance:
     """How sure a model is of whole labellings.
 
-    Parameters
-    ----------
-    true
-        (examples,) Probability of the true labels, hidden variables summed out; NaN where an
-        example has none.
-    best
-        (examples,) Probability of the most likely labels of all outputs.
+    An example without labels has no true ones: NaN.
 
     References
     ----------
     Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014, figure 3.
     """
 
-    true: Floats
-    best: Floats
+    true: Floats  #: (examples,) probability of the true labels, hidden variables summed out
+    best: Floats  #: (examples,) probability of the most likely labels of all outputs
 
     @property
     def dominant(self) -> Bools:
@@ -195,10 +189,9 @@ def dominance(
     settings = settings or InferenceSettings()
     structure = examples.structure
     tables = model.push(weights, examples.inputs, settings.n_jobs)
-    if isinstance(structure, Sequences):
-        whole, true, best = _sequence_values(structure, examples.labels, tables, settings)
-    else:
-        whole, true, best = _graph_values(structure, examples.labels, tables, settings)
+    ones = np.ones(structure.n_examples)
+    worlds = _worlds(structure, examples.labels, settings)
+    whole, true, best = (world.solve(tables, ones, world.begin())[0] for world in worlds)
     known = np.logical_or.reduceat(examples.labels >= 0, structure.variables[:-1])
     return Dominance(np.where(known, _probability(true, whole), np.nan), _probability(best, whole))
 
@@ -207,27 +200,17 @@ def _probability(part: Floats, whole: Floats) -> Floats:
     return np.exp(np.minimum(part - whole, 0.0))  # approximate values can be the wrong way round
 
 
-def _sequence_values(
-    sequences: Sequences, labels: Ints, tables: Tables, settings: InferenceSettings
-) -> tuple[Floats, Floats, Floats]:
-    """Log partition functions, scores of the known labels, and best scores."""
-    fixed = clamp_labels(labels, sequences.states)
-    free, clamped = (
-        ChainWorld(sequences, 1.0, added, settings.n_jobs).chains(tables) for added in (None, fixed)
-    )
-    return free.log_partition(), clamped.log_partition(), free.best()[0]
-
-
-def _graph_values(
-    graphs: Graphs, labels: Ints, tables: Tables, settings: InferenceSettings
-) -> tuple[Floats, Floats, Floats]:
-    """As `_sequence_values`, hidden variables summed out."""
-    outputs = np.where(graphs.wiring.roles == HIDDEN, -1, 0)
-    worlds = (
-        GraphWorld(graphs, outputs, 1.0, 1.0, clamped=False, settings=settings),
-        GraphWorld(graphs, labels, 1.0, 1.0, clamped=True, settings=settings),
-        GraphWorld(graphs, outputs, 0.0, 1.0, clamped=False, settings=settings),
-    )
-    ones = np.ones(graphs.n_examples)
-    whole, true, best = (world.solve(tables, ones, world.begin())[0] for world in worlds)
-    return whole, true, best
+def _worlds(
+    structure: Sequences | Graphs, labels: Ints, settings: InferenceSettings
+) -> list[World[Tables]]:
+    """Return the worlds of all labels, of the known ones, and of the most likely ones."""
+    if isinstance(structure, Sequences):
+        fixed = clamp_labels(labels, structure.states)
+        each = (1.0, None), (1.0, fixed), (0.0, None)
+        return [ChainWorld(structure, eps, added, settings.n_jobs) for eps, added in each]
+    outputs = np.where(structure.wiring.roles == HIDDEN, -1, 0)
+    return [
+        GraphWorld(structure, outputs, 1.0, 1.0, clamped=False, settings=settings),
+        GraphWorld(structure, labels, 1.0, 1.0, clamped=True, settings=settings),
+        GraphWorld(structure, outputs, 0.0, 1.0, clamped=False, settings=settings),
+    ]

@@ -38,20 +38,7 @@ class GraphMemory(NamedTuple):
 class GraphWorld:
     """Graphs whose variables labelled -1 are hidden; free, or clamped to the other labels.
 
-    Parameters
-    ----------
-    graphs
-        Wiring and groups of factors.
-    labels
-        (variables,) -1 where hidden.
-    eps_y, eps_h
-        Temperatures.
-    clamped
-        Whether labelled variables are fixed.
-    added
-        (potentials,) What is added to the potentials, for task costs.
-    settings
-        How to infer.
+    What is `added` to the potentials, in one flat array, are task costs.
     """
 
     def __init__(
@@ -118,16 +105,14 @@ class GraphWorld:
 def cost_entries(graphs: Graphs, labels: Ints, rows: Floats) -> Floats:
     """Put the cost of every state of every labelled variable into the smallest table it is in.
 
-    Parameters
-    ----------
-    rows
-        (variables, states) Costs; a variable with fewer states uses the first ones.
+    A variable with fewer states than `rows` (variables, states) has columns uses the first ones.
     """
     wiring = graphs.wiring
     labelled = np.flatnonzero(labels >= 0)
     cards = wiring.cards[labelled]
     _check_costs(wiring, labelled, rows.shape[1])
-    slots = smallest_slots(wiring)[labelled]
+    by_size = np.lexsort((np.diff(wiring.table_offsets)[wiring.slot_factors], wiring.scopes))
+    slots = by_size[wiring.slot_offsets[labelled]]
     factors = wiring.slot_factors[slots]
     sizes = np.diff(wiring.table_offsets)[factors]
     entries = block_indices(wiring.table_offsets, factors)
@@ -135,13 +120,6 @@ def cost_entries(graphs: Graphs, labels: Ints, rows: Floats) -> Floats:
     states = inside // np.repeat(wiring.strides[slots], sizes) % np.repeat(cards, sizes)
     costs = rows[np.repeat(labelled, sizes), states]
     return np.bincount(entries, costs, int(wiring.table_offsets[-1])).astype(np.float64)
-
-
-def smallest_slots(wiring: Wiring) -> Ints:
-    """Slot of every variable in the smallest of its tables; any number if it has none."""
-    sizes = np.diff(wiring.table_offsets)[wiring.slot_factors]
-    by_variable = np.append(np.lexsort((sizes, wiring.scopes)), -1)
-    return by_variable[wiring.slot_offsets[:-1]]
 
 
 def _check_costs(wiring: Wiring, labelled: Ints, states: int) -> None:

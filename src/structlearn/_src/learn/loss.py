@@ -74,17 +74,10 @@ class Loss(NamedTuple):
 def make_loss(
     name: str, eps_y: float | None = None, eps_h: float | None = None, alpha: float = 0.5
 ) -> Loss:
-    """Return the loss with this name.
+    """Return the loss with this name of `NAMED`.
 
-    Parameters
-    ----------
-    name
-        One of `NAMED`.
-    eps_y, eps_h
-        Temperatures to use instead of those that the name stands for. For "eps", `eps_h` follows
-        `eps_y` unless it is given.
-    alpha
-        Share of the log loss in "hybrid"; other losses do not use it.
+    Temperatures that are given count instead of those that the name stands for; for "eps", `eps_h`
+    follows `eps_y` unless it is given too. `alpha` is the share of the log loss in "hybrid".
     """
     checks.one_of("loss", name, tuple(NAMED))
     y, h, with_cost = NAMED[name]
@@ -108,27 +101,15 @@ class Cost:
     r"""A cost for every pair of true and given label, summed over the variables of an example.
 
     .. math:: \Delta(y, y') = \sum_i M[y_i, y'_i]
-
-    Parameters
-    ----------
-    matrix
-        (states, states) True labels in rows; the diagonal is 0.
-    mean
-        Whether to divide by the number of labelled variables of the example.
     """
 
-    matrix: Floats
-    mean: bool = False
+    matrix: Floats  #: (states, states) true labels in rows; the diagonal is 0
+    mean: bool = False  #: whether to divide by the number of labelled variables of the example
 
     def rows(self, labels: Ints, borders: Ints) -> Floats:
         """Cost of every state of every variable, 0 for those labelled -1.
 
-        Parameters
-        ----------
-        labels
-            (variables,)
-        borders
-            (examples + 1,) Where the variables of every example begin.
+        The variables of example ``i`` are those from ``borders[i]`` to ``borders[i + 1]``.
         """
         out: Floats = self.matrix[labels] * (labels >= 0)[:, None]
         if self.mean:
@@ -160,12 +141,8 @@ def check_cost(cost: Any) -> None:
 def make_cost(cost: Any, states: int) -> Cost:
     """Return the cost meant by a name, by a weight per true label, or by a matrix.
 
-    Parameters
-    ----------
-    cost
-        "hamming" counts wrong labels, "hamming-mean" gives their share; an array (states,) says
-        what an error costs by true label; an array (states, states) what it costs by true and
-        given label.
+    "hamming" counts wrong labels, "hamming-mean" gives their share; an array (states,) says what an
+    error costs by true label, one (states, states) what it costs by true and given label.
     """
     check_cost(cost)
     if isinstance(cost, str):

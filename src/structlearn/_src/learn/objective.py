@@ -240,6 +240,11 @@ class TwoWorlds(_Fields, Objective):
     def shards(self, n: int) -> list[Self]:
         """Cut the examples into at most `n` objectives whose losses and gradients add up."""
 
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.example_weights)
+
     # ---- values ----------------------------------------------------------------------------
 
     @property
@@ -260,18 +265,20 @@ class TwoWorlds(_Fields, Objective):
     def loss_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
         """C times the weighted losses of all examples, and the gradient."""
         losses, difference, memory = self._compare(weights, memory, self._sides)
-        value, gradient = self._weighed(losses), self.pull(difference)
+        gradient = self.pull(difference)
         if self.tangent is not None:
-            value -= self.tangent.value(weights)
             gradient -= self.tangent.gradient
-        return ValueGradient(value, gradient, memory)
+        return ValueGradient(self._loss(losses, weights), gradient, memory)
 
     def value(self, weights: Floats, memory: Memory = None) -> float:
         """Return the objective, penalty included; no gradient is pulled back."""
-        value = self._weighed(self._compare(weights, memory, self._sides)[0])
-        if self.tangent is not None:
-            value -= self.tangent.value(weights)
-        return value + self.penalty.value(weights)
+        losses = self._compare(weights, memory, self._sides)[0]
+        return self._loss(losses, weights) + self.penalty.value(weights)
+
+    def _loss(self, losses: Floats, weights: Floats) -> float:
+        """Return C times the weighted losses, less the tangent."""
+        bound = 0.0 if self.tangent is None else self.tangent.value(weights)
+        return self._weighed(losses) - bound
 
     @property
     def _sides(self) -> tuple[bool, bool]:

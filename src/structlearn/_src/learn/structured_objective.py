@@ -30,22 +30,7 @@ class StructuredObjective(TwoWorlds):
     .. math:: F(w) = \Omega(w) + C \sum_i c_i \ell_i(w), \qquad
               \nabla \ell_i = E_\text{free}[\phi_i] - E_\text{clamped}[\phi_i]
 
-    Parameters
-    ----------
-    model
-        Weights to tables, and back.
-    examples
-        What is learnt from.
-    loss
-        Temperatures, cost and mixture.
-    cost
-        The task cost, for losses that use one.
-    C
-        Weight of the losses against the penalty.
-    penalty
-        What large weights cost.
-    settings
-        How worlds infer.
+    The `cost` is for losses that use one; `settings` say how worlds infer.
     """
 
     model: LinearModel
@@ -60,11 +45,6 @@ class StructuredObjective(TwoWorlds):
     def n_weights(self) -> int:
         """Number of weights."""
         return self.model.n_weights
-
-    @property
-    def n_examples(self) -> int:
-        """Number of examples."""
-        return self.examples.n_examples
 
     @property
     def example_weights(self) -> Floats:

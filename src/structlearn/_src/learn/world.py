@@ -40,34 +40,20 @@ CONVERGED = Budget()
 
 @dataclass(frozen=True)
 class InferenceSettings:
-    """How worlds infer.
+    """How worlds infer."""
 
-    Parameters
-    ----------
-    method
-        For graphs: "exact" by elimination, "bp" by belief propagation, "auto" exact where that is
-        quick; "trw" by tree-reweighted messages, which have a single fixed point at one
-        temperature, so that learning stays sound where factors are strong and plain messages end
-        anywhere. Both worlds weigh the factors alike, so that a loss is never negative.
-    sweeps
-        Limit on the sweeps, or on the steps of ADMM, of an evaluation that is to converge; by
-        default 100 sweeps or 10,000 steps.
-    tol
-        Convergence: messages move by less (default 1e-4), or the residuals of ADMM per local copy
-        are smaller (default 1e-3).
-    damping
-        Share of the old message that stays in every update.
-    step, relaxation
-        Of ADMM, see `field.consensus.Consensus`.
-    n_jobs
-        Number of threads.
-    """
-
+    #: For graphs: "exact" by elimination, "bp" by belief propagation, "auto" exact where that is
+    #: quick; "trw" by tree-reweighted messages, which have a single fixed point at one temperature,
+    #: so that learning stays sound where factors are strong and plain messages end anywhere.
     method: str = "auto"
+    #: Limit on the sweeps, or on the steps of ADMM, of an evaluation that is to converge; by
+    #: default 100 sweeps or 10,000 steps.
     sweeps: int | None = None
+    #: Convergence: messages move by less (default 1e-4), or the residuals of ADMM per local copy
+    #: are smaller (default 1e-3).
     tol: float | None = None
-    damping: float = 0.0
-    step: float | None = None
+    damping: float = 0.0  #: share of the old message that stays in every update
+    step: float | None = None  #: of ADMM, see `field.consensus.Consensus`
     relaxation: float = 1.0
     n_jobs: int | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
@@ -19,6 +20,7 @@ from structlearn._src.solve.online import Online
 from structlearn._src.solve.sdca import Sdca
 from structlearn._src.solve.stochastic import Stepping, Stochastic
 
+_RULES = {"sgd": "decaying", "adagrad": "adagrad", "pegasos": "pegasos"}  # of stochastic solvers
 #: Solvers by the names that estimators take.
 SOLVERS: dict[str, Callable[[], Solver]] = {
     "lbfgs": Lbfgs,
@@ -27,16 +29,10 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "sdca": Sdca,
     "frank-wolfe": FrankWolfe,
     "annealed": Annealed,
-    "sgd": lambda: Stochastic(rule="decaying", average=0.5),
-    "adagrad": lambda: Stochastic(rule="adagrad", average=0.5),
-    "pegasos": lambda: Stochastic(rule="pegasos", average=0.5),
+    **{name: partial(Stochastic, rule=rule, average=0.5) for name, rule in _RULES.items()},
 }
 #: The same rules in compiled steps, one sequence at a time.
-ONLINE: dict[str, Callable[[], Online]] = {
-    "sgd": lambda: Online(rule="decaying", average=0.5),
-    "adagrad": lambda: Online(rule="adagrad", average=0.5),
-    "pegasos": lambda: Online(rule="pegasos", average=0.5),
-}
+ONLINE = {name: partial(Online, rule=rule, average=0.5) for name, rule in _RULES.items()}
 _MANY = 500  # examples from which on one step for each beats one step for all
 _VERY_MANY = 5000  # and from which on rough steps for each beat a precise search over all
 _FEW = 4  # examples per step, where they come a few at a time
@@ -51,20 +47,15 @@ def choose(
 ) -> Solver:
     """Return the solver to use, with its driver around it.
 
-    Parameters
-    ----------
-    solver
-        A name of `SOLVERS`, "auto", or a solver.
-    driver
-        "subgradient" infers to convergence before every step, "cccp" keeps the clamped world
-        fixed for a whole inner minimisation ("em", its name for fields, is the same), "paired"
-        spends `sweeps` sweeps of messages or steps of ADMM between two steps.
-    sweeps, warm_up
-        Of the paired driver; by default as many sweeps as the objective suggests.
+    The solver is a name of `SOLVERS`, "auto", or a solver. The driver "subgradient" infers to
+    convergence before every step, "cccp" ("em" is the same) keeps the clamped world fixed for a
+    whole inner minimisation, "paired" spends `sweeps` sweeps of messages or steps of ADMM between
+    two steps, by default as many as the objective suggests.
     """
     driver = "cccp" if driver == "em" else checks.one_of("driver", driver, DRIVERS)
     check_solver(solver)
-    inner = _suited(objective, driver) if _auto(solver) else _named(solver, objective, driver)
+    auto = isinstance(solver, str) and solver == "auto"
+    inner = _suited(objective, driver) if auto else _named(solver, objective, driver)
     if driver == "cccp":
         return Cccp(inner, inner_tol=objective.hints.inner_tol)
     if driver == "paired":
@@ -108,10 +99,6 @@ def choose_online(solver: str | Solver, objective: Objective) -> Solver:
         )
     assert not isinstance(solver, str)
     return solver
-
-
-def _auto(solver: str | Solver) -> bool:
-    return isinstance(solver, str) and solver == "auto"
 
 
 def _named(solver: str | Solver, objective: Objective, driver: str) -> Solver:

@@ -115,12 +115,7 @@ def backtrack(
 
     .. math:: F(w') \le F(w) + c_1 \langle g, w' - w \rangle, \qquad w' = \text{move}(t)
 
-    Parameters
-    ----------
-    downhill
-        The gradient :math:`g`, or what takes its place.
-    move
-        Weights at a length, which need not lie on a straight line.
+    with `downhill` the gradient :math:`g` or what takes its place; `move` need not be straight.
     """
     for halvings in range(3 * _LIMIT):
         weights = move(first * 0.5**halvings)

@@ -54,20 +54,9 @@ def shift(tables, out, tops):
 def forward(offsets, soft, tops, tables, table_tops, alpha, inverses, values):
     """Log partition function and filtered probabilities of every chain.
 
-    Parameters
-    ----------
-    soft, tops : arrays (T, K) and (T,)
-        Exponentials of what `shift` gave for `nodes`.
-    tables, table_tops : arrays (E, K, K) and (E,)
-        The same for `edges`.
-    alpha, inverses : arrays (T, K) and (T,)
-        Filled for `backward` and `draw`.
-    values : array (chains,)
-        Log partition functions; -inf for impossible chains, NaN for those that need logs.
-
-    Notes
-    -----
-    Rabiner (1989), "A tutorial on hidden Markov models", section V.A, with sums as scales.
+    `soft` and `tables` are exponentials of what `shift` gave for nodes and edges, with their tops.
+    Fills `alpha` and `inverses` for `backward` and `draw`; `values` are -inf for impossible chains,
+    NaN for those that need logs (Rabiner, 1989, section V.A, with sums as scales).
     """
     step = 0 if tables.shape[0] == 1 else 1
     for c in range(offsets.size - 1):

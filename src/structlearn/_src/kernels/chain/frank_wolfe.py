@@ -221,35 +221,9 @@ def _add(k, factor, past, weights, lag, pulled):
 
 
 @inner
-def _score_all(data, first, n, weights, nodes):
-    """Scores of positions where all pairs have a weight: two features at a time, fewer stores.
-
-    As in `sequence.score`, but without a scale, which took 2.1 times as long on dense features.
-    """
-    K = nodes.shape[1]
-    ones = data.values.size == 0
-    for t in range(n):
-        row = nodes[t]
-        stop = data.rows[first + t + 1]
-        for s in range(K):
-            row[s] = 0.0
-        for e in range(data.rows[first + t], stop, 2):
-            f = min(e + 1, stop - 1)
-            x = 1.0 if ones else data.values[e]
-            y = 0.0 if f == e else 1.0 if ones else data.values[f]
-            j, k = data.columns[e] * K, data.columns[f] * K
-            a, b = weights[j : j + K], weights[k : k + K]
-            for s in range(K):
-                row[s] += x * a[s] + y * b[s]
-
-
-@inner
 def _best(data, first, n, weights, edges, work):
     """Best score of one sequence, costs included; its labels and all scores go to `work`."""
-    if data.pair_offsets.size == 0:
-        _score_all(data, first, n, weights, work.nodes)
-    else:
-        score(data, first, n, weights, 1.0, work.nodes)
+    score(data, first, n, weights, work.nodes)
     add_costs(data, first, n, work.nodes)
     bar_ends(data, n, work.nodes)
     return best_path(work.nodes, 0, n, edges, 0, 0, work.delta, work.labels)
@@ -275,18 +249,9 @@ def frank_wolfe(order, data, loss_weights, primal, dual, work, steps, pairwise):
 
     A step moves probability to the best path, from all others or from the worst one in use only.
 
-    Parameters
-    ----------
-    loss_weights : array (sequences,)
-        Weight of every sequence's loss.
-    steps : int
-        Number of steps before these. Weights after step :math:`k` count by :math:`k` in the
-        average, which is the weights less the lag over :math:`\sum_{j \le k} j`.
-    pairwise : bool
-        Take only from the worst path.
+    Weights after step :math:`k`, of which there were `steps` before these, count by :math:`k` in
+    the average: the weights less the lag over :math:`\sum_{j \le k} j`.
 
-    Notes
-    -----
     Lacoste-Julien et al. (2013), "Block-coordinate Frank-Wolfe optimization for structural SVMs",
     algorithm 4; Garber and Meshi (2016), "Linear-memory and decomposition-invariant linearly
     convergent conditional gradient algorithm for structured polytopes", algorithm 3.

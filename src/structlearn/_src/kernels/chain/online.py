@@ -127,20 +127,6 @@ def _adapt(start, stop, ratio, rule, weights, squares, average, gradient):
 
 
 @inner
-def _adapt_all(data, first, last, now, ratio, rule, primal, K):
-    """Adapt the weights of the features of some positions, and of all transitions."""
-    arrays = primal.weights, primal.squares, primal.average, primal.gradient
-    for e in range(data.rows[first], data.rows[last]):
-        d = data.columns[e]
-        if primal.last[d] != now:
-            start, stop = span(data, d, K)
-            _adapt(start, stop, ratio, rule, *arrays)
-            primal.last[d] = now
-    edges = primal.table, primal.table_squares, primal.table_average, primal.table_gradient
-    _adapt(0, primal.table.size, ratio, rule, *edges)
-
-
-@inner
 def _fold(scale, mass, share, weights, average):
     """Multiply out weights and average."""
     for k in range(average.size):
@@ -162,12 +148,15 @@ def _fold_both(begun, primal, clock):
 
 
 @inner
-def _lay_out(data, scale, table, edges):
-    """Write the table of transitions to `edges`, with bars."""
-    K = edges.shape[0]
+def _scale(data, n, scale, table, errors):
+    """Multiply the scores of nodes by `scale`, and lay out the table of transitions with bars."""
+    K = errors.scores.shape[1]
+    for t in range(n if scale != 1.0 else 0):
+        for s in range(K):
+            errors.scores[t, s] *= scale
     for r in range(K):
         for s in range(K):
-            edges[r, s] = scale * table[r * K + s] + data.bars[r, s]
+            errors.edges[r, s] = scale * table[r * K + s] + data.bars[r, s]
 
 
 @inner
@@ -229,11 +218,19 @@ def _slope(data, first, n, factor, errors, primal):
 
 @inner
 def _step_own(data, first, last, factor, ratio, rule, primal, errors, clock):
-    """Take a step of its own length for every weight."""
+    """Take a step of its own length for every weight that these positions use."""
     K = errors.scores.shape[1]
     clock[NOW] += 1.0
     pull(data, first, last - first, factor, errors.nodes, primal.gradient)
-    _adapt_all(data, first, last, clock[NOW], ratio, rule, primal, K)
+    arrays = primal.weights, primal.squares, primal.average, primal.gradient
+    for e in range(data.rows[first], data.rows[last]):
+        d = data.columns[e]
+        if primal.last[d] != clock[NOW]:
+            start, stop = span(data, d, K)
+            _adapt(start, stop, ratio, rule, *arrays)
+            primal.last[d] = clock[NOW]
+    edges = primal.table, primal.table_squares, primal.table_average, primal.table_gradient
+    _adapt(0, primal.table.size, ratio, rule, *edges)
 
 
 @inner
@@ -267,14 +264,8 @@ def _step_shared(data, first, last, factor, begun, ratio, length, rule, primal, 
 def online(order, data, parts, loss_weights, rule, primal, errors, work, clock, updates):
     """Take one step for every sequence in `order`; return the weighted losses met on the way.
 
-    Parameters
-    ----------
-    loss_weights : array (sequences,)
-        Weight of every sequence's loss times the number of sequences.
-    clock : array (5,)
-        Scratch space.
-    updates : int
-        Number of steps before these.
+    `loss_weights` are times the number of sequences; there were `updates` steps before these, and
+    `clock` (5,) is scratch.
     """
     K = errors.scores.shape[1]
     met = 0.0
@@ -292,8 +283,8 @@ def online(order, data, parts, loss_weights, rule, primal, errors, work, clock, 
         ratio = clock[SHARE] / clock[MASS] if begun else 0.0
         if lazy:
             _catch_up_features(data, first, last, clock[NOW], ratio, rule, primal, K)
-        score(data, first, last - first, primal.weights, clock[SCALE], errors.scores)
-        _lay_out(data, clock[SCALE], primal.table, errors.edges)
+        score(data, first, last - first, primal.weights, errors.scores)
+        _scale(data, last - first, clock[SCALE], primal.table, errors)
         met += loss_weights[c] * loss_and_errors(data, c, parts, errors, work)
         _turn(data, loss_weights[c], errors.steps, primal.table_gradient)
         if own:

@@ -105,14 +105,9 @@ def _move(memory, errors, share, factor):
 def ascend(order, data, layout, parts, loss_weights, shares, primal, nodes, steps, errors, work):
     """Visit every sequence in `order`; return the weighted losses met on the way.
 
-    Parameters
-    ----------
-    loss_weights : array (sequences,)
-        Weight of every sequence's loss.
-    shares : array (sequences,)
-        By which share of the way the memory of every sequence moves.
-    nodes, steps : arrays (positions, states) and (sequences, states, states), float32
-        The memory: errors of labels, and of transitions; no sequences if these have no weights.
+    The memory of a sequence, which moves by its share of the way, are errors of labels (positions,
+    states) and of transitions (sequences, states, states), in single precision; the latter are
+    empty where transitions have no weights.
     """
     K = errors.edges.shape[0]
     table = primal.table

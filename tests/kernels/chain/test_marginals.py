@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from structlearn._src.kernels.chain import exponential, passes
+from structlearn._src.kernels.chain import marginals, passes
 
 
 def exponentials(values, n=None):
     x = np.array(values, float)
     bits = np.empty(len(x))
-    exponential.exponentials.py_func(x, len(x) if n is None else n, bits, bits.view(np.int64))
+    marginals.exponentials.py_func(x, len(x) if n is None else n, bits, bits.view(np.int64))
     return x
 
 
