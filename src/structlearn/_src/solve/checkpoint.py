@@ -190,15 +190,17 @@ def _pieces(value: Any) -> Iterator[Any]:
         yield f"{value.dtype.str}{value.shape}".encode()
         yield np.ascontiguousarray(value).reshape(-1).view(np.uint8)
     elif isinstance(value, tuple) or is_dataclass(value):
-        parts = value
-        if not isinstance(value, tuple):
-            parts = [getattr(value, each.name) for each in fields(value)]
+        parts = value if isinstance(value, tuple) else _fields(value)
         name = type(value).__name__
         yield f"{_FORMER.get(name, name)}{len(parts)}".encode()
         for part in parts:
             yield from _pieces(part)
     else:
         yield repr(value).encode()
+
+
+def _fields(record: Any) -> tuple[Any, ...]:
+    return tuple(getattr(record, part.name) for part in fields(record))
 
 
 def _compare(checkpoint: Checkpoint, saved: dict[str, Any], now: dict[str, Any]) -> None:

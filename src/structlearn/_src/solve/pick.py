@@ -32,7 +32,9 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     **{name: partial(Stochastic, rule=rule, average=0.5) for name, rule in _RULES.items()},
 }
 #: The same rules in compiled steps, one sequence at a time.
-ONLINE = {name: partial(Online, rule=rule, average=0.5) for name, rule in _RULES.items()}
+ONLINE: dict[str, Callable[[], Online]] = {
+    name: partial(Online, rule=rule, average=0.5) for name, rule in _RULES.items()
+}
 _MANY = 500  # examples from which on one step for each beats one step for all
 _VERY_MANY = 5000  # and from which on rough steps for each beat a precise search over all
 _FEW = 4  # examples per step, where they come a few at a time
