@@ -27,7 +27,7 @@ def test_one_number_per_form_stands_for_all_its_copies_and_multipliers(seed):
     state = ours.run(weights, ours.begin(weights), n_steps)
     y, hinges = naive.hinge_admm(field, weights, step, relaxation, stiffness, n_steps, fixed)
     np.testing.assert_allclose(state.consensus, y, atol=1e-10)
-    np.testing.assert_allclose(ours.local_hinges(state), hinges, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(state.hinges, hinges, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(20))

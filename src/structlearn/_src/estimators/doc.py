@@ -157,6 +157,60 @@ ended_, status_
     How sampling ended, and that in a word: "done", "time" or "interrupted".
 settings_, data_signature_
     Parameters that define the model as they were in the fit, and which data chains belong to.""",
+    "{inference}": """\
+tol
+    Gap at which inference stops, relative to the energy plus the mean weight.
+max_iter
+    Steps of ADMM in one inference.
+n_jobs
+    Number of threads; all cores if None or -1. Results do not depend on it.
+time_limit
+    Seconds after which `predict` and `fit` end with the best so far.
+progress
+    Called with the fraction done and a few words.""",
+    "{found}": """\
+result_
+    All about the last inference, which is made if there is none for these weights.
+energy_, lower_bound_, gap_, violation_
+    Of `result_`: the energy, a proven bound below that of any values, their distance, and by how
+    much a hard constraint is missed at most.
+value_, history_, n_iter_, converged_, status_, ended_
+    How learning went, after `fit`.""",
+    "{field_learning}": r"""driver
+    "paired" is paired-dual learning: `sweeps` steps of ADMM between two weight steps, from
+    where they stood. "cccp" infers the latent variables, learns as if they were known, and
+    repeats: expectation maximisation, so "em" means the same. "subgradient" infers to
+    convergence before every weight step. (Formerly `learner`.)
+solver
+    What takes the weight steps: "auto" for the steps that `rule`, `step_size` and `average`
+    describe, or a name or solver as for other estimators.
+sweeps
+    Steps of ADMM for each weight step of "paired", in both worlds. (Formerly `steps`.)
+warm_up
+    Evaluations of "paired" before the first weight step.
+surrogate
+    What stands for the entropy :math:`h`: "entropy" draws variables to one half; "loss" draws
+    labelled ones away from their labels, as structured support vector machines do; "none"
+    makes the perceptron, whose best weights may be 0.
+strength
+    Weight of the surrogate.
+C
+    Weight of the losses against the penalty.
+max_iter
+    Weight steps; bounds of "cccp".
+tol, callbacks, checkpoint, time_limit, progress
+    As for other estimators; the last two are those of the field or model if not given.
+rule
+    How weight steps get shorter: "root", "adagrad", "decaying", "fixed" or "pegasos". Lengths
+    of "root" fall as :math:`1 / \sqrt{t}`, and those of a rule's weight are divided by the
+    number of its hinges: cautious steps, with which few of them often predict best. "adagrad"
+    finds the lengths by itself and gets to the optimum in fewer steps.
+step_size
+    Length of the first weight step: the mean weight at the start times this times the mean
+    difference of a rule's hinges between the worlds. "adagrad" leaves out the last factor, so
+    0.3 is a good choice for it.
+average
+    Share of the weight steps, the last ones, whose weights are averaged; 0 for none.""",
 }
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import InfeasibleError
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.field.consensus import ALLOWED, AdmmState, Appraisal, Consensus
@@ -38,42 +38,20 @@ class Residuals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HingeResult:
-    """What `solve_map` found.
+    """What `solve_map` found."""
 
-    Attributes
-    ----------
-    y
-        (variables) The assignment, within the box; hard constraints hold to 1e-6 if `converged`.
-    energy, lower
-        Energy of `y`, and a proven lower bound on that of any assignment.
-    violation
-        Largest violation of a hard form.
-    hinges
-        (groups) Sum of the hinges of every group: the derivative of the energy by the weights.
-    multipliers
-        (forms) They prove the bound, and warm-start a later call with `y`.
-    residuals
-        Of the last step of ADMM.
-    iterations, newton_steps
-        How many steps were taken.
-    converged
-        Whether the gap is certified to be within the tolerance.
-    status, ended
-        How it went: in one sentence, and as a fact.
-    """
-
-    y: Floats
+    y: Floats  #: (variables) within the box; hard constraints hold to 1e-6 if `converged`
     energy: float
-    lower: float
-    violation: float
-    hinges: Floats
-    multipliers: Floats
-    residuals: Residuals
-    iterations: int
+    lower: float  #: proven lower bound on the energy of any values
+    violation: float  #: largest of a hard form
+    hinges: Floats  #: (groups) sum of each one's hinges: the derivative of the energy by its weight
+    multipliers: Floats  #: (forms) they prove the bound, and warm-start a later call with `y`
+    residuals: Residuals  #: of the last step of ADMM
+    iterations: int  #: steps of ADMM
     newton_steps: int
-    converged: bool
-    status: str
-    ended: Ending
+    converged: bool  #: whether the gap is certified to be within the tolerance
+    status: str  #: how it went, in one sentence
+    ended: Ending  #: the same as a fact
 
     @property
     def gap(self) -> float:
@@ -326,18 +304,15 @@ def _violations(hinges: Hinges, owners: Ints) -> tuple[Hinges, Ints]:
     """Hinges of weight 1 in place of hard forms, and the form that each of them came from."""
     both = np.concatenate([owners, owners[hinges.kinds[owners] == EQUAL]])
     sign = np.where(np.arange(len(both)) < len(owners), 1.0, -1.0)
-    sizes = np.diff(hinges.offsets)[both]
-    entries = block_indices(hinges.offsets, both)
+    taken = hinges.take(both, np.arange(hinges.n_variables))
     ones = np.ones(len(both), np.int64)
-    relaxed = Hinges(
-        offsets=offsets_of(sizes),
-        variables=hinges.variables[entries],
-        coefficients=np.repeat(sign, sizes) * hinges.coefficients[entries],
-        constants=sign * hinges.constants[both],
+    relaxed = replace(
+        taken,
+        coefficients=np.repeat(sign, np.diff(taken.offsets)) * taken.coefficients,
+        constants=sign * taken.constants,
         kinds=HINGE * ones,
         powers=ones,
         groups=0 * ones,
-        n_variables=hinges.n_variables,
         n_groups=1,
     )
     return relaxed, both

@@ -50,23 +50,11 @@ class Consensus:
     with the constant, the length and the kinds a form costs 39 bytes, and 12 more per variable
     in it.
 
-    Parameters
-    ----------
-    hinges
-        The field.
-    step
-        :math:`\eta` to begin with; by default the mean weight of the hinges, or 1.
-    relaxation
-        In (0, 2): 1 is plain ADMM; 1.6 takes fewer steps.
-    stiffness
-        How many times larger the step of hard constraints is.
-    fixed
-        Variables that are given: a mapping from variable to value, or a pair of arrays. The forms
-        then speak about the others only.
-    n_jobs
-        Threads. The result does not depend on it.
-    grain
-        Entries of forms that are worth a thread.
+    `step` is :math:`\eta` to begin with, by default the mean weight of the hinges, or 1; a
+    `relaxation` in (0, 2) of 1 is plain ADMM, 1.6 takes fewer steps; the step of hard constraints
+    is `stiffness` times larger. Variables that are `fixed`, by a mapping from variable to value,
+    an array with NaN for the others, or a pair of arrays, leave forms about the others only.
+    Results do not depend on the number of threads; `grain` entries of forms are worth one.
 
     References
     ----------
@@ -230,16 +218,6 @@ class Consensus:
         state.ahead[:] = state.consensus
         state.pull[:] = self.appraise(weights, state).pull
 
-    # ---- reading off -------------------------------------------------------------------------
-
-    def local_hinges(self, state: AdmmState) -> Floats:
-        r"""Sum of the hinges of every group at the local copies: :math:`\partial L/\partial w`."""
-        return state.hinges.copy()
-
-    def consensus_hinges(self, weights: Any, state: AdmmState) -> Floats:
-        """Sum of the hinges of every group at the consensus."""
-        return self.appraise(weights, state).hinges
-
     def appraise(self, weights: Any, state: AdmmState) -> Appraisal:
         """Energy and violation at the consensus, and the bound that the multipliers prove."""
         weights = self.hinges.check_weights(weights)
@@ -264,10 +242,16 @@ def _sorts(hinges: Hinges) -> Any:
 def _check_fixed(fixed: Any, n_variables: int) -> tuple[Any, Floats]:
     """Return the variables that are given, and their values."""
     if fixed is None:
-        fixed = [], []
-    variables, values = (list(fixed), list(fixed.values())) if isinstance(fixed, dict) else fixed
-    which = checks.indices("fixed", variables)
-    given = np.array(values, np.float64)
+        fixed = {}
+    if isinstance(fixed, dict):
+        fixed = list(fixed), list(fixed.values())
+    elif not isinstance(fixed, tuple):
+        array = np.asarray(fixed, np.float64)
+        fixed = np.flatnonzero(~np.isnan(array)), array[~np.isnan(array)]
+        if array.shape != (n_variables,):
+            raise ArgumentError(f"fixed has shape {array.shape}, but {(n_variables,)} is needed")
+    which = checks.indices("fixed", fixed[0])
+    given = np.array(fixed[1], np.float64)
     if given.shape != which.shape or ((which < 0) | (which >= n_variables)).any():
         raise ArgumentError(f"fixed needs variables below {n_variables}, and one value for each")
     if not ((given >= 0) & (given <= 1)).all():

@@ -17,27 +17,13 @@ from structlearn._src.field.hinges import HINGE, Hinges
 
 @dataclass(frozen=True, eq=False)
 class HingeExamples:
-    """A field with its surrogate, and what is known about its variables and weights.
+    """A field with its surrogate, and what is known about its variables and weights."""
 
-    Parameters
-    ----------
-    hinges
-        The forms, those of the surrogate last, in a group of their own.
-    weights
-        (groups) Of all groups; those that are not learnt keep them.
-    learnt
-        Groups whose weights are learnt, in rising order.
-    labels
-        (variables) True values, NaN where a variable is hidden.
-    given
-        (variables) Which variables have their true values in both worlds.
-    """
-
-    hinges: Hinges
-    weights: Floats
-    learnt: Ints
-    labels: Floats
-    given: Bools
+    hinges: Hinges  #: forms, those of the surrogate last, in a group of their own
+    weights: Floats  #: (groups) of all groups; those that are not learnt keep them
+    learnt: Ints  #: groups whose weights are learnt, in rising order
+    labels: Floats  #: (variables) true values, NaN where a variable is hidden
+    given: Bools  #: (variables) which have their true values in both worlds
 
     @property
     def hidden(self) -> Bools:
@@ -106,22 +92,9 @@ def make_field_examples(
     away from its label: :math:`-|y - \hat y|`, and where a label lies between 0 and 1 its convex
     envelope, which is linear. ``"none"`` makes the perceptron.
 
-    Parameters
-    ----------
-    hinges
-        The field.
-    labels
-        (variables) True values in [0, 1], NaN where a variable is hidden.
-    weights
-        (groups) To begin with, 1 by default; groups that are not learnt keep theirs.
-    learnt
-        (groups) Which groups learn their weights; by default all that have hinges.
-    surrogate
-        One of `SURROGATES`.
-    strength
-        Weight of the surrogate.
-    given
-        (variables) Which labelled variables are input: fixed in both worlds.
+    `labels` (variables) are true values, NaN where a variable is hidden; `weights` (groups) those
+    to begin with, 1 by default. `learnt` (groups) says which are learnt, by default those with
+    hinges, and `given` (variables) which labelled variables are input: fixed in both worlds.
 
     References
     ----------
@@ -132,9 +105,9 @@ def make_field_examples(
     known = _labels(labels, hinges.n_variables)
     ones = np.ones(hinges.n_groups) if weights is None else hinges.check_weights(weights)
     inputs = _mask("given", given, hinges.n_variables, False)
-    if (inputs & np.isnan(known)).any():
-        where = int(np.flatnonzero(inputs & np.isnan(known))[0])
-        raise ArgumentError(f"variable {where} is given, but has no label; give it one")
+    bare = np.flatnonzero(inputs & np.isnan(known))
+    if len(bare):
+        raise ArgumentError(f"variable {bare[0]} is given, but has no label; give it one")
     if not (~np.isnan(known) & ~inputs).any():
         raise ArgumentError("no variable has a label to learn from; label some that are not given")
     return HingeExamples(
@@ -200,9 +173,8 @@ def _labels(labels: Any, n_variables: int) -> Floats:
         )
     bad = np.flatnonzero((array < 0.0) | (array > 1.0))
     if len(bad):
-        raise ArgumentError(
-            f"the label of variable {bad[0]} is {array[bad[0]]}: labels must lie in [0, 1]"
-        )
+        where = int(bad[0])
+        raise ArgumentError(f"the label of variable {where} is {array[where]}: give one in [0, 1]")
     return array
 
 

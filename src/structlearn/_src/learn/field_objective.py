@@ -28,17 +28,6 @@ class FieldObjective(TwoWorlds):
     learnt; its gradient is C times the sum of the group's hinges in the clamped world less that
     in the free one. A budget makes it paired-dual learning, a tangent expectation maximisation.
 
-    Parameters
-    ----------
-    examples
-        The field and what is known about it.
-    C
-        Weight of the losses against the penalty.
-    penalty
-        What large weights cost; it keeps them at or above 0.
-    settings
-        How worlds infer.
-
     References
     ----------
     S. Bach et al., "Paired-dual learning for fast training of latent variable hinge-loss MRFs",

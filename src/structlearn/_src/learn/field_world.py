@@ -20,14 +20,7 @@ class FieldWorld:
     .. math:: \Phi(w) = -\min_y \, [w^\top \phi(y) - h(y)], \qquad
               \nabla \Phi = -\phi(y^*)
 
-    Parameters
-    ----------
-    examples
-        The field.
-    fixed
-        (variables) Which variables have their labels here.
-    settings
-        How far ADMM goes, and with which steps.
+    The variables that are `fixed` have their labels here.
     """
 
     def __init__(self, examples: HingeExamples, fixed: Bools, settings: InferenceSettings) -> None:
@@ -63,11 +56,9 @@ class FieldWorld:
         check_fits((len(memory.multipliers), len(memory.consensus)) == self.sizes)
         if not self.still:
             self.consensus.run(parameters, memory, budget.sweeps or self.limit, self.tol)
-        converged = self.still or budget.sweeps is None
-        if converged:
-            hinges = self.consensus.consensus_hinges(parameters, memory)
-        else:
-            hinges = self.consensus.local_hinges(memory)
+        hinges = memory.hinges
+        if self.still or budget.sweeps is None:
+            hinges = self.consensus.appraise(parameters, memory).hinges
         gradient = -factors[0] * hinges
         if into is not None:
             gradient += into

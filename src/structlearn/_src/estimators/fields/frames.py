@@ -1,4 +1,4 @@
-"""Columns as a frame of the user's liking."""
+"""Columns as a frame of the user's liking: the only place that makes frames of other packages."""
 
 from __future__ import annotations
 
@@ -14,19 +14,9 @@ from structlearn._src.common.errors import ArgumentError
 
 FRAMES = ("pandas", "polars", "dict")
 
-Columns = dict[str, NDArray[Any]]
 
-
-def make_frame(columns: Columns, kind: str | None = None) -> Any:
-    """Return columns as a frame of pandas or polars, or as they are.
-
-    Parameters
-    ----------
-    columns
-        Arrays by name, in order.
-    kind
-        One of `FRAMES`; None takes the first that is installed.
-    """
+def make_frame(columns: dict[str, NDArray[Any]], kind: str | None = None) -> Any:
+    """Return columns as a frame of a kind of `FRAMES`, by default the first that is installed."""
     if kind is None:
         kind = next(name for name in FRAMES if name == "dict" or find_spec(name))
     if checks.one_of("frame", kind, FRAMES) == "dict":

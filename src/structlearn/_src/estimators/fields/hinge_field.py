@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError, UncertifiedWarning, warn
-from structlearn._src.common.watch import Progress
+from structlearn._src.common.history import History
+from structlearn._src.common.watch import Ending, Progress
 from structlearn._src.estimators.base import threads
-from structlearn._src.estimators.fields.base import FieldEstimator
+from structlearn._src.estimators.doc import documented
 from structlearn._src.field.admm import HingeResult, solve_map
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
@@ -25,6 +26,28 @@ if TYPE_CHECKING:
 KINDS = {"hinge": HINGE, "<=": AT_MOST, "=": EQUAL}
 
 
+def _read(name: str, doc: str) -> Any:
+    """A number of `result_` as an attribute."""
+    return property(lambda estimator: getattr(estimator.result_, name), doc=doc)
+
+
+class FieldEstimator:
+    """Fitted attributes of everything that is a hinge-loss field inside."""
+
+    value_: float
+    history_: History
+    n_iter_: int
+    converged_: bool
+    status_: str
+    ended_: Ending
+
+    energy_: float = _read("energy", "Energy of the best values, with the weights as given.")
+    lower_bound_: float = _read("lower", "No values that keep the hard constraints have less.")
+    gap_: float = _read("gap", "Certified distance of the energy from the optimum.")
+    violation_: float = _read("violation", "By how much a hard constraint is missed at most.")
+
+
+@documented
 class HingeField(FieldEstimator):
     r"""A hinge-loss Markov random field, from arrays.
 
@@ -50,28 +73,13 @@ class HingeField(FieldEstimator):
         (forms) Which weight a form carries, from 0; all the same if not given.
     weights
         (groups) At least 0.
-    tol
-        Gap at which inference stops, relative to the energy plus the mean weight.
-    max_iter
-        Steps of ADMM in one inference.
-    n_jobs
-        Number of threads; all cores if None or -1. Results do not depend on it.
-    time_limit
-        Seconds after which `predict` and `fit` end with the best so far.
-    progress
-        Called with the fraction done and a few words.
+    {inference}
 
     Attributes
     ----------
     weights_
         The weights, given or learnt; may be set.
-    result_
-        All about the last inference, which is made if there is none for these weights.
-    energy_, lower_bound_, gap_, violation_
-        Of `result_`: the energy, a proven bound below that of any assignment, their distance, and
-        by how much a hard constraint is missed at most.
-    value_, history_, n_iter_, converged_, status_, ended_
-        How learning went, after `fit`.
+    {found}
 
     Examples
     --------
@@ -137,7 +145,7 @@ class HingeField(FieldEstimator):
         """
         if fixed is None:
             return self.result_
-        return self._solve(_fixed(fixed, self.hinges.n_variables))
+        return self._solve(fixed)
 
     @property
     def result_(self) -> HingeResult:
@@ -189,6 +197,7 @@ class HingeField(FieldEstimator):
         self._weights = self.hinges.check_weights(np.full(n, given) if given.ndim == 0 else given)
         self._result = None
 
+    @documented
     def fit(
         self, truth: Any, *, learnt: Any = None, given: Any = None, **options: Any
     ) -> HingeField:
@@ -202,10 +211,7 @@ class HingeField(FieldEstimator):
             (groups) Boolean: which groups learn their weights; all that have hinges if not given.
         given
             (variables) Boolean: which variables with a truth are input, not to be predicted.
-        **options
-            See `FieldLearning`: `driver`, `solver`, `sweeps`, `surrogate`, `strength`, `C`,
-            `max_iter`, `tol`, `callbacks`, `checkpoint`, `time_limit`, `progress`, and `warm_up`,
-            `rule`, `step_size`, `average`.
+        {field_learning}
         """
         from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
         from structlearn._src.estimators.fitting import keep
@@ -302,17 +308,3 @@ def _kinds(given: Any) -> Any:
         )
     codes = [KINDS[name] for name in names]
     return codes[0] if isinstance(given, str) else codes
-
-
-def _fixed(fixed: Any, n: int) -> Any:
-    """Return what inference takes: a mapping, or two arrays."""
-    if isinstance(fixed, dict):
-        return fixed
-    values = np.asarray(fixed, np.float64)
-    if values.shape != (n,):
-        raise ArgumentError(
-            f"fixed has shape {values.shape}: give a mapping from variable to value, or an array "
-            f"of {n} values with NaN where a variable is free"
-        )
-    known: Bools = ~np.isnan(values)
-    return np.flatnonzero(known), values[known]

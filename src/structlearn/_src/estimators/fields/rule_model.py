@@ -14,9 +14,9 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.paths import PathLike
 from structlearn._src.common.watch import Progress
 from structlearn._src.estimators.base import Estimator, threads
-from structlearn._src.estimators.fields.base import FieldEstimator
+from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.fields.frames import make_frame
-from structlearn._src.estimators.fields.hinge_field import HingeField
+from structlearn._src.estimators.fields.hinge_field import FieldEstimator, HingeField
 from structlearn._src.field.admm import HingeResult
 from structlearn._src.metrics.ranking import METRICS
 from structlearn._src.rules import rule_file
@@ -29,6 +29,7 @@ from structlearn._src.rules.tables import Tables
 from structlearn._src.rules.weighted import WeightedRules
 
 
+@documented
 class RuleModel(FieldEstimator, Estimator):
     r"""Weighted rules over atoms with values in [0, 1]: probabilistic soft logic.
 
@@ -44,22 +45,13 @@ class RuleModel(FieldEstimator, Estimator):
     rules
         The program, in PSL's language: ``"20: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2"``; a
         text, or a list of texts and of rules that were read before.
-    tol
-        Gap at which inference stops, relative to the energy plus the mean weight.
-    max_iter
-        Steps of ADMM in one inference.
     greedy
         Read coefficients as PSL does: ``1 - 0.5 * P(A)`` as ``(1 - 0.5) * P(A)``.
     source
         A file of DuckDB, whose tables can be given by name as data.
-    n_jobs
-        Number of threads; all cores if None or -1. Results do not depend on it.
     memory
         Limit for the tables of atoms, such as ``"2GB"``; they spill to disk above.
-    time_limit
-        Seconds after which `predict` and `fit` end with the best so far.
-    progress
-        Called with the fraction done and a few words.
+    {inference}
 
     Attributes
     ----------
@@ -70,13 +62,7 @@ class RuleModel(FieldEstimator, Estimator):
         mapping from the number of a rule or its text.
     grounding_
         The ground program: its `hinges`, and how many each rule has in `counts`.
-    energy_, lower_bound_, gap_, violation_
-        Of the best values: the energy, a proven bound below that of any values, their distance,
-        and by how much a hard constraint is missed at most.
-    result_
-        All about the last inference.
-    value_, history_, n_iter_, converged_, status_, ended_
-        How learning went, after `fit`.
+    {found}
 
     Notes
     -----
@@ -327,6 +313,7 @@ class RuleModel(FieldEstimator, Estimator):
 
     # ---- learning --------------------------------------------------------------------------
 
+    @documented
     def fit(
         self,
         truth: Mapping[str, Any] | None = None,
@@ -345,10 +332,7 @@ class RuleModel(FieldEstimator, Estimator):
             As for `truth`, to which it is added.
         latent
             Predicates that are latent on purpose; it is an error if one of them has a truth.
-        **options
-            See `FieldLearning`: `driver` ("paired", "cccp" or "subgradient"), `solver`, `sweeps`,
-            `surrogate`, `strength`, `C`, `max_iter`, `tol`, `callbacks`, `checkpoint`,
-            `time_limit`, `progress`, and `warm_up`, `rule`, `step_size`, `average`.
+        {field_learning}
         """
         from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
         from structlearn._src.estimators.fitting import keep

@@ -102,6 +102,15 @@ def slope(sort, weight, value, length):
 
 
 @inner
+def value_of(forms, i, point):
+    """Value of one form at a point."""
+    value = forms.constants[i]
+    for e in range(forms.offsets[i], forms.offsets[i + 1]):
+        value += forms.coefficients[e] * point[forms.variables[e]]
+    return value
+
+
+@inner
 def energy_of(sort, value):
     """Hinge of one form, without its weight."""
     hinge = value if value > 0.0 else 0.0
@@ -217,10 +226,7 @@ def appraise(forms, bounds, weights, point, multipliers, pull, hinges, found):
     violation = 0.0
     bound = 0.0
     for i in range(len(forms.constants)):
-        start, stop = forms.offsets[i], forms.offsets[i + 1]
-        value = forms.constants[i]
-        for e in range(start, stop):
-            value += forms.coefficients[e] * point[forms.variables[e]]
+        value = value_of(forms, i, point)
         sort = forms.sorts[i]
         weight = weights[forms.groups[i]]
         multiplier = multipliers[i]
@@ -238,7 +244,7 @@ def appraise(forms, bounds, weights, point, multipliers, pull, hinges, found):
             bound -= multiplier * multiplier / (4.0 * weight)
         if multiplier != 0.0:
             bound += multiplier * forms.constants[i]
-            for e in range(start, stop):
+            for e in range(forms.offsets[i], forms.offsets[i + 1]):
                 pull[forms.variables[e]] += forms.coefficients[e] * multiplier
     for j in range(len(pull)):
         bound += pull[j] * (bounds.lower[j] if pull[j] > 0.0 else bounds.upper[j])

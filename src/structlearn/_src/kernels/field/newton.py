@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.field.admm import EQUAL, LINEAR, SQUARED, slope
+from structlearn._src.kernels.field.admm import EQUAL, LINEAR, SQUARED, slope, value_of
 from structlearn._src.kernels.jit import inner, lean, or_python
 
 
@@ -46,10 +46,7 @@ def evaluate(forms, weights, softness, bases, point, slopes, gradient):
     gradient[:] = 0.0
     total = 0.0
     for i in range(len(forms.constants)):
-        start, stop = forms.offsets[i], forms.offsets[i + 1]
-        value = forms.constants[i]
-        for e in range(start, stop):
-            value += forms.coefficients[e] * point[forms.variables[e]]
+        value = value_of(forms, i, point)
         sort = forms.sorts[i]
         weight = weights[forms.groups[i]]
         if sort == SQUARED:
@@ -61,7 +58,7 @@ def evaluate(forms, weights, softness, bases, point, slopes, gradient):
             total += new * value - 0.5 * softness * (change * change)
         slopes[i] = new
         if new != 0.0:
-            for e in range(start, stop):
+            for e in range(forms.offsets[i], forms.offsets[i + 1]):
                 gradient[forms.variables[e]] += forms.coefficients[e] * new
     return total
 
@@ -82,16 +79,13 @@ def gather(forms, weights, softness, bases, point, free, rows, diagonal):
             sort = forms.sorts[i]
             if (sort == SQUARED) != squared:
                 continue
-            start, stop = forms.offsets[i], forms.offsets[i + 1]
-            value = forms.constants[i] + (0.0 if squared else bases[i] * softness)
-            for e in range(start, stop):
-                value += forms.coefficients[e] * point[forms.variables[e]]
+            value = value_of(forms, i, point) + (0.0 if squared else bases[i] * softness)
             curved = curvature(sort, weights[forms.groups[i]], value, softness)
             if curved <= 0.0:
                 continue
             root = np.sqrt(curved)
             before = entry
-            for e in range(start, stop):
+            for e in range(forms.offsets[i], forms.offsets[i + 1]):
                 j = forms.variables[e]
                 if free[j]:
                     rows.variables[entry] = j
@@ -172,7 +166,10 @@ def direct(rows, counts, diagonal, prox, gradient, free, tol, limit, scratch, ou
                 product += rows.coefficients[e] * along[rows.variables[e]]
             for e in range(rows.offsets[i], rows.offsets[i + 1]):
                 image[rows.variables[e]] += rows.coefficients[e] * product
-        length = size / dot(along, image)
+        curved = dot(along, image)
+        if not 0.0 < curved < np.inf:
+            return n  # rounding or overflow: the direction so far has to do
+        length = size / curved
         for j in range(len(out)):
             out[j] += length * along[j]
             left[j] -= length * image[j]
