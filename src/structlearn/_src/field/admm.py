@@ -38,20 +38,28 @@ class Residuals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HingeResult:
-    """What `solve_map` found."""
+    """What `solve_map` found.
 
-    y: Floats  #: (variables) within the box; hard constraints hold to 1e-6 if `converged`
+    `y` (variables) lies within the box, and keeps hard constraints to 1e-6 if `converged`; `energy`
+    is its energy, `lower` a proven bound below that of any values, and `violation` the largest of a
+    hard form. `hinges` (groups) are sums: the derivative of the energy by the weights. The
+    `multipliers` (forms) prove the bound, and warm-start a later call with `y`. `iterations` of
+    ADMM, whose last step has the `residuals`, and `newton_steps` were taken; `converged` if the gap
+    is certified to be within the tolerance. `status` and `ended` say how it went.
+    """
+
+    y: Floats
     energy: float
-    lower: float  #: proven lower bound on the energy of any values
-    violation: float  #: largest of a hard form
-    hinges: Floats  #: (groups) sum of each one's hinges: the derivative of the energy by its weight
-    multipliers: Floats  #: (forms) they prove the bound, and warm-start a later call with `y`
-    residuals: Residuals  #: of the last step of ADMM
-    iterations: int  #: steps of ADMM
+    lower: float
+    violation: float
+    hinges: Floats
+    multipliers: Floats
+    residuals: Residuals
+    iterations: int
     newton_steps: int
-    converged: bool  #: whether the gap is certified to be within the tolerance
-    status: str  #: how it went, in one sentence
-    ended: Ending  #: the same as a fact
+    converged: bool
+    status: str
+    ended: Ending
 
     @property
     def gap(self) -> float:
