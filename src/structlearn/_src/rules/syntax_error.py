@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from structlearn._src.common.errors import RuleError
@@ -12,21 +11,7 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput
 
 
-class ParseContext(NamedTuple):
-    """Where reading stopped: what came, what could have come, and the text on both sides."""
-
-    kind: str
-    value: str
-    expected: frozenset[str]
-    before: str
-    after: str
-
-    @property
-    def after_rule(self) -> bool:
-        """Whether the rule could have ended here."""
-        return "WEIGHT" in self.expected and "NAME" not in self.expected
-
-
+# Tokens that are no fixed text of the grammar.
 _NAMES = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -37,189 +22,168 @@ _NAMES = {
     "RELATION": "<=, >= or =",
     "EQUAL": "==",
     "UNEQUAL": "!=",
-    "PAIR": "%",
     "NOT": "!",
-    "PLUS": "+",
-    "MINUS": "-",
-    "TIMES": "*",
-    "OVER": "/",
     "_THEN": "->",
     "_IF": "<-",
     "_AND": "&",
     "_OR": "|",
-    "LPAR": "(",
-    "RPAR": ")",
-    "LSQB": "[",
-    "RSQB": "]",
-    "LBRACE": "{",
-    "RBRACE": "}",
-    "COMMA": ",",
-    "COLON": ":",
-    "DOT": ".",
     "$END": "the end",
 }
-_NO_STOP = (
-    "a rule has neither a weight nor a full stop: write a weight before it, as in '1: ...', "
-    "or ' .' behind it"
-)
-_LOGIC = ("_THEN", "_IF", "_AND", "_OR")
-_NEXT = ("$END", "WEIGHT", "_BREAK")
 _SIGNS = {"→": "->", "⇒": "->", "←": "<-", "∧": "&", "¬": "!", "≤": "<=", "≥": ">="}
-_ARROW = r"(->|>>|<-|<<)"
-_WORDS = r"(?i)\b(and|or|not)"
-_LONG = r"""(?s)('[^'\n]*\n[^']*'|"[^"\n]*\n[^"]*")$"""  # a constant over several lines
+_NEXT = "$END WEIGHT _BREAK"
+_LOGIC = "_THEN _IF _AND _OR"
+_NO_OR = "a body with '|': its literals are joined by '&' only, so write one rule for each part"
+_QUOTE = "a quote is not closed, here or before"
+
+
+class Hint(NamedTuple):
+    """What to say of a mistake, and how to know it."""
+
+    words: str
+    kinds: str = ""  #: the token that came is one of these; "?" is no token at all
+    at: str = ""  #: pattern of the text around the place, which is written as ¦
+    expected: str = ""  #: all of these could have come
+    absent: str = ""  #: none of these could have come
+
+    def fits(self, kind: str, expected: frozenset[str], marked: str) -> bool:
+        """Whether this is the mistake."""
+        return (
+            (not self.kinds or kind in self.kinds.split())
+            and expected.issuperset(self.expected.split())
+            and expected.isdisjoint(self.absent.split())
+            and re.search(self.at, marked) is not None
+        )
+
 
 # The first that fits words the error.
-_HINTS: tuple[tuple[Callable[[ParseContext], bool], str], ...] = (
-    (
-        lambda s: s.value in ("'", '"') or bool(re.search(_LONG, s.before)),
-        "a quote is not closed, here or before",
+_HINTS = (
+    Hint(_QUOTE, "?", at=r"""¦['"]"""),
+    Hint(_QUOTE, at=r"""(?s)('[^'\n]*\n[^']*'|"[^"\n]*\n[^"]*")¦"""),
+    Hint("a number has a '+' in its exponent: leave it out, as in 1E3", "PLUS", at=r"\d[eE]¦"),
+    Hint("a number starts with its point: write a digit before it, as in 0.5", at=r"¦\.\d"),
+    Hint(
+        "a rule has neither a weight nor a full stop: write a weight before it, as in '1: ...', "
+        "or ' .' behind it",
+        _NEXT,
+        expected="DOT",
     ),
-    (
-        lambda s: bool(re.search(r"\d[eE]$", s.before)) and s.kind == "PLUS",
-        "a number has a '+' in its exponent: leave it out, as in 1E3",
-    ),
-    (
-        lambda s: bool(re.match(r"\.\d", s.after)),
-        "a number starts with its point: write a digit before it, as in 0.5",
-    ),
-    (lambda s: s.kind in _NEXT and "DOT" in s.expected, _NO_STOP),
-    (
-        lambda s: s.kind == "WEIGHT" and s.before.endswith(":"),
-        "a rule has two weights: keep one",
-    ),
-    (
-        lambda s: s.kind == "DOT" and s.after_rule,
+    Hint("a rule has two weights: keep one", "WEIGHT", at=":¦"),
+    Hint(
         "a rule has both a weight and a full stop: drop the full stop, or the weight to make the "
         "rule hard",
+        "DOT",
+        expected="WEIGHT",
+        absent="NAME",
     ),
-    (
-        lambda s: s.after.startswith("=>") or (s.before.endswith("=") and s.value == ">"),
-        "'=>' is no arrow: write '->'",
-    ),
-    (
-        lambda s: s.before.endswith("<-") and s.value == ">",
-        "'<->' is no arrow: write two rules, one with '->' and one with '<-'",
-    ),
-    (
-        lambda s: s.value == "=" and "EQUAL" in s.expected,
-        "'=' compares sums; two terms are compared by '=='",
-    ),
-    (
-        lambda s: s.kind in ("EQUAL", "UNEQUAL") and "RELATION" in s.expected,
+    Hint("'=>' is no arrow: write '->'", at="¦=>|=¦>"),
+    Hint("'<->' is no arrow: write two rules, one with '->' and one with '<-'", at="<-¦>"),
+    Hint("'=' compares sums; two terms are compared by '=='", at="¦=(?!=)", expected="EQUAL"),
+    Hint(
         "an arithmetic rule compares by '<=', '>=' or '='; '==' and '!=' compare two terms",
+        "EQUAL UNEQUAL",
+        expected="RELATION",
     ),
-    (
-        lambda s: s.value in ("<", ">"),
-        "strict comparisons are not known: write '<=' or '>=', and '->' for an arrow",
+    Hint(
+        "strict comparisons are not known: write '<=' or '>=', and '->' for an arrow", "?", "¦[<>]"
     ),
-    (
-        lambda s: "RPAR" in s.expected and s.kind in ("_THEN", "_IF", "RELATION", "DOT", *_NEXT),
+    Hint(
         "a parenthesis is not closed: ')' is missing",
+        f"_THEN _IF RELATION DOT {_NEXT}",
+        expected="RPAR",
     ),
-    (
-        lambda s: s.kind in ("_THEN", "_IF") and bool(re.search(_ARROW + r"[^:.]*$", s.before)),
-        "a rule has two arrows: write two rules",
-    ),
-    (
-        lambda s: s.kind == "_THEN" and "_OR" in s.expected,
-        "a body with '|': its literals are joined by '&' only, so write one rule for each part",
-    ),
-    (
-        lambda s: s.kind == "_AND" and "RPAR" in s.expected and len(s.expected) == 1,
+    Hint("a rule has two arrows: write two rules", "_THEN _IF", at="(->|>>|<-|<<)[^:.¦]*¦"),
+    Hint(_NO_OR, "_THEN", expected="_OR"),
+    Hint(
         "'!' stands before one atom: write the negation out",
+        "_AND",
+        expected="RPAR",
+        absent="_OR PLUS",
     ),
-    (
-        lambda s: s.kind == "_OR" and "_THEN" in s.expected,
-        "a body with '|': its literals are joined by '&' only, so write one rule for each part",
-    ),
-    (
-        lambda s: s.kind == "_AND" and "_OR" in s.expected,
+    Hint(_NO_OR, "_OR", expected="_THEN"),
+    Hint(
         "a head with '&': its literals are joined by '|' only, so write one rule for each part",
+        "_AND",
+        expected="_OR",
     ),
-    (
-        lambda s: s.kind == "CARET",
-        "a potential is linear or squared: write '^1' or '^2', or nothing for '^1'",
-    ),
-    (
-        lambda s: s.kind == "NUMBER" and {"PLUS", "STRING"} <= s.expected,
-        "a constant needs quotes: write '{value}'",
-    ),
-    (
-        lambda s: s.kind in ("NUMBER", "COUNT") and "NOT" in s.expected,
+    Hint("a potential is linear or squared: write '^1' or '^2', or nothing for '^1'", "CARET"),
+    Hint("a constant needs quotes: write '{value}'", "NUMBER", expected="PLUS STRING"),
+    Hint(
         "a number stands where an atom is needed: rules with numbers compare sums, as in "
         "Q(A) <= 0.5",
+        "NUMBER COUNT",
+        expected="NOT",
     ),
-    (
-        lambda s: s.kind == "NAME" and s.before.endswith("-") and "NUMBER" in s.expected,
+    Hint(
         "a minus sign stands before an atom: write '-1 * {value}(...)'",
+        "NAME",
+        at="-¦",
+        expected="NUMBER",
     ),
-    (
-        lambda s: s.kind == "LBRACE" and s.after_rule,
+    Hint(
         "a filter belongs to an arithmetic rule, at its end: in a body write its atoms instead",
+        "LBRACE",
+        expected="WEIGHT",
+        absent="NAME",
     ),
-    (
-        lambda s: s.after.startswith(":-"),
-        "':-' is no arrow: write '<-'",
-    ),
-    (
-        lambda s: bool(re.match(_WORDS, s.after) or re.search(_WORDS + "$", s.before)),
+    Hint("':-' is no arrow: write '<-'", at="¦:-"),
+    Hint(
         "words are no operators: write '&' for and, '|' for or, '!' for not",
+        at=r"(?i)¦(and|or|not)|\b(and|or|not)¦",
     ),
-    (
-        lambda s: s.kind in _LOGIC and bool(re.search(r"(^|\n)\s*[\d.]+\s+\w[^\n]*$", s.before)),
+    Hint(
         "a weight needs a colon behind it, as in '1: ...'",
+        _LOGIC,
+        at=r"(^|\n)\s*[\d.]+\s+\w[^\n¦]*¦",
     ),
-    (
-        lambda s: s.kind in _LOGIC and not s.expected.isdisjoint(("PLUS", "RELATION")),
+    Hint(
         "arithmetic and logic are mixed: a rule has either an arrow or one of '<=', '>=' and '='",
+        _LOGIC,
+        expected="PLUS",
     ),
-    (
-        lambda s: s.kind == "COMMA" and "_AND" in s.expected,
-        "a comma stands between literals: join them by '&'",
-    ),
-    (
-        lambda s: s.kind == "_BREAK" and s.before[-1:].isdigit(),
+    Hint("a comma stands between literals: join them by '&'", "COMMA", expected="_AND"),
+    Hint(
         "a line ends in a coefficient and the next starts with an atom: write '*' between them",
+        "_BREAK",
+        at=r"\d¦",
     ),
-    (lambda s: s.value in _SIGNS, "'{value}' is no part of the language: write '{sign}'"),
-    (lambda s: s.value == "@", "the only functions are @Max[a, b] and @Min[a, b]"),
-    (lambda s: s.kind == "$END", "the text ends in the middle of a rule: {wanted} is missing"),
-    (
-        lambda s: s.kind == "_BREAK",
-        "a new line starts in the middle of a rule: {wanted} is missing",
-    ),
-    (lambda s: not s.kind, "'{value}' is no part of the language"),
-    (lambda s: True, "'{value}' cannot stand here: {wanted} is needed"),
+    Hint("'{value}' is no part of the language: write '{sign}'", "?", f"¦[{''.join(_SIGNS)}]"),
+    Hint("the only functions are @Max[a, b] and @Min[a, b]", "?", "¦@"),
+    Hint("the text ends in the middle of a rule: {wanted} is missing", "$END"),
+    Hint("a new line starts in the middle of a rule: {wanted} is missing", "_BREAK"),
+    Hint("'{value}' is no part of the language", "?"),
+    Hint("'{value}' cannot stand here: {wanted} is needed"),
 )
 
 
 def explain(error: UnexpectedInput, text: str) -> RuleError:
     """Word an error of the parser, with a suggestion where the mistake is a known one."""
-    context = _context(error, text)
-    reason = next(words for fits, words in _HINTS if fits(context))
-    # What is missing is missing at the end of the line before.
-    missing = context.kind in _NEXT and not context.before.endswith(":")
-    start = len(context.before) if missing else len(text) - len(context.after)
-    line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-    words = {"value": context.value, "wanted": _wanted(context.expected)}
-    return RuleError(reason.format(**words, sign=_SIGNS.get(context.value)), text, line, column)
-
-
-def _context(error: UnexpectedInput, text: str) -> ParseContext:
     from lark.exceptions import UnexpectedToken
 
     place = error.pos_in_stream or 0
-    if not isinstance(error, UnexpectedToken):
-        return ParseContext("", text[place], frozenset(), text[:place].rstrip(), text[place:])
-    kind = error.token.type
-    value = str(error.token)
-    place = len(text) if kind == "$END" else place
-    expected = frozenset(error.accepts or error.expected)
-    return ParseContext(kind, value, expected, text[:place].rstrip(), text[place:])
+    kind = "?"
+    value = text[place : place + 1]
+    expected: frozenset[str] = frozenset()
+    if isinstance(error, UnexpectedToken):
+        kind = error.token.type
+        value = str(error.token)
+        place = len(text) if kind == "$END" else place
+        expected = frozenset(error.accepts or error.expected)
+    before = text[:place].rstrip()
+    marked = f"{before}¦{text[place:]}"
+    reason = next(hint.words for hint in _HINTS if hint.fits(kind, expected, marked))
+    # What is missing is missing at the end of the line before.
+    start = len(before) if kind in _NEXT.split() and not before.endswith(":") else place
+    words = {"value": value, "wanted": _wanted(expected), "sign": _SIGNS.get(value)}
+    line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+    return RuleError(reason.format(**words), text, line, column)
 
 
 def _wanted(expected: frozenset[str]) -> str:
-    names = [name for kind, name in _NAMES.items() if kind in expected]
+    from structlearn._src.rules.build import parser
+
+    fixed = {
+        each.name: each.pattern.value for each in parser().terminals if each.pattern.type == "str"
+    }
+    names = [name for kind, name in (_NAMES | fixed).items() if kind in expected]
     *front, last = names[:6] or ["something else"]
     return f"{', '.join(front)} or {last}" if front else last
