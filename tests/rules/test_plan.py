@@ -28,7 +28,7 @@ EDGES = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("b", "d")]
 
 def used(tables, name, text=TRIAD):
     plan = flat_clause(parse_rule(text).body, tables).plan()
-    return plan.query.count(f"{tables.relation(name).table} AS")
+    return plan.rows.count(f"{tables.relation(name).table} AS")
 
 
 def test_an_atom_that_only_says_what_exists_is_left_out():
@@ -53,10 +53,10 @@ def test_what_covers_is_asked_anew_when_atoms_come_in():
 
 def test_there_is_one_case_for_each_slot_that_may_be_free():
     tables = make(EDGES, [(*e, 0.5) for e in EDGES[1:]], EDGES[:1])
-    query = flat_clause(parse_rule(TRIAD).body, tables).plan().query
+    query = flat_clause(parse_rule(TRIAD).body, tables).plan().rows
     assert query.count("UNION ALL") == 2
     alone = make(EDGES, [], EDGES)
-    assert "UNION" not in flat_clause(parse_rule(TRIAD).body, alone).plan().query
+    assert "UNION" not in flat_clause(parse_rule(TRIAD).body, alone).plan().rows
 
 
 def test_rows_of_a_query_are_the_forms():
@@ -65,7 +65,7 @@ def test_rows_of_a_query_are_the_forms():
     tables = make(EDGES, observed, [("a", "c"), ("b", "d")])
     rule = parse_rule(TRIAD)
     plan = flat_clause(rule.body, tables).plan()
-    assert tables.count(f"({plan.query})") == 1
+    assert tables.count(f"({plan.rows})") == 1
     grounding = ground((rule,), tables)
     assert tables.names(grounding.hinges.variables) == ["Trusts('b', 'd')"]
     assert grounding.hinges.constants == pytest.approx([0.6])
@@ -75,7 +75,7 @@ def test_a_query_never_meets_groundings_without_free_atoms():
     observed = [(str(i), str(j), 1.0) for i in range(40) for j in range(40) if i != j]
     tables = make([], observed, [("0", "x")])
     body = parse_rule("1: Trusts(A, B) & Trusts(B, C) -> !Trusts(A, C)").body
-    query = f"EXPLAIN ANALYZE {flat_clause(body, tables).plan().query}"
+    query = f"EXPLAIN ANALYZE {flat_clause(body, tables).plan().rows}"
     profile = tables.connection.execute(query).fetchall()[0][1].split()
     pairs = itertools.pairwise(profile)
     counts = [int(word.replace(",", "")) for word, after in pairs if after == "rows"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,12 +15,13 @@ from structlearn._src.common.errors import AtomError, RuleError
 from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
 from structlearn._src.rules.plan import (
     SLACK,
+    Flat,
     QueryPlan,
     first_unlisted,
     flat_clause,
     flat_linear,
 )
-from structlearn._src.rules.sums import SumPlan, Sums, broken_sums, has_sums
+from structlearn._src.rules.sums import Sums, has_sums
 from structlearn._src.rules.syntax import Clause, Program, Rule
 from structlearn._src.rules.tables import Tables
 
@@ -126,7 +127,7 @@ def estimate(rules: Program, tables: Tables) -> list[int]:
     memory. Counts are exact, except that a form which is satisfied only because one atom stands in
     it twice is still counted.
     """
-    return [sum(_count(plan, tables) for plan, _ in _plans(rule, tables)) for rule in rules]
+    return [_count((form.plan() for form, _ in _forms(rule, tables)), tables) for rule in rules]
 
 
 def broken(rules: Program, tables: Tables) -> list[int]:
@@ -135,51 +136,39 @@ def broken(rules: Program, tables: Tables) -> list[int]:
     No value of the free atoms can mend these, so `ground` leaves them out, as PSL does. Unlike
     `ground`, this goes through all groundings without free atoms.
     """
-    counts = []
-    for rule in rules:
-        queries = _broken(rule, tables) if rule.weight is None else []
-        counts.append(sum(tables.count(query) for query in queries))
-    return counts
+    return [
+        _count((form.broken(MISSED) for form, _ in _forms(rule, tables)), tables)
+        if rule.weight is None
+        else 0
+        for rule in rules
+    ]
 
 
-def _broken(rule: Rule, tables: Tables) -> Iterator[str]:
-    if isinstance(rule.body, Clause):
-        yield f"({flat_clause(rule.body, tables).broken(MISSED)})"
-        return
-    sign = -1 if rule.body.operator == ">=" else 1
-    equal = rule.body.operator == "="
-    if has_sums(rule.body):
-        for query in broken_sums(rule.body, tables, sign, equal, MISSED).prepare:
-            tables.connection.execute(query)
-        yield "forms"
-    else:
-        yield f"({flat_linear(rule.body, tables, sign, equal).broken(MISSED)})"
-
-
-def _plans(rule: Rule, tables: Tables) -> Iterator[tuple[QueryPlan | SumPlan, int]]:
-    """The queries of a rule, each with the kind of its forms."""
+def _forms(rule: Rule, tables: Tables) -> Iterator[tuple[Flat | Sums, int]]:
+    """The linear forms of a rule, with their kind."""
     hard = rule.weight is None
     body = rule.body
     if isinstance(body, Clause):
-        plan = flat_clause(body, tables).plan()
-        if plan is not None:
-            yield plan, AT_MOST if hard else HINGE
+        yield flat_clause(body, tables), AT_MOST if hard else HINGE
         return
     signs = {"<=": (1,), ">=": (-1,), "=": (1,) if hard else (1, -1)}[body.operator]
     kind = HINGE if not hard else EQUAL if body.operator == "=" else AT_MOST
     for sign in signs:
         form = (Sums if has_sums(body) else flat_linear)(body, tables, sign, kind == EQUAL)
-        found = form.plan()
-        if found is not None:
-            yield found, kind
+        yield form, kind
 
 
-def _count(plan: QueryPlan | SumPlan, tables: Tables) -> int:
-    if isinstance(plan, SumPlan):
-        for query in plan.prepare:
-            tables.connection.execute(query)
-        return tables.count("forms")
-    return tables.count(f"({plan.query})")
+def _count(plans: Iterable[QueryPlan | None], tables: Tables) -> int:
+    total = 0
+    for plan in filter(None, plans):
+        _prepare(plan, tables)
+        total += tables.count(f"({plan.rows})")
+    return total
+
+
+def _prepare(plan: QueryPlan, tables: Tables) -> None:
+    for query in plan.prepare:
+        tables.connection.execute(query)
 
 
 def _pieces(rule: Rule, tables: Tables) -> Iterator[Piece]:
@@ -190,15 +179,16 @@ def _pieces(rule: Rule, tables: Tables) -> Iterator[Piece]:
                 f"the rule {rule.text!r} reaches {unlisted}, which is neither observed nor a "
                 f"target: list it as one of them"
             )
-    for plan, kind in _plans(rule, tables):
-        if isinstance(plan, SumPlan):
+    for form, kind in _forms(rule, tables):
+        plan = form.plan()
+        if plan is not None and plan.entries:
             yield _summed(plan, kind, rule, tables)
-        else:
+        elif plan is not None:
             yield _flat(plan, kind, tables)
 
 
 def _flat(plan: QueryPlan, kind: int, tables: Tables) -> Piece:
-    query = f"SELECT * FROM ({plan.query}) ORDER BY ALL"
+    query = f"SELECT * FROM ({plan.rows}) ORDER BY ALL"
     found = tables.connection.execute(query).fetchnumpy()
     constants = found.pop("b")
     atoms = np.stack(list(found.values()), axis=1)
@@ -212,10 +202,9 @@ def _flat(plan: QueryPlan, kind: int, tables: Tables) -> Piece:
     return _merge(piece) if has_twins else piece
 
 
-def _summed(plan: SumPlan, kind: int, rule: Rule, tables: Tables) -> Piece:
-    for query in plan.prepare:
-        tables.connection.execute(query)
-    forms = tables.connection.execute(plan.forms).fetchnumpy()
+def _summed(plan: QueryPlan, kind: int, rule: Rule, tables: Tables) -> Piece:
+    _prepare(plan, tables)
+    forms = tables.connection.execute(plan.rows).fetchnumpy()
     entries = tables.connection.execute(plan.entries).fetchnumpy()
     if not (np.isfinite(forms["b"]).all() and np.isfinite(entries["coefficient"]).all()):
         raise RuleError(

@@ -44,12 +44,7 @@ class RuleSize(NamedTuple):
 class GroundProgram:
     """Tables of atoms for some rules, and the groundings of the rules over them.
 
-    Parameters
-    ----------
-    rules
-        The rules; their weights may change later, see `reweigh`.
-    source, n_jobs, memory
-        See `Tables`.
+    The weights of the rules may change later, see `reweigh`; for the rest see `Tables`.
     """
 
     def __init__(

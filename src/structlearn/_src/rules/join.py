@@ -13,17 +13,11 @@ _SIGNS = {"==": "=", "!=": "<>", "%": "<"}
 
 
 class Join:
-    """A query that grows atom by atom; the first column with a variable binds it.
-
-    Attributes
-    ----------
-    bound
-        The column of every variable.
-    """
+    """A query that grows atom by atom; the first column with a variable binds it."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self.bound: dict[str, str] = {}
+        self.bound: dict[str, str] = {}  #: the column of every variable
         self.conditions: list[str] = []
         self._sources: list[str] = []
         self._outer: list[str] = []

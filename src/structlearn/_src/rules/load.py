@@ -59,13 +59,6 @@ def stage(connection: DuckDBPyConnection, name: str, arity: int, data: Any, head
 
     Arguments become codes: whole numbers below `TEXTS` stand for themselves, every other text has
     a row in the table ``constants``. Values are 1 where none are given.
-
-    Raises
-    ------
-    AtomError
-        Where a row has too few or too many columns, or a value is no number of [0, 1].
-    FormatError
-        If what was given cannot be read at all.
     """
     with _readable(name, data):
         given = read(connection, name, arity, data, header)

@@ -63,21 +63,18 @@ class Slot:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """A query with the columns ``v0, v1, ...`` (free atoms or -1) and ``b`` (constants).
+    """The forms of a rule in queries: `rows` has one for each form, after all of `prepare` has run.
 
-    Parameters
-    ----------
-    query
-        Without an order of its rows; sort by all columns to get one.
-    coefficients
-        Of the columns of atoms.
-    twins
-        Pairs of columns that may hold the same atom.
+    Of rules without sums a row has free atoms, or -1, in the columns ``v0, v1, ...`` and the
+    constant in ``b``. Rows of sums have ``form`` and ``b``, and those of `entries` ``form``,
+    ``variable`` and ``coefficient``, both in order of the forms.
     """
 
-    query: str
-    coefficients: tuple[float, ...]
-    twins: tuple[tuple[int, int], ...] = ()
+    rows: str
+    coefficients: tuple[float, ...] = ()  #: of the columns of atoms
+    twins: tuple[tuple[int, int], ...] = ()  #: pairs of columns that may hold the same atom
+    prepare: tuple[str, ...] = ()
+    entries: str = ""
 
 
 def flat_clause(clause: Clause, tables: Tables) -> Flat:
@@ -206,13 +203,13 @@ class Flat:
             tuple(twins),
         )
 
-    def broken(self, slack: float) -> str:
-        """A query for the forms without free atoms that are not satisfied."""
+    def broken(self, slack: float) -> QueryPlan:
+        """The forms without free atoms that are not satisfied."""
         modes: list[Mode] = ["seen"] * len(self.slots)
         join, conditions = self.rows(modes)
         value = self._constant(modes)
         conditions.append(f"{f'abs({value})' if self.equal else value} > {slack}")
-        return f"SELECT 1 {join.clause(conditions)}"
+        return QueryPlan(f"SELECT 1 {join.clause(conditions)}")
 
     def modes(self) -> list[Mode]:
         """What each slot may hold where nothing more is asked."""

@@ -36,13 +36,7 @@ def save(
 
 
 def load(path: PathLike) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
-    """Return the rules, the parameters, and how learning went.
-
-    Raises
-    ------
-    FormatError
-        The file is foreign, damaged, or from a newer version.
-    """
+    """Return the rules, the parameters, and how learning went."""
     try:
         record = json.loads(Path(path).read_bytes())
     except FileNotFoundError:

@@ -15,7 +15,7 @@ from structlearn._src.common.errors import RuleError
 from structlearn._src.rules import syntax
 from structlearn._src.rules.join import Join, is_summed, names_of, plain
 from structlearn._src.rules.linear import counted
-from structlearn._src.rules.plan import SLACK
+from structlearn._src.rules.plan import SLACK, QueryPlan
 from structlearn._src.rules.tables import Relation, Tables
 
 
@@ -38,37 +38,9 @@ class SumTerm:
         return self.relation.n_free > 0
 
 
-@dataclass(frozen=True)
-class SumPlan:
-    """Queries to run in turn.
-
-    Parameters
-    ----------
-    prepare
-        Make the table ``forms``, with a row for each linear form.
-    forms
-        Gives ``form`` and the constants ``b``, in order.
-    entries
-        Gives ``form``, ``variable`` and ``coefficient``, in order of the forms.
-    """
-
-    prepare: tuple[str, ...]
-    forms: str = "SELECT form, b FROM forms ORDER BY form"
-    entries: str = ""
-
-
 def has_sums(body: syntax.Linear) -> bool:
     """Say whether a rule has sums."""
     return any(each.atom is not None and is_summed(each.atom) for each in body.summands)
-
-
-def broken_sums(
-    body: syntax.Linear, tables: Tables, sign: int, equal: bool, slack: float
-) -> SumPlan:
-    """Plan a rule for the forms without free atoms that are not satisfied."""
-    sums = Sums(body, tables, sign, equal)
-    value = "abs(b)" if equal else "b"
-    return SumPlan((sums.base(), sums.forms(f"n_free = 0 AND {value} > {slack}")))
 
 
 class Sums:
@@ -93,7 +65,7 @@ class Sums:
         summed = {name for part in self.parts for name in part.summed}
         self.columns = {name: f"x{i}" for i, name in enumerate(n for n in names if n not in summed)}
 
-    def plan(self) -> SumPlan | None:
+    def plan(self) -> QueryPlan | None:
         """Write the queries; None if no atom is free."""
         opened = [k for k, part in enumerate(self.parts) if part.is_open]
         if not opened:
@@ -101,7 +73,14 @@ class Sums:
         alive = "true" if self.equal else f"(NOT isfinite(b) OR largest > {SLACK})"
         prepare = (self.base(), self.forms(f"n_free > 0 AND {alive}"))
         entries = " UNION ALL ".join(self._entries(k) for k in opened)
-        return SumPlan(prepare, entries=f"SELECT * FROM ({entries}) ORDER BY ALL")
+        rows = "SELECT form, b FROM forms ORDER BY form"
+        return QueryPlan(rows, prepare=prepare, entries=f"SELECT * FROM ({entries}) ORDER BY ALL")
+
+    def broken(self, slack: float) -> QueryPlan:
+        """The forms without free atoms that are not satisfied."""
+        value = "abs(b)" if self.equal else "b"
+        prepare = (self.base(), self.forms(f"n_free = 0 AND {value} > {slack}"))
+        return QueryPlan("SELECT form FROM forms", prepare=prepare)
 
     def base(self) -> str:
         """Make a table of every binding of the variables that are not summed, numbered."""

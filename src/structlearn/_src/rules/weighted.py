@@ -18,14 +18,9 @@ from structlearn._src.rules.write import write, write_number
 
 
 class WeightedRules:
-    """A program and its weights, which may differ from those in its text.
+    """A program and its weights, which may differ from those in its text; `greedy` as in `parse`.
 
-    Parameters
-    ----------
-    rules
-        A text, or a list of texts and of rules that were read before.
-    greedy
-        See `parse`.
+    Rules are a text, or a list of texts and of rules that were read before.
     """
 
     def __init__(self, rules: str | Sequence[str | Rule], greedy: bool = False) -> None:
