@@ -3,16 +3,19 @@
 from structlearn._src.common.errors import (
     ArgumentError,
     AtomError,
+    BrokenRuleWarning,
     CacheWarning,
     DataNotFoundError,
     EvidenceError,
     FormatError,
     GraphError,
     GreedyCoefficientWarning,
+    IgnoredOptionWarning,
     ImpossibleEvidenceError,
     InfeasibleError,
     PotentialError,
     QueryError,
+    RepeatedRuleWarning,
     RuleError,
     SilentRuleWarning,
     StructlearnError,
@@ -22,8 +25,9 @@ from structlearn._src.common.errors import (
 )
 
 __all__ = [
-    "ArgumentError", "AtomError", "CacheWarning", "DataNotFoundError", "EvidenceError",
-    "FormatError", "GraphError", "GreedyCoefficientWarning", "ImpossibleEvidenceError",
-    "InfeasibleError", "PotentialError", "QueryError", "RuleError", "SilentRuleWarning",
-    "StructlearnError", "TooWideError", "UncertifiedWarning", "UnreachedAtomWarning",
+    "ArgumentError", "AtomError", "BrokenRuleWarning", "CacheWarning", "DataNotFoundError",
+    "EvidenceError", "FormatError", "GraphError", "GreedyCoefficientWarning",
+    "IgnoredOptionWarning", "ImpossibleEvidenceError", "InfeasibleError", "PotentialError",
+    "QueryError", "RepeatedRuleWarning", "RuleError", "SilentRuleWarning", "StructlearnError",
+    "TooWideError", "UncertifiedWarning", "UnreachedAtomWarning",
 ]  # fmt: skip

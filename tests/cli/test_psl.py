@@ -221,6 +221,7 @@ def test_a_bad_rule_is_shown_with_a_caret(run, folder):
     assert lines[2].strip() == "^"
 
 
+@pytest.mark.filterwarnings("ignore::structlearn.errors.BrokenRuleWarning")
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [

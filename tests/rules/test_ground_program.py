@@ -5,6 +5,7 @@ import pytest
 
 from structlearn._src.common.errors import (
     ArgumentError,
+    BrokenRuleWarning,
     InfeasibleError,
     SilentRuleWarning,
     UnreachedAtomWarning,
@@ -51,6 +52,9 @@ def test_broken_groundings_are_counted_where_asked():
     made.add("target", {"Q": [("b",)]})
     assert [size.broken for size in made.sizes(count_broken=True)] == [1, 0]
     assert [size.broken for size in made.sizes()] == [0, 0]
+    told = r"break rule 1 \(line 1\), 'P\(A\) -> Q\(A\) \.', 1 times"
+    with pytest.warns(BrokenRuleWarning, match=told):
+        assert made.grounding.counts.tolist() == [1, 1]
 
 
 def test_new_weights_reach_the_grounding():
@@ -117,6 +121,18 @@ def test_warnings_name_rules_and_atoms():
     ):
         assert made.grounding.counts.tolist() == [1, 0]
     assert "Q('a')" not in str(told[0].message)
+
+
+def test_silent_rules_are_named_in_one_sentence():
+    made = program("1: P(A) -> Q(A)\n1: R(A) -> Q(A)\n1: !Q(A)")
+    made.add("target", {"Q": [("a",)]})
+    words = (
+        "rule 1 (line 1), '1: P(A) -> Q(A)'; rule 2 (line 2), '1: R(A) -> Q(A)', ground to nothing "
+        "and have no effect; no atoms were given for P, R"
+    )
+    with pytest.warns(SilentRuleWarning) as told:
+        assert made.grounding.counts.tolist() == [0, 0, 1]
+    assert str(told[0].message) == words
 
 
 def test_contradictions_speak_of_rules():

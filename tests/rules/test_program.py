@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from structlearn._src.common.errors import DataNotFoundError, FormatError, RuleError
+from structlearn._src.common.errors import (
+    DataNotFoundError,
+    FormatError,
+    IgnoredOptionWarning,
+    RuleError,
+)
 from structlearn._src.rules.parse import parse
 from structlearn._src.rules.program import Evaluation, read_program
 from structlearn._src.rules.syntax import Predicate
@@ -16,7 +21,7 @@ from structlearn._src.rules.write import write
 RULES = ["1: Knows(A, B) & likes(A, X) -> Likes(B, X) ^2", "Likes(A, +X) <= 1 ."]
 MODEL = """{
     # PSL allows comments
-    "options": {"runtime.db.intids": true},
+    "options": {"runtime.db.intids": true, "runtime.log.level": "INFO"},
     "rules": [
         "1: Knows(A, B) & likes(A, X) -> Likes(B, X) ^2", // and "quotes" in them
         "Likes(A, +X) <= 1 .", /* and
@@ -31,7 +36,7 @@ MODEL = """{
             "truth": {"learn": "/abs/t.txt"},
             "evaluations": [
                 "AUCEvaluator",
-                {"evaluator": "X", "primary": true, "options": {"a": 1}}
+                {"evaluator": "org.x.DiscreteEvaluator", "primary": true, "options": {"a": 1}}
             ]
         }
     }
@@ -65,14 +70,14 @@ def test_json_layout(tmp_path):
     put(tmp_path, model_json=MODEL)
     program = read_program(tmp_path / "model.json")
     assert program.predicates == (Predicate("Knows", 2), Predicate("Likes", 2, open=True))
-    assert program.options == {"runtime.db.intids": True}
+    assert program.options == {"runtime.db.intids": True, "runtime.log.level": "INFO"}
     assert "\n".join(map(write, program.rules)) == (
         "1: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2\nLikes(A, +X) <= 1 ."
     )
     knows, likes = program.declarations
     assert knows.sources("observations", "learn") == (tmp_path / "knows#1.txt",)
     assert knows.sources("targets") == ()
-    rows = (("ann", "7"), ("bob", "8", 0.5))
+    rows = (("ann", "7", 1.0), ("bob", "8", 0.5))
     assert likes.sources("observations", "all") == (rows,)
     assert likes.sources("observations", "infer") == (rows,)
     assert likes.sources("observations", "learn") == (rows, tmp_path / "a.txt", tmp_path / "b.txt")
@@ -82,7 +87,7 @@ def test_json_layout(tmp_path):
     assert likes.types == ("UniqueStringID", "UniqueIntID")
     assert likes.evaluations == (
         Evaluation("AUCEvaluator"),
-        Evaluation("X", {"a": 1}, primary=True),
+        Evaluation("DiscreteEvaluator", {"a": 1}, primary=True),
     )
     with pytest.raises(FormatError, match="split='test' is not known"):
         likes.sources("truth", "test")
@@ -133,6 +138,74 @@ def test_rules_alone(tmp_path):
     assert program.declarations == ()
 
 
+def test_rules_of_splits_and_rules_in_files(tmp_path):
+    put(tmp_path, rules_psl="\n".join(RULES))
+    more = '"rules": "rules.psl", "infer": {"rules": ["2: Likes(A, X) -> Knows(X, A)"]}, '
+    more += '"learn": {"rules": "rules.psl", "options": {"runtime.learn.x": 1}},'
+    put(tmp_path, model_json=MODEL.replace('"rules": [', more + '"validation": {"rules": ['))
+    text = (
+        (tmp_path / "model.json")
+        .read_text()
+        .replace('],\n    "predicates"', ']},\n    "predicates"')
+    )
+    put(tmp_path, model_json=text)
+    with pytest.warns(
+        IgnoredOptionWarning, match=r"model\.json: .* runtime\.learn\.x have no effect"
+    ):
+        program = read_program(tmp_path / "model.json")
+    assert [len(program.rules_for(split)) for split in ("infer", "learn", "validation", "all")] == [
+        3,
+        4,
+        4,
+        2,
+    ]
+    assert program.rules_for("infer")[2].weight == 2.0
+    assert program.rules_for("learn")[:2] == program.rules_for("learn")[2:] == program.rules
+    put(tmp_path, model_json=text.replace("Knows(X, A)", "Knws(X, A)"))
+    with pytest.raises(RuleError, match=r"model\.json, infer rule 1: 'Knws' is not a known"):
+        read_program(tmp_path / "model.json")
+    only = text.replace('"rules": "rules.psl", "infer"', '"infer"')
+    put(tmp_path, model_json=only)
+    with pytest.warns(IgnoredOptionWarning):
+        assert len(read_program(tmp_path / "model.json").rules_for("infer")) == 1
+
+
+LOOSE = r"""{
+	'rules': ['1: P(\'a\') & Q(A) -> P(A)'], // tabs and single quotes
+	"predicates": {
+		'P/1': {'targets': [['b', 01], ['c']]}, /* numbers */
+		'Q/1': {'observations': [['a', +1.0]], 'force-open': true,},
+	},
+}"""
+YAML = """
+rules:
+  - "1: P('a') & Q(A) -> P(A)"
+predicates:
+  P/1: {targets: [[b, 1], [c]]}
+  Q/1:
+    observations:
+      - [a, "1.0"]
+    force-open: true
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("m.json", LOOSE), ("m.yaml", YAML), ("m.yml", YAML)])
+def test_loose_json_and_yaml(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    program = read_program(tmp_path / name)
+    assert program.rules == parse("1: P('a') & Q(A) -> P(A)")
+    p, q = program.declarations
+    assert p.sources("targets") == ((("b", 1.0), ("c", 1.0)),)
+    assert q.sources("observations") == ((("a", 1.0),),)
+    assert q.predicate.open
+
+
+def test_blocks_of_data_files_have_no_meaning(tmp_path):
+    data = changed("Knows/2: closed", "Knows/2: [closed, block]", DATA)
+    put(tmp_path, model_psl="\n".join(RULES), model_data=data)
+    assert read_program(tmp_path / "model.psl").predicates[0] == Predicate("Knows", 2)
+
+
 def changed(old, new, text=MODEL):
     assert old in text
     return text.replace(old, new)
@@ -150,11 +223,20 @@ def changed(old, new, text=MODEL):
         (changed('"Knows/2"', '"9/2"'), "'9/2' is no predicate"),
         (changed('["ann", 7]', '["ann", 7, 1, 1]'), "should have 2 arguments and perhaps a value"),
         (changed('["ann", 7]', '["ann", 7, "x"]'), "should have 2 arguments and perhaps a value"),
-        (changed('"knows#1.txt"', "3"), "all observations of Knows/2 is 3: it must be a list"),
-        (changed('"a.txt"', "3"), "learn observations of Likes/2 is 3: it must be a text"),
+        (changed('"knows#1.txt"', "3"), "'observations' of Knows/2 is 3: it must be a list"),
+        (changed('"a.txt"', "3"), "'learn' of 'observations' of Likes/2 is 3: it must be a text"),
         (changed('"types"', '"function": "org.X", "types"'), "give them as observations"),
-        (changed('"evaluator"', '"evaluatr"'), "'evaluator' of Likes/2 is None"),
+        (changed('"evaluator"', '"evaluatr"'), "'evaluations' of Likes/2 names no 'evaluator'"),
         (changed('"Knows/2":', '"Knows/2"'), r"not JSON: Expecting ':' delimiter \(line 10, col"),
+        (changed('"UniqueIntID"', '"Int"'), "a type of Likes/2='Int' is not known"),
+        (changed('"AUCEvaluator"', '"AUC"'), "evaluator='AUC' is not known"),
+        (
+            changed('"AUCEvaluator"', '{"evaluator": "AUCEvaluator", "primary": true}'),
+            "several evaluations are primary",
+        ),
+        (changed('"types"', '"type": "DeepPredicate", "types"'), "deep predicate"),
+        (changed('"options":', '"infer": {"rle": 1}, "options":'), "unknown key 'rle'"),
+        (changed('"infer": [[', "infer: [["), r"not JSON: Expecting property .*\(line 14,"),
         ("[1]", r"the model is \[1\]: it must be a mapping"),
         ('{"rules": [], "predicates": {}}', "there are no rules"),
         ('{"rules": [3], "predicates": {}}', "rule 1 is 3: it must be a text"),
@@ -178,7 +260,10 @@ def test_malformed_json(tmp_path, text, words):
         ),
         (changed("targets:", "target:", DATA), "unknown key 'target'; did you mean 'targets'?"),
         (changed("targets:", "targets: [", DATA), r"not YAML: .* \(line 1[0-9], column [0-9]+\)"),
-        (changed("Knows/2: closed", "Knows/2: [closed, {function: a.B}]", DATA), "cannot run here"),
+        (
+            changed("Knows/2: closed", "Knows/2: [closed, {function: a.B}]", DATA),
+            "deep predicate or a function",
+        ),
         (changed("Knows/2: closed", "Knows: closed", DATA), "Knows has no arity"),
         ("- a", "the file is .* it must be a mapping"),
     ],
@@ -284,9 +369,13 @@ def test_json_that_is_made_to_break_parsers(tmp_path, text, words):
 
 
 @pytest.mark.data
+@pytest.mark.filterwarnings("ignore::structlearn.errors.IgnoredOptionWarning")
 def test_published_programs(data_folder):
-    paths = sorted(data_folder.glob("psl/*/*.json")) + sorted(data_folder.glob("psl/*/*.psl"))
-    assert len(paths) >= 34
+    folder = data_folder / "psl"
+    paths = sorted(
+        [*folder.glob("*/*.json"), *folder.glob("*/*.psl"), *folder.glob("published/*/*/*.psl")]
+    )
+    assert len(paths) >= 75
     for path in paths:
         program = read_program(path)
         assert program.rules

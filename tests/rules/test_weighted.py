@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from structlearn._src.common.errors import ArgumentError, RuleError
+from structlearn._src.common.errors import ArgumentError, RepeatedRuleWarning, RuleError
 from structlearn._src.rules.parse import parse_rule
 from structlearn._src.rules.syntax import Predicate
 from structlearn._src.rules.weighted import WeightedRules, reweighted, rule_name
@@ -38,7 +38,8 @@ def test_predicates_are_spelled_as_first_written():
 
 
 def test_rules_are_found_by_number_and_by_text_with_any_weight():
-    rules = WeightedRules([*TEXTS, TEXTS[0]])
+    with pytest.warns(RepeatedRuleWarning, match="4 as 1"):
+        rules = WeightedRules([*TEXTS, TEXTS[0]])
     assert rules.find(1) == [1]
     assert rules.find(np.int64(2)) == [2]
     assert rules.find("7: P(A) -> Q(A) ^2") == [0, 3]
@@ -46,6 +47,18 @@ def test_rules_are_found_by_number_and_by_text_with_any_weight():
         rules.find("P(A) -> Q(A) .")  # hard, which is another rule
     with pytest.raises(ArgumentError, match="there is no rule 4"):
         rules.find(4)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["3: P(A) -> Q(A)", "P(A) -> q(A) .", "1: !Q(A) -> !P(A) ^2", "1: Q(A) | !P(A)"],
+)
+def test_repeated_rules_are_told_and_count(other):
+    with pytest.warns(RepeatedRuleWarning, match=r"of 3 rules .* \(3 as 1\)"):
+        rules = WeightedRules(["1: P(A) -> Q(A) ^2", "1: P(A) -> !Q(A) ^2", other])
+    assert len(rules) == 3
+    with pytest.warns(RepeatedRuleWarning, match="2 as 1"):
+        WeightedRules("Q(A) + P(A) <= 1 .\n2: Q(A) + P(A) <= 1")
 
 
 @pytest.mark.parametrize("weights", [[1.0, 2.0], [1.0, 1.0, 1.0], {0: -1.0}, {0: "x"}, {5: 1.0}])

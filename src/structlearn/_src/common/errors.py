@@ -92,6 +92,18 @@ class GreedyCoefficientWarning(UserWarning):
     """PSL reads a rule's coefficients in another way than it is written on paper."""
 
 
+class IgnoredOptionWarning(UserWarning):
+    """A program of PSL has options that have no effect here."""
+
+
+class RepeatedRuleWarning(UserWarning):
+    """Two rules say the same, so that their weights add up; PSL keeps the first."""
+
+
+class BrokenRuleWarning(UserWarning):
+    """Observed atoms alone break a hard rule, which no values of the targets can mend."""
+
+
 class SilentRuleWarning(UserWarning):
     """A rule has no groundings, so it has no effect."""
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import (
     ArgumentError,
+    BrokenRuleWarning,
     InfeasibleError,
     SilentRuleWarning,
     UnreachedAtomWarning,
@@ -183,9 +184,15 @@ class GroundProgram:
         if silent:
             empty = [each.name for each in self.tables.relations.values() if not each.size]
             why = f"; no atoms were given for {', '.join(empty)}" if empty else ""
+            many = "ground to nothing and have" if len(silent) > 1 else "grounds to nothing and has"
+            warn(f"{_some(silent, joint='; ')}, {many} no effect{why}", SilentRuleWarning)
+        counts = broken(grounding.rules, self.tables)
+        missed = [f"{rule_name(grounding.rules, i)}, {n} times" for i, n in enumerate(counts) if n]
+        if missed:
             warn(
-                f"{_some(silent, joint=' ')} grounds to nothing and has no effect{why}",
-                SilentRuleWarning,
+                f"observed atoms alone break {_some(missed, joint='; ')}: no values of the targets "
+                f"can mend that, and these groundings are left out, as in PSL",
+                BrokenRuleWarning,
             )
         lost = grounding.unreached
         if len(lost):

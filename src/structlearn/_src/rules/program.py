@@ -1,31 +1,32 @@
 """Read a program from files: rules, predicates, and where their data lie.
 
-Both layouts of PSL: one JSON file (2.4), and a `.psl` file of rules with `.data` files in YAML
-(before). No data are read here, and no path is looked up.
+Both layouts of PSL: one JSON or YAML file (2.4), and a `.psl` file of rules with `.data` files in
+YAML (before). No data are read here, and no path to them is looked up.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from structlearn._src.common.errors import (
-    DataNotFoundError,
     FormatError,
+    IgnoredOptionWarning,
     RuleError,
     choose_one_of,
     did_you_mean,
+    warn,
 )
 from structlearn._src.common.names import SPLITS
 from structlearn._src.rules.check import check
+from structlearn._src.rules.config import Part, load, read_text
 from structlearn._src.rules.parse import parse
-from structlearn._src.rules.syntax import Predicate, Program, Rule
+from structlearn._src.rules.syntax import Predicate, Program
 
 PARTITIONS = ("observations", "targets", "truth")
 
@@ -33,9 +34,23 @@ Row = tuple[str | float, ...]
 Source = Path | tuple[Row, ...]
 
 _TOP_KEYS = ("rules", "predicates", "options", "learn", "infer", "validation")
-_KEYS = (*PARTITIONS, "types", "arity", "evaluations", "options", "function", "model")
+_KEYS = (*PARTITIONS, "types", "arity", "evaluations", "options", "force-open", "open")
+#: What PSL would compute itself, by its keys in both layouts.
+_COMPUTED = ("type", "function", "model", "implementation", "modeltype", "config")
+_TYPES = (
+    "UniqueStringID", "UniqueIntID", "String", "Integer", "Long", "Double", "Date",
+    "DeferredFunctionalUniqueID",
+)  # fmt: skip
+#: The metrics of PSL's evaluators, by our names.
+EVALUATORS = {
+    "AUCEvaluator": ("auroc", "aupr_trapezoid", "aupr_negative"),
+    "CategoricalEvaluator": ("categorical",),
+    "ContinuousEvaluator": ("mae", "mse"),
+    "DiscreteEvaluator": ("f1", "precision", "recall", "accuracy"),
+}
+#: Options about PSL's own tables and messages, which no answer depends on.
+_SILENT = ("runtime.db.", "runtime.log.")
 # The names under which PSL's own examples keep the data of a .psl file.
-_MOST_ENTRIES = 10**6  # of a .data file with all its aliases written out
 _ENDINGS = (("", "all"), ("-learn", "learn"), ("-eval", "infer"), ("-infer", "infer"))
 
 
@@ -50,22 +65,11 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A predicate of a program with its data.
-
-    Attributes
-    ----------
-    predicate
-        Its name and arity, and whether it is open.
-    types
-        PSL's types of the arguments; empty where the file has none. They have no effect.
-    data
-        By partition and split: files, or rows that stand in the program itself.
-    evaluations
-        How it is scored.
-    """
+    """A predicate of a program with its data."""
 
     predicate: Predicate
-    types: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()  #: of the arguments, where the file has them; without effect
+    #: By partition and split: files, or rows that stand in the program itself.
     data: Mapping[tuple[str, str], tuple[Source, ...]] = field(default_factory=dict)
     evaluations: tuple[Evaluation, ...] = ()
 
@@ -83,16 +87,24 @@ class Declaration:
 
 @dataclass(frozen=True)
 class ProgramFile:
-    """What the files of a program say: `rules`, `declarations` of predicates, and `options`."""
+    """What the files of a program say: `rules`, `declarations` of predicates, and `options`.
+
+    `more` has rules by split that are added to `rules` for this split alone.
+    """
 
     rules: Program
     declarations: tuple[Declaration, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Program] = field(default_factory=dict)
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
         """The predicates alone."""
         return tuple(declaration.predicate for declaration in self.declarations)
+
+    def rules_for(self, split: str) -> Program:
+        """Return the rules of a split: those for all splits, then its own."""
+        return self.rules + self.more.get(split, ())
 
 
 def read_program(
@@ -106,7 +118,7 @@ def read_program(
     Parameters
     ----------
     model
-        A JSON file of PSL 2.4, or a file of rules that ends in ``.psl``.
+        A JSON or YAML file of PSL 2.4, or a file of rules that ends in ``.psl``.
     data
         The ``.data`` files of a ``.psl`` file: one path, or a mapping from split to path. Without,
         ``NAME.data``, ``NAME-learn.data`` and ``NAME-infer.data`` or ``NAME-eval.data`` beside it
@@ -117,7 +129,8 @@ def read_program(
     Returns
     -------
     ProgramFile
-        Rules that are checked against the predicates. Paths lie in the folder of their file.
+        Rules that are checked against the predicates. Paths lie in the folder of their file. PSL's
+        options have no effect here, of which an `IgnoredOptionWarning` tells.
 
     Raises
     ------
@@ -127,160 +140,196 @@ def read_program(
         If a file does not follow its format.
     """
     path = Path(model)
-    text = _read(path)
-    if path.suffix == ".psl":
-        return _read_psl(path, text, _data_files(path, data), greedy)
-    if data is not None:
-        _wrong(path, "the model has its data in itself: give a .data file with a .psl file only")
-    return _read_json(path, text, greedy)
-
-
-def _read_json(path: Path, text: str, greedy: bool) -> ProgramFile:
-    config = _json(path, text)
-    _check_keys(path, "the model", config, _TOP_KEYS)
-    predicates = _mapping(path, "'predicates'", config.get("predicates", {}))
-    declarations = tuple(_declaration(path, key, entry) for key, entry in predicates.items())
-    rules: list[Rule] = []
-    for number, line in enumerate(_list(path, "'rules'", config.get("rules", [])), start=1):
-        with _naming(f"{path.name}, rule {number}"):
-            program = parse(_string(path, f"rule {number}", line), greedy=greedy)
-            rules += check(program, (each.predicate for each in declarations))
-    if not rules:
-        _wrong(path, "there are no rules: give at least one in 'rules'")
-    return ProgramFile(tuple(rules), declarations, config.get("options") or {})
-
-
-def _read_psl(path: Path, text: str, files: Mapping[str, Path], greedy: bool) -> ProgramFile:
-    entries: dict[str, dict[str, Any]] = {}
+    if path.suffix != ".psl":
+        whole = load(path, "the model")
+        if data is not None:
+            whole.wrong("the model has its data in itself: give a .data file with a .psl file only")
+        return _read_config(whole, greedy)
+    entries: dict[str, Part] = {}
+    files = _data_files(path, data)
     for split, file in files.items():
         _add_entries(entries, split, file)
-    declarations = tuple(
-        _declaration(each["file"], each["name"], each["entry"]) for each in entries.values()
+    declarations = tuple(map(_declaration, entries.values()))
+    known = declarations if files else None  # rules alone, for data that come from elsewhere
+    return ProgramFile(_rules(Part(path, "", path.name), known, greedy), declarations)
+
+
+def _read_config(whole: Part, greedy: bool) -> ProgramFile:
+    config = whole.parts(_TOP_KEYS)
+    predicates = config["predicates"].parts() if "predicates" in config else {}
+    entries = [replace(part, name=key) for key, part in predicates.items()]
+    declarations = tuple(map(_declaration, entries))
+    if sum(one.primary for each in declarations for one in each.evaluations) > 1:
+        whole.wrong("several evaluations are primary: at most one can be")
+    splits = {name: config[name].parts(("rules", "options")) for name in SPLITS if name in config}
+    rules, *own = (
+        _rules(replace(part["rules"], name=name), declarations, greedy) if "rules" in part else ()
+        for name, part in {"rule": config, **splits}.items()
     )
-    with _naming(path.name):
-        rules = parse(text, greedy=greedy)
-        if files:
-            rules = check(rules, (each.predicate for each in declarations))
-    return ProgramFile(rules, declarations)
+    more = dict(zip(splits, own, strict=True))
+    if not any((rules, *own)):
+        whole.wrong("there are no rules: give at least one in 'rules'")
+    options = {name: value for part in (config, *splits.values()) for name, value in _options(part)}
+    _warn_of(whole.path, [*options, *(name for e in entries for name, _ in _options(e.parts()))])
+    return ProgramFile(rules, declarations, options, more)
 
 
-def _add_entries(entries: dict[str, dict[str, Any]], split: str, file: Path) -> None:
-    """Bring a .data file to the form of the JSON layout, beside those of other splits."""
-    config = _yaml(file, _read(file))
-    _check_keys(file, "the file", config, ("predicates", *PARTITIONS))
-    predicates = _mapping(file, "'predicates'", config.get("predicates") or {})
-    for key, value in predicates.items():
+def _options(parts: Mapping[str, Part]) -> Iterator[tuple[str, Any]]:
+    if "options" in parts:
+        yield from ((name, part.value) for name, part in parts["options"].parts().items())
+
+
+def _warn_of(path: Path, options: list[str]) -> None:
+    told = [name for name in dict.fromkeys(options) if not name.startswith(_SILENT)]
+    if told:
+        names = ", ".join(told)
+        warn(f"{path.name}: PSL's options {names} have no effect here", IgnoredOptionWarning)
+
+
+def _rules(given: Part, known: tuple[Declaration, ...] | None, greedy: bool) -> Program:
+    """Read a list of rules, or the file that is named."""
+    texts = {}
+    if isinstance(given.value, str):
+        file = given.path.parent / given.value
+        texts[file.name] = read_text(file)
+    else:
+        for number, each in enumerate(given.items(), start=1):
+            name = (
+                f"{given.name} {number}" if given.name == "rule" else f"{given.name} rule {number}"
+            )
+            texts[f"{given.path.name}, {name}"] = replace(each, name=name).text()
+    rules: Program = ()
+    for where, text in texts.items():
+        with _naming(where):
+            read = parse(text, greedy=greedy)
+            rules += read if known is None else check(read, [each.predicate for each in known])
+    return rules
+
+
+def _add_entries(entries: dict[str, Part], split: str, file: Path) -> None:
+    """Bring a .data file to the form of the other layout, beside those of other splits."""
+    config = load(file, "the file").parts(("predicates", *PARTITIONS))
+    predicates = config["predicates"].parts() if "predicates" in config else {}
+    for key, part in predicates.items():
         name, _, arity = key.partition("/")
-        known = entries.setdefault(name.lower(), {"file": file, "name": key, "entry": {}})
-        if known["name"].partition("/")[2] != arity:
-            _wrong(file, f"{known['name']} is declared again as {key}: one predicate has one arity")
-        known["entry"] |= _declared(file, key, value)
+        known = entries.setdefault(name.lower(), Part(file, key, {}))
+        if known.name.partition("/")[2] != arity:
+            part.wrong(f"{known.name} is declared again as {key}: one predicate has one arity")
+        known.value.update(_declared(key, part))
     for partition in PARTITIONS:
-        for key, value in _mapping(file, f"'{partition}'", config.get(partition) or {}).items():
+        given = config[partition].parts() if partition in config else {}
+        for key, part in given.items():
             name = key.partition("/")[0]
             if name.lower() not in entries:
-                names = [key.partition("/")[0] for key in predicates]
-                _wrong(
-                    file,
-                    f"'{partition}' names {name!r}, which is not in 'predicates'"
-                    f"{did_you_mean(name, names)}",
-                )
-            paths = (
-                [value] if isinstance(value, str) else _list(file, f"{key} in '{partition}'", value)
-            )
-            entry = entries[name.lower()]["entry"].setdefault(partition, {})
-            entry[split] = [file.parent / _string(file, f"a path of {key}", each) for each in paths]
+                names = [known.partition("/")[0] for known in predicates]
+                hint = did_you_mean(name, names)
+                part.wrong(f"{partition!r} names {name!r}, which is not in 'predicates'{hint}")
+            paths = [part] if isinstance(part.value, str) else part.items()
+            entry = entries[name.lower()].value.setdefault(partition, {})
+            entry[split] = [file.parent / each.text() for each in paths]
 
 
-def _declared(file: Path, key: str, value: Any) -> dict[str, Any]:
+def _declared(key: str, part: Part) -> dict[str, Any]:
     """Read ``open`` or ``closed``, or a list of one of them and further settings."""
     entry: dict[str, Any] = {}
-    for part in value if isinstance(value, list) else [value]:
-        if isinstance(part, dict):
-            entry |= part
-        elif part in ("open", "closed"):
-            entry["open"] = part == "open"
-        else:
-            _wrong(file, f"{key} is {reprlib.repr(part)}: a predicate is 'open' or 'closed'")
+    for each in part.items() if isinstance(part.value, list) else [part]:
+        if isinstance(each.value, dict):
+            entry |= each.value
+        elif each.value in ("open", "closed"):
+            entry["open"] = each.value == "open"
+        elif each.value != "block":  # how PSL may ground, without a meaning
+            part.wrong(f"{key} is {reprlib.repr(each.value)}: a predicate is 'open' or 'closed'")
     return entry
 
 
-def _declaration(path: Path, key: str, entry: Any) -> Declaration:
-    entry = _mapping(path, key, entry)
-    _check_keys(path, key, entry, (*_KEYS, "open"))
-    for unsupported in ("function", "model"):
-        if unsupported in entry:
-            _wrong(
-                path,
-                f"{key} is computed by a {unsupported!r} of PSL's own, which cannot run here: "
-                f"compute its atoms and give them as observations",
+def _declaration(whole: Part) -> Declaration:
+    key = whole.name
+    for name in _COMPUTED:
+        if name in whole.value and whole.value[name] != "StandardPredicate":
+            whole.wrong(
+                f"{key} is a deep predicate or a function, as {name!r} says, which PSL computes by "
+                f"code of its own: compute its atoms, and give them as observations"
             )
-    types = tuple(_list(path, f"'types' of {key}", entry.get("types", [])))
-    name, arity = _signature(path, key, entry, len(types))
+    entry = whole.parts((*_KEYS, *_COMPUTED))
+    types = tuple(each.text() for each in entry["types"].items()) if "types" in entry else ()
+    for kind in types:
+        if kind not in _TYPES:
+            whole.wrong(choose_one_of(f"a type of {key}", kind, _TYPES))
+    name, arity = _signature(whole, len(types))
     data = {
-        (partition, split): _sources(path, f"{split} {partition} of {key}", given, arity)
+        (partition, split): _sources(part, arity)
         for partition in PARTITIONS
         if partition in entry
-        for split, given in _by_split(path, f"'{partition}' of {key}", entry[partition])
+        for split, part in _by_split(entry[partition])
     }
     targets = any(sources for (part, _), sources in data.items() if part == "targets")
-    if targets and not entry.get("open", True):
-        _wrong(path, f"{key} is closed, but has targets: declare it open, or leave them out")
-    evaluations = tuple(
-        _evaluation(path, key, each)
-        for each in _list(path, f"'evaluations' of {key}", entry.get("evaluations", []))
+    is_open = whole.value.get("open", targets) or _is_true(whole.value.get("force-open"))
+    if targets and not is_open:
+        whole.wrong(f"{key} is closed, but has targets: declare it open, or leave them out")
+    evaluations = entry["evaluations"].items() if "evaluations" in entry else []
+    return Declaration(
+        Predicate(name, arity, is_open), types, data, tuple(map(_evaluation, evaluations))
     )
-    predicate = Predicate(name, arity, entry.get("open", targets))
-    return Declaration(predicate, types, data, evaluations)
 
 
-def _signature(path: Path, key: str, entry: Mapping[str, Any], n_types: int) -> tuple[str, int]:
+def _is_true(given: Any) -> bool:
+    return str(given).lower() == "true"
+
+
+def _signature(whole: Part, n_types: int) -> tuple[str, int]:
     """Read the name and the arity: behind a slash, as a key, or as the number of types."""
-    name, _, written = key.partition("/")
-    given = {str(arity) for arity in (written, entry.get("arity"), n_types) if arity}
+    name, _, written = whole.name.partition("/")
+    given = {str(arity) for arity in (written, whole.value.get("arity"), n_types) if arity}
     if not re.fullmatch(r"[A-Za-z$_][A-Za-z0-9$_]*", name):
-        _wrong(path, f"{key!r} is no predicate: write a name and an arity, as in 'Knows/2'")
+        whole.wrong(f"{whole.name!r} is no predicate: write a name and an arity, as in 'Knows/2'")
     if len(given) != 1 or not re.fullmatch(r"[1-9][0-9]{0,3}", min(given)):
         found = f"the arities {sorted(given)}" if given else "no arity"
-        _wrong(path, f"{key} has {found}: write one number from 1 to 9999, as in '{name}/2'")
+        whole.wrong(f"{whole.name} has {found}: write one number from 1 to 9999, as in '{name}/2'")
     return name, int(min(given))
 
 
-def _by_split(path: Path, where: str, given: Any) -> Iterator[tuple[str, Any]]:
-    if not isinstance(given, dict):
-        yield "all", given
-        return
-    _check_keys(path, where, given, SPLITS)
-    yield from given.items()
+def _by_split(part: Part) -> list[tuple[str, Part]]:
+    return list(part.parts(SPLITS).items()) if isinstance(part.value, dict) else [("all", part)]
 
 
-def _sources(path: Path, where: str, given: Any, arity: int) -> tuple[Source, ...]:
+def _sources(part: Part, arity: int) -> tuple[Source, ...]:
     """Read a path, or a list of paths and rows; all rows together are one source."""
-    given = [given] if isinstance(given, str) else _list(path, where, given)
-    rows = tuple(_row(path, where, each, arity) for each in given if isinstance(each, list))
-    files = tuple(
-        each if isinstance(each, Path) else path.parent / _string(path, where, each)
+    given = [part] if isinstance(part.value, str) else part.items()
+    rows = [_row(each, arity) for each in given if isinstance(each.value, list)]
+    files = [
+        each.value if isinstance(each.value, Path) else part.path.parent / each.text()
         for each in given
-        if not isinstance(each, list)
-    )
-    return (*files, rows) if rows else files
+        if not isinstance(each.value, list)
+    ]
+    if any(len(row) > arity for row in rows):  # then all rows have a value
+        rows = [(*row, 1.0)[: arity + 1] for row in rows]
+    return (*files, tuple(rows)) if rows else tuple(files)
 
 
-def _row(path: Path, where: str, row: list[Any], arity: int) -> Row:
-    *arguments, value = row if len(row) == arity + 1 else (*row, 1.0)
-    if len(arguments) != arity or not isinstance(value, int | float):
-        shown = reprlib.repr(row)
-        _wrong(path, f"{shown} in the {where} should have {arity} arguments and perhaps a value")
-    texts = tuple(str(argument) for argument in arguments)
-    return texts if len(row) == arity else (*texts, float(value))
+def _row(part: Part, arity: int) -> Row:
+    texts = tuple(map(str, part.value))
+    try:
+        value = tuple(map(float, texts[arity:]))
+    except ValueError:
+        value = (0.0, 0.0)
+    if len(texts) < arity or len(value) > 1:
+        part.wrong(
+            f"{reprlib.repr(part.value)} in {part.name} should have {arity} arguments and perhaps "
+            f"a value"
+        )
+    return texts[:arity] + value
 
 
-def _evaluation(path: Path, key: str, given: Any) -> Evaluation:
-    if isinstance(given, str):
-        return Evaluation(given)
-    entry = _mapping(path, f"an evaluation of {key}", given)
-    name = _string(path, f"'evaluator' of {key}", entry.get("evaluator"))
-    return Evaluation(name, entry.get("options") or {}, bool(entry.get("primary", False)))
+def _evaluation(part: Part) -> Evaluation:
+    entry = {"evaluator": part} if isinstance(part.value, str) else part.parts()
+    if "evaluator" not in entry:
+        part.wrong(f"{part.name} names no 'evaluator': give one of {', '.join(EVALUATORS)}")
+    name = entry["evaluator"].text()
+    short = name.rpartition(".")[2]
+    if short not in EVALUATORS:
+        part.wrong(choose_one_of("evaluator", name, tuple(EVALUATORS)))
+    primary = "primary" in entry and _is_true(entry["primary"].value)
+    return Evaluation(short, dict(_options(entry)), primary)
 
 
 def _data_files(
@@ -289,92 +338,10 @@ def _data_files(
     if isinstance(data, str | Path):
         return {"all": Path(data)}
     if data is not None:
-        _check_keys(path, "data", data, SPLITS)
-        return {split: Path(file) for split, file in data.items()}
+        parts = Part(path, "data", dict(data)).parts(SPLITS)
+        return {split: Path(part.value) for split, part in parts.items()}
     beside = [(split, path.with_name(f"{path.stem}{end}.data")) for end, split in _ENDINGS]
     return {split: file for split, file in beside if file.is_file()}
-
-
-def _read(path: Path) -> str:
-    if not path.is_file():
-        raise DataNotFoundError(f"there is no file {str(path)!r}: check the path")
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path.name} is not UTF-8 text at byte {error.start}") from None
-
-
-def _json(path: Path, text: str) -> Mapping[str, Any]:
-    """Read JSON with comments and commas at ends, which PSL allows; lines stay where they are."""
-    bare = re.sub(
-        r'("(?:\\.|[^"\\])*+(?:"|\Z))|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z)',
-        lambda hit: hit[1] or re.sub(r"[^\n]", " ", hit[0]),
-        text,
-        flags=re.DOTALL,
-    )
-    bare = re.sub(r'("(?:\\.|[^"\\])*+(?:"|\Z))|,(?=\s*+[\]}])', lambda hit: hit[1] or " ", bare)
-    try:
-        return _mapping(path, "the model", json.loads(bare))
-    except json.JSONDecodeError as error:
-        _wrong(path, f"this is not JSON: {error.msg} (line {error.lineno}, column {error.colno})")
-    except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
-        _wrong(path, f"this is not JSON that can be read: {error}")
-
-
-def _yaml(path: Path, text: str) -> Mapping[str, Any]:
-    """Read YAML with every scalar as text, so that a predicate may be called ``No``."""
-    import yaml
-
-    try:
-        found = yaml.load(text, Loader=yaml.BaseLoader) or {}
-        if _entries(found, {}) > _MOST_ENTRIES:
-            _wrong(path, f"its aliases make more than {_MOST_ENTRIES} entries: write them out")
-        return _mapping(path, "the file", found)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        _wrong(path, f"this is not YAML: {error.problem}{place}")
-    except yaml.YAMLError as error:
-        _wrong(path, f"this is not YAML: {error}")
-    except RecursionError:
-        _wrong(path, "this is nested too deeply, or an alias stands for itself")
-
-
-def _entries(value: Any, known: dict[int, int]) -> int:
-    """Count what a value would be with its aliases written out, without doing so."""
-    if not isinstance(value, list | dict):
-        return 1
-    if id(value) not in known:
-        inner = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_entries(each, known) for each in inner)
-    return known[id(value)]
-
-
-def _mapping(path: Path, where: str, given: Any) -> dict[str, Any]:
-    return given if isinstance(given, dict) else _wrong_type(path, where, given, "a mapping")
-
-
-def _list(path: Path, where: str, given: Any) -> list[Any]:
-    return given if isinstance(given, list) else _wrong_type(path, where, given, "a list")
-
-
-def _string(path: Path, where: str, given: Any) -> str:
-    return given if isinstance(given, str) else _wrong_type(path, where, given, "a text")
-
-
-def _wrong_type(path: Path, where: str, given: Any, needed: str) -> NoReturn:
-    _wrong(path, f"{where} is {reprlib.repr(given)}: it must be {needed}")
-
-
-def _check_keys(path: Path, where: str, given: Iterable[str], allowed: tuple[str, ...]) -> None:
-    for key in given:
-        if key not in allowed:
-            hint = did_you_mean(key, allowed) or f"; known are {', '.join(allowed)}"
-            _wrong(path, f"{where} has the unknown key {key!r}{hint}")
-
-
-def _wrong(path: Path, reason: str) -> NoReturn:
-    raise FormatError(f"{path.name}: {reason}")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from structlearn._src.common.errors import DataNotFoundError, FormatError, Struc
 from structlearn._src.common.paths import PathLike, write_bytes
 from structlearn._src.common.watch import Ending
 from structlearn._src.rules.program import Declaration, ProgramFile
+from structlearn._src.rules.write import write
 
 KIND, VERSION = "structlearn.rules", 1
 _PARAMETERS = ("tol", "max_iter")
@@ -80,13 +81,16 @@ def _text(given: Any) -> str:
 
 
 def learned_json(program: ProgramFile, rules: list[str], folder: Path) -> str:
-    """Write a program with other weights as a model of PSL 2.4, to be put into a folder."""
+    """Write a program with the rules of learning as a model of PSL 2.4, to be put into a folder."""
     predicates = {
         f"{each.predicate.name}/{each.predicate.arity}": _declared(each, folder)
         for each in program.declarations
     }
-    config = {"options": dict(program.options), "rules": rules, "predicates": predicates}
-    return json.dumps(config, indent=1) + "\n"
+    config = {"options": dict(program.options), "rules": rules[: len(program.rules)]}
+    for split, more in program.more.items():
+        texts = rules[len(program.rules) :] if split == "learn" else list(map(write, more))
+        config[split] = {"rules": texts}
+    return json.dumps(config | {"predicates": predicates}, indent=1) + "\n"
 
 
 def _declared(declared: Declaration, folder: Path) -> dict[str, Any]:

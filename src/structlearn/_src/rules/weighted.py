@@ -10,10 +10,16 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.errors import ArgumentError, RuleError, did_you_mean
+from structlearn._src.common.errors import (
+    ArgumentError,
+    RepeatedRuleWarning,
+    RuleError,
+    did_you_mean,
+    warn,
+)
 from structlearn._src.rules.check import atoms_of, check
 from structlearn._src.rules.parse import parse
-from structlearn._src.rules.syntax import Predicate, Program, Rule
+from structlearn._src.rules.syntax import Clause, Predicate, Program, Rule
 from structlearn._src.rules.write import write, write_number
 
 
@@ -26,6 +32,7 @@ class WeightedRules:
     def __init__(self, rules: str | Sequence[str | Rule], greedy: bool = False) -> None:
         self.greedy = greedy
         self._read = _read_rules(rules, greedy)  # with the weights of the text
+        _warn_of_repeated(self._read)
         self._weights = np.array([rule.weight or 0.0 for rule in self._read])
 
     def __len__(self) -> int:
@@ -101,7 +108,7 @@ def reweighted(rule: Rule, weight: float) -> Rule:
 def rule_name(program: Program, number: int) -> str:
     """Say which rule: its number, its line and its text."""
     rule = program[number]
-    return f"rule {number + 1} (line {rule.place.line}), {rule.text or write(rule)!r},"
+    return f"rule {number + 1} (line {rule.place.line}), {rule.text or write(rule)!r}"
 
 
 def _read_rules(rules: str | Sequence[str | Rule], greedy: bool) -> Program:
@@ -121,6 +128,23 @@ def _read_rules(rules: str | Sequence[str | Rule], greedy: bool) -> Program:
         if rule.weight is not None:
             _check_weight(program, i, rule.weight)
     return check(program, _predicates(program))
+
+
+def _warn_of_repeated(program: Program) -> None:
+    first: dict[Any, int] = {}
+    before = [first.setdefault(_meaning(rule), i) for i, rule in enumerate(program)]
+    pairs = [f"{i + 1} as {j + 1}" for i, j in enumerate(before) if j < i]
+    if pairs:
+        warn(
+            f"of {len(program)} rules some say the same as one before ({', '.join(pairs)}): all of "
+            f"them count, where PSL keeps the first; leave the others out to agree with it",
+            RepeatedRuleWarning,
+        )
+
+
+def _meaning(rule: Rule) -> Any:
+    """What a rule says, whatever its weight and the order of its literals."""
+    return frozenset(rule.body.literals) if isinstance(rule.body, Clause) else rule.body
 
 
 def _parsed(text: Any, greedy: bool) -> Program:
@@ -149,10 +173,10 @@ def _check_weight(program: Program, number: int, weight: float) -> None:
     hard = program[number].weight is None
     if hard and weight != np.inf:
         name = rule_name(program, number)
-        raise ArgumentError(f"{name} is hard, so its weight is infinite, not {weight}")
+        raise ArgumentError(f"{name}, is hard, so its weight is infinite, not {weight}")
     if not hard and not 0 <= weight < np.inf:
         raise ArgumentError(
-            f"{rule_name(program, number)} has the weight {write_number(weight)}: weights must be "
+            f"{rule_name(program, number)}, has the weight {write_number(weight)}: weights must be "
             f"finite and at least 0; to say the opposite, negate the rule"
         )
 

@@ -134,7 +134,7 @@ class RuleModel(FieldEstimator, Estimator):
         "validation" or "all". The rest are parameters of the model.
         """
         program = read_program(model, data, greedy=greedy)
-        return cls(program.rules, greedy=greedy, **parameters).read(program, split)
+        return cls(program.rules_for(split), greedy=greedy, **parameters).read(program, split)
 
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters; new rules begin anew, without atoms."""
