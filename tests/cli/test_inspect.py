@@ -10,7 +10,7 @@ from corpus import LABELS, TEMPLATE, Naive, sentences, write
 
 from papers.comparators import SwitchingSVM
 from structlearn import load, save
-from structlearn._src.cli import inspect
+from structlearn._src.cli import model_report
 from structlearn._src.cli.main import main
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
@@ -82,7 +82,7 @@ def test_table_of_transitions(features, show):
 
 
 def test_many_labels_are_listed(show, monkeypatch):
-    monkeypatch.setattr(inspect, "_WIDEST", 2)
+    monkeypatch.setattr(model_report, "WIDEST", 2)
     _, parts = show("--top", 2)
     naive = Naive.of(show.model())
     ranked = sorted(naive.transitions.values())

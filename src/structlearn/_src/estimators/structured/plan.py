@@ -105,16 +105,16 @@ def top_features(plan: ModelPlan, weights: Floats, n: int, labels: Sequence[obje
     term = plan.model.groups[0][0]
     own = weights[plan.model.blocks[0][0]]
     top = np.argsort(-np.abs(own), kind="stable")[:n]
-    columns, states, width = _meaning(term, top)
+    columns, states, width = meaning(term, top)
     names = plan.reader.names()
     repeated = width > len(names)
     return [
-        (_name(names, int(column), repeated), labels[state], float(own[place]))
+        (feature_name(names, int(column), repeated), labels[state], float(own[place]))
         for place, column, state in zip(top, columns, states, strict=True)
     ]
 
 
-def _meaning(term: Term, places: Ints) -> tuple[Any, Any, int]:
+def meaning(term: Term, places: Ints) -> tuple[Any, Any, int]:
     """Return column and state of some of a term's weights, and the number of columns."""
     if isinstance(term, PairsTerm):
         columns = np.searchsorted(term.offsets, places, side="right") - 1
@@ -123,6 +123,7 @@ def _meaning(term: Term, places: Ints) -> tuple[Any, Any, int]:
     return places // term.size, places % term.size, term.n_features
 
 
-def _name(names: list[str], column: int, repeated: bool) -> str:
+def feature_name(names: list[str], column: int, repeated: bool) -> str:
+    """Name a feature by its column, with its position where names are `repeated` for each."""
     position, number = divmod(column, len(names))
     return f"{names[number]} at {position}" if repeated else names[number]
