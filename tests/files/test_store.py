@@ -147,3 +147,45 @@ def test_the_header_is_plain_json(path):
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     assert json.loads(header["__metadata__"]["meta"]) == {"n": 1}
     assert header["w"]["shape"] == [3]
+
+
+@pytest.mark.parametrize("zeros", [1, 64])
+def test_any_other_byte_is_found(path, zeros):
+    """Also in the padding, in the checksum itself, and in the names of facts."""
+    store.write(path, {"w": np.arange(5.0), "b": np.array([True])}, {"n": "0" * zeros}, SCHEMA)
+    whole = path.read_bytes()
+    assert store.read(path, SCHEMA)[1]["n"] == "0" * zeros
+    rng = np.random.default_rng(0)
+    for place in range(len(whole)):
+        altered = bytearray(whole)
+        altered[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(altered)
+        with pytest.raises(FormatError, match=r"a\.model"):
+            store.read(path, SCHEMA)
+    path.write_bytes(whole + b" ")
+    with pytest.raises(FormatError, match=r"a\.model"):
+        store.read(path, SCHEMA)
+
+
+def test_files_from_before_there_were_checksums_are_read(path):
+    save_file({"w": np.ones(3)}, path, metadata={"schema": SCHEMA, "meta": "{}"})
+    assert store.read(path, SCHEMA)[0]["w"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "1" * 10, "\N{SUPERSCRIPT TWO}", "-1", "", "1.5"])
+def test_versions_that_are_none_are_refused(path, number):
+    save_file({"w": np.ones(3)}, path, metadata={"schema": f"structlearn.test/{number}"})
+    with pytest.raises(FormatError, match="is of kind"):
+        store.read(path, SCHEMA)
+
+
+def test_types_that_nobody_here_writes_are_refused(path):
+    """A complex array, and a header that nests too deeply."""
+    save_file({"w": np.ones(3)}, path, metadata={"schema": SCHEMA, "meta": "{}"})
+    path.write_bytes(path.read_bytes().replace(b"F64", b"F8 "))
+    with pytest.raises(FormatError, match="not written by structlearn"):
+        store.read(path, SCHEMA)
+    deep = b"[" * 100_000
+    path.write_bytes(len(deep).to_bytes(8, "little") + deep)
+    with pytest.raises(FormatError, match="not written by structlearn"):
+        store.read(path, SCHEMA)

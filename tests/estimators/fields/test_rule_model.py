@@ -489,7 +489,7 @@ def test_files_of_before_do_not_say_how_learning_ended(tmp_path):
     [
         (lambda r: r | {"schema": "structlearn.rules/9"}, "newer structlearn"),
         (lambda r: r | {"schema": "other/1"}, "is of kind 'other/1'"),
-        (lambda r: [r], "is of kind None"),
+        (lambda r: [r], "not written by structlearn"),
         (lambda r: {**r, "rules": ["1: P("]}, "damaged"),
         (lambda r: {**r, "rules": [3]}, "3 is no rule"),
         (lambda r: {k: v for k, v in r.items() if k != "rules"}, "damaged"),

@@ -42,10 +42,7 @@ BAD_INPUT, INTERRUPTED, CLOSED = 2, 130, 141  # the last two as a shell counts S
 def main(argv: Sequence[str] | None = None, commands: Sequence[Any] = ()) -> int:
     """Run the command that `argv` asks for and return its exit code.
 
-    Parameters
-    ----------
-    commands
-        Modules of commands to choose from; by default all of this package and of others.
+    `commands` are the modules to choose from, by default all of this package and of others.
     """
     args = argparse.Namespace(command="")
     given = sys.argv[1:] if argv is None else list(argv)

@@ -50,5 +50,5 @@ def as_array(part: Any) -> NDArray[Any]:
     """Return an array; of text, so that nobody takes it for numbers, if it would be ragged."""
     try:
         return np.asarray(part)
-    except ValueError:
+    except (TypeError, ValueError):
         return np.array("ragged")

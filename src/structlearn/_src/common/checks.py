@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats, Ints, as_array
 from structlearn._src.common.errors import ArgumentError, GraphError, PotentialError, choose_one_of
 
 
@@ -55,10 +55,7 @@ def boolean(argument: str, given: Any) -> bool:
 
 def potentials(values: Any, what: str) -> Floats:
     """Return `values` as float64; minus infinity is a hard constraint, NaN and +inf are errors."""
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError):
-        array = np.array("")
+    array = as_array(values)
     if array.dtype.kind not in "fiub":  # text, objects, complex numbers, ragged lists
         raise PotentialError(f"{what} is not an array of numbers")
     array = np.ascontiguousarray(array, dtype=np.float64)
@@ -79,10 +76,7 @@ def potentials(values: Any, what: str) -> Floats:
 
 def indices(argument: str, given: Any, width: int | None = None) -> Ints:
     """Return `given` as an integer array: (n,), or (n, width) rows; width 0 stands for any."""
-    try:
-        array = np.asarray(given)
-    except (TypeError, ValueError):
-        array = np.array("")
+    array = as_array(given)
     if array.size == 0:
         return np.zeros((0,) if width is None else (0, width), np.int64)
     shape = {None: "(n,)", 0: "(factors, arity)"}.get(width, f"(n, {width})")

@@ -48,7 +48,8 @@ def workers(n_jobs: int | None = None) -> int:
         return checks.integer("n_jobs", n_jobs, low=1)
     given = os.environ.get(VARIABLE, "")
     if not given:
-        return _cores()
+        here = getattr(os, "sched_getaffinity", None)  # not on every system
+        return len(here(0)) if here else os.cpu_count() or 1
     if not given.isdecimal() or int(given) < 1:
         raise ArgumentError(
             f"the environment variable {VARIABLE}={given!r} must be a whole number of at least 1; "
@@ -86,14 +87,7 @@ def over_items(
 ) -> None:
     """Call ``work(first, last)`` on ranges of items, which depend on the items alone.
 
-    Parameters
-    ----------
-    offsets
-        Where every item begins and the last one ends.
-    kind
-        Of work, in `GRAIN`.
-    size
-        Of all items together; by default the last offset.
+    `kind` is that of the work, in `GRAIN`; `size` that of all items, by default the last offset.
     """
     entries = int(offsets[-1]) if size is None else size
     run(work, split(offsets, 1 + entries // GRAIN[kind]), n_jobs)
@@ -170,9 +164,3 @@ class Scratch:
             yield array
         finally:
             self.give(array)
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

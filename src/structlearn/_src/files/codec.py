@@ -86,12 +86,8 @@ class Codec:
 class CodecTable:
     """The kinds of values that a tree may have, apart from numbers, texts, arrays and lists.
 
-    Parameters
-    ----------
-    codecs
-        By the names of their kinds in files.
-    more
-        Returns further ones; asked when a kind or a class is not among the first.
+    `codecs` are by the names of their kinds in files; `more` returns further ones, and is asked
+    when a kind or a class is not among the first.
     """
 
     def __init__(

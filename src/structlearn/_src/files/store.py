@@ -7,8 +7,12 @@ contents make equal files.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+import re
+import reprlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,31 +23,37 @@ from structlearn._src.common.paths import PathLike, replacing
 
 Arrays = dict[str, NDArray[Any]]
 
+_UNKNOWN = b"0" * 64  # stands for the checksum while it is computed; the first of a file's facts
+
 
 def write(
     path: PathLike, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any], schema: str
 ) -> None:
     """Write arrays and facts; others see the old file or the whole new one.
 
-    Parameters
-    ----------
-    arrays
-        Numbers or truth values, of any shape.
-    meta
-        What JSON can say; numpy's scalars and arrays become numbers and lists.
-    schema
-        What kind of file this is and how it is laid out, as in ``"structlearn.model/1"``.
+    Arrays hold numbers or truth values. Facts are what JSON can say, and numpy's scalars and
+    arrays. `schema` is the kind of the file and its version, as in ``"structlearn.model/1"``.
     """
     _split(schema)
     pairs = [(name, _plain(name, array)) for name, array in arrays.items()]
     plain = dict(sorted(pairs, key=lambda pair: (-pair[1].itemsize, pair[0])))
-    facts = {"schema": schema, "meta": json.dumps(dict(meta), default=_listed)}
+    text = json.dumps(dict(meta), default=_listed)
+    facts = {"sha256": _UNKNOWN.decode(), "schema": schema, "meta": text}
     header = json.dumps({"__metadata__": facts, **_places(plain)}).encode()
     header += b" " * (-len(header) % 8)
+    head = len(header).to_bytes(8, "little") + header
+    blocks = [array.reshape(-1).view(np.uint8).data for array in plain.values()]
+    checksum = _checksum([head, *blocks])
     with replacing(path) as file:
-        file.write(len(header).to_bytes(8, "little") + header)
-        for array in plain.values():
-            file.write(array.data)
+        file.write(head.replace(_UNKNOWN, checksum, 1))
+        file.writelines(blocks)
+
+
+def _checksum(parts: Iterable[Any]) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest().encode()
 
 
 def _places(arrays: Arrays) -> dict[str, Any]:
@@ -61,47 +71,66 @@ def read(path: PathLike, schema: str) -> tuple[Arrays, dict[str, Any]]:
     """Return the arrays and facts that `write` has put into a file.
 
     A file of an older version is returned as it is; the entry ``"schema"`` of the facts tells
-    what it was written as.
-
-    Raises
-    ------
-    FormatError
-        The file is cut short, foreign, of another kind or from a newer version.
+    what it was written as. Any other byte than those written is a `FormatError`, but for files
+    from before there were checksums.
     """
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
 
-    with open(path, "rb"):  # a missing or closed file is reported under its own name
-        pass
+    data = Path(path).read_bytes()
+    facts = _header(data).get("__metadata__", {})
+    foreign = f"{path}: the file is cut short or was not written by structlearn"
+    if not isinstance(facts, dict) or not facts.keys() <= {"schema", "meta", "sha256"}:
+        raise FormatError(f"{foreign}; give a file of kind {schema}")
+    if facts:
+        check_schema(path, facts.get("schema"), schema)
+        _check_sum(path, data, facts.get("sha256"))
     try:
-        with safe_open(path, framework="numpy") as file:
-            facts = file.metadata() or {}
-            _check(path, facts.get("schema", ""), schema)
-            arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as reason:
+        arrays = {name: np.array(array) for name, array in load(data).items()}
+    except (SafetensorError, KeyError, TypeError, ValueError) as reason:  # or of an unknown type
+        raise FormatError(f"{foreign} ({reason}); give a file of kind {schema}") from None
+    check_schema(path, facts.get("schema"), schema)
+    return arrays, _meta(path, facts)
+
+
+def _header(data: bytes) -> dict[str, Any]:
+    """Return what the first part of a file says; nothing if it is none of this format."""
+    try:
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    except (ValueError, RecursionError, OverflowError):
+        return {}
+    return header if isinstance(header, dict) else {}
+
+
+def _check_sum(path: PathLike, data: bytes, found: Any) -> None:
+    """Refuse a file with other bytes than those written; old files have no checksum."""
+    if found is None:
+        return
+    start, _, rest = data.partition(str(found).encode())
+    if _checksum((start, _UNKNOWN, rest)).decode() != found:
         raise FormatError(
-            f"{path}: the file is cut short or was not written by structlearn ({reason}); "
-            f"give a file of kind {schema}"
-        ) from None
-    return arrays, _facts(path, facts)
+            f"{path}: the file was cut short or altered after it was written: its checksum does "
+            f"not fit; write it anew"
+        )
 
 
-def _facts(path: PathLike, facts: Mapping[str, str]) -> dict[str, Any]:
+def _meta(path: PathLike, facts: Mapping[str, str]) -> dict[str, Any]:
     try:
         meta = json.loads(facts["meta"])
-    except (KeyError, ValueError, RecursionError):  # also numbers too long, and lists too deep
+    except (KeyError, TypeError, ValueError, RecursionError):  # also too long numbers, deep lists
         meta = None
     if not isinstance(meta, dict):
         raise FormatError(f"{path}: the file's facts are damaged; write it anew")
     return meta | {"schema": facts["schema"]}
 
 
-def _check(path: PathLike, found: str, wanted: str) -> None:
-    """See that a file of schema `found` can be read as `wanted`."""
+def check_schema(path: PathLike, found: object, wanted: str, hint: str = "") -> None:
+    """See that a file of schema `found` can be read as `wanted`; `hint` says what else may be."""
     kind, version = _split(wanted)
-    given, _, number = found.rpartition("/")
-    if given != kind or not number.isdecimal():
-        what = f"is of kind {found!r}" if found else "was not written by structlearn"
-        raise FormatError(f"{path}: the file {what}, but one of kind {wanted!r} is needed")
+    given, _, number = str(found).rpartition("/")
+    if given != kind or not re.fullmatch("[0-9]{1,9}", number):
+        what = f"is of kind {reprlib.repr(found)}" if found else "was not written by structlearn"
+        raise FormatError(f"{path}: the file {what}, but one of kind {wanted!r} is needed{hint}")
     if int(number) > version:
         raise FormatError(
             f"{path}: the file was written as {found!r} by a newer structlearn, and this one "

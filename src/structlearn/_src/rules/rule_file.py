@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import reprlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +12,11 @@ from typing import Any
 from structlearn._src.common.errors import DataNotFoundError, FormatError, StructlearnError
 from structlearn._src.common.paths import PathLike, write_bytes
 from structlearn._src.common.watch import Ending
+from structlearn._src.files.store import check_schema
 from structlearn._src.rules.program import Declaration, ProgramFile
 from structlearn._src.rules.write import write
 
-KIND, VERSION = "structlearn.rules", 1
+SCHEMA = "structlearn.rules/1"
 _PARAMETERS = ("tol", "max_iter")
 #: How learning went; `ended_` is not in files of before, which also load.
 FACTS = ("value_", "n_iter_", "converged_", "status_", "ended_")
@@ -28,7 +27,7 @@ def save(
 ) -> None:
     """Write a model; others see the old file or the whole new one."""
     record = {
-        "schema": f"{KIND}/{VERSION}",
+        "schema": SCHEMA,
         "rules": rules,
         "parameters": dict(parameters),
         "fit": dict(facts),
@@ -45,14 +44,7 @@ def load(path: PathLike) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     except (ValueError, RecursionError) as reason:  # no JSON, a number too long, lists too deep
         raise FormatError(f"{path}: this is not a model of rules ({reason})") from None
     schema = record.get("schema") if isinstance(record, dict) else None
-    kind, _, version = str(schema).rpartition("/")
-    if kind != KIND or not re.fullmatch("[0-9]{1,9}", version):
-        raise FormatError(
-            f"{path}: the file is of kind {reprlib.repr(schema)}, but "
-            f"{KIND + '/' + str(VERSION)!r} is needed; files of PSL are read by RuleModel.from_file"
-        )
-    if int(version) > VERSION:
-        raise FormatError(f"{path}: the file is from a newer structlearn; upgrade structlearn")
+    check_schema(path, schema, SCHEMA, "; files of PSL are read by RuleModel.from_file")
     with damaged(path):
         rules = [_text(rule) for rule in record["rules"]]
         parameters = {name: record["parameters"][name] for name in _PARAMETERS}
