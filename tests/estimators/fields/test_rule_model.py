@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -591,3 +594,37 @@ def test_an_unfinished_inference_warns_and_goes_on():
 def test_loading_what_is_not_there(tmp_path):
     with pytest.raises(DataNotFoundError, match="no file"):
         RuleModel.load(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_models_with_atoms_are_copied_whole(again):
+    model = RuleModel("2: Knows(A, B) & Likes(A) -> Likes(B) ^2\n1: !Likes(A) ^2", n_jobs=1)
+    model.observe(Knows=[(i, i + 1) for i in range(5)], Likes=[("0", 0.9)])
+    model.target(Likes=[(i,) for i in range(1, 6)])
+    values = model.predict(frame="dict")["value"]
+    twin = again(model)
+    np.testing.assert_array_equal(twin.predict(frame="dict")["value"], values)
+    twin.weights_ = {1: 3.0}
+    assert (twin.predict(frame="dict")["value"] < values).all()
+    np.testing.assert_array_equal(model.predict(frame="dict")["value"], values)
+
+
+def test_one_model_serves_two_threads():
+    model = RuleModel("2: Knows(A, B) & Likes(A) -> Likes(B) ^2\n1: !Likes(A) ^2", n_jobs=1)
+    model.observe(Knows=[(i, i + 1) for i in range(30)], Likes=[("0", 0.9)])
+    model.target(Likes=[(i,) for i in range(1, 31)])
+    expected = copy.deepcopy(model).predict(frame="dict")["value"]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: model.predict(frame="dict")["value"], range(8)))
+    for values in found:
+        np.testing.assert_allclose(values, expected, atol=1e-5)
+
+
+def test_files_say_which_rules_a_split_has(tmp_path):
+    """Known values: 1 / 11 of the sum of both rules for inference."""
+    text = """{"rules": ["1: Foo(A) -> Bar(A) ^2"], "infer": {"rules": ["10: !Bar(A) ^2"]},
+        "predicates": {"Foo/1": {"observations": [["a", "1"]]}, "Bar/1": {"targets": [["a"]]}}}"""
+    (tmp_path / "m.json").write_text(text)
+    for split, value in (("infer", 1 / 11), ("learn", 1.0)):
+        model = RuleModel.from_file(tmp_path / "m.json", split=split)
+        np.testing.assert_allclose(model.predict(frame="dict")["value"], [value], atol=1e-4)

@@ -23,6 +23,7 @@ from structlearn._src.common.errors import (
 )
 from structlearn._src.field.hinges import EQUAL
 from structlearn._src.rules.check import check
+from structlearn._src.rules.database import interruptible
 from structlearn._src.rules.ground import Grounding, broken, estimate, ground
 from structlearn._src.rules.load import column_names
 from structlearn._src.rules.program import PARTITIONS, ProgramFile
@@ -71,9 +72,12 @@ class GroundProgram:
         how: str,
         data: Mapping[str, Any] | None,
         more: Mapping[str, Any] | None = None,
-        header: bool = False,
+        header: Any = False,
     ) -> None:
         """Add atoms by predicate; `how` is the name of a method of `Tables`."""
+        if not isinstance(header, int | np.bool_):  # atoms of a predicate of this name
+            more = {**(more or {}), "header": header}
+            header = False
         if not isinstance(data, Mapping | None):
             raise ArgumentError(
                 f"{how} was given a {type(data).__name__}: name the predicate, as in "
@@ -85,8 +89,8 @@ class GroundProgram:
     def _add(self, how: str, predicate: str, data: Any, header: bool) -> None:
         relation = self.tables.relation(predicate)
         given = list(data) if isinstance(data, tuple) else data
-        with _database():
-            getattr(self.tables, how)(predicate, given, header=header)
+        with interruptible():
+            getattr(self.tables, how)(predicate, given, header=bool(header))
         if how == "target":
             names = column_names(given, relation.arity)
             unnamed = [f"argument{i + 1}" for i in range(relation.arity)]
@@ -150,7 +154,7 @@ class GroundProgram:
     def sizes(self, *, count_broken: bool = False) -> list[RuleSize]:
         """Count the groundings of every rule without making them."""
         program = self._checked()
-        with _database():
+        with interruptible():
             counts = estimate(program, self.tables)
             missed = broken(program, self.tables) if count_broken else [0] * len(counts)
         return list(map(RuleSize, self.rules.texts, counts, missed))
@@ -158,13 +162,15 @@ class GroundProgram:
     @property
     def grounding(self) -> Grounding:
         """The ground program, made once for the same atoms."""
-        if self._grounding is None:
-            program = self._checked()
-            self.need_targets()
-            with _database():
-                self._grounding = ground(program, self.tables)
-            self._warn(self._grounding)
-        return self._grounding
+        with self.tables.lock:  # the first of several threads makes it
+            if self._grounding is None:
+                program = self._checked()
+                self.need_targets()
+                with interruptible():
+                    made = ground(program, self.tables)
+                    self._warn(made)
+                self._grounding = made
+            return self._grounding
 
     def reweigh(self) -> None:
         """Have the present weights of the rules in the grounding too."""
@@ -232,24 +238,3 @@ def _constraint(grounding: Grounding, form: int) -> str:
     sign = "=" if hinges.kinds[form] == EQUAL else "<="
     rule = grounding.rules[hinges.groups[form]]
     return f"{' '.join(terms)} {hinges.constants[form]:+g} {sign} 0 of {rule.text!r}"
-
-
-@contextmanager
-def _database() -> Iterator[None]:
-    """Raise what stops DuckDB as the rest of Python would."""
-    import duckdb
-
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
-    except RuntimeError as error:
-        # Ctrl-C within a query comes as a bare RuntimeError: DuckDB has no type for that.
-        if str(error) == "Query interrupted":
-            raise KeyboardInterrupt from None
-        raise
-    except duckdb.OutOfMemoryException:
-        raise MemoryError(
-            "the groundings need more memory than there is, or than memory= allows; estimate() "
-            "says which rules are large"
-        ) from None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +15,10 @@ from structlearn._src.common.checks import integer
 from structlearn._src.common.errors import (
     ArgumentError,
     AtomError,
-    DataNotFoundError,
-    FormatError,
     did_you_mean,
 )
-from structlearn._src.rules.load import TEXTS, atom_text, stage
+from structlearn._src.rules.database import Database
+from structlearn._src.rules.load import TEXTS, Stage, atom_text, stage
 
 
 @dataclass
@@ -33,6 +30,7 @@ class Relation:
     table: str
     n_observed: int = 0
     n_free: int = 0
+    numbers: tuple[bool, ...] = ()  #: which arguments of free atoms were all given as numbers
 
     @property
     def size(self) -> int:
@@ -60,7 +58,7 @@ class Relation:
         return ", ".join(self.columns)
 
 
-class Tables:
+class Tables(Database):
     """All atoms of a program: what is observed, what is to be found, and what is true.
 
     Atoms lie in DuckDB, in memory, and spill to a folder for temporary files where they do not
@@ -98,36 +96,14 @@ class Tables:
         n_jobs: int | None = None,
         memory: str | None = None,
     ) -> None:
-        import duckdb  # takes as long to load as NumPy, and few need it
-
-        self.connection = duckdb.connect()
-        spill = Path(tempfile.gettempdir()) / f"structlearn-{uuid.uuid4().hex}"
-        self.connection.execute(f"SET temp_directory = '{spill}'")
+        super().__init__(source, n_jobs, memory)
         self.connection.execute("CREATE TABLE constants (code INTEGER, text VARCHAR)")
-        if n_jobs is not None:
-            self.connection.execute(f"SET threads = {integer('n_jobs', n_jobs, low=1)}")
-        if memory is not None:
-            self.connection.execute("SET memory_limit = ?", [memory])
-        if source is not None:
-            self._attach(Path(source))
         self.relations: dict[str, Relation] = {}
         self._blocks: list[tuple[int, Relation]] = []  # first atom of every call of target
         self._covers: dict[tuple[Any, ...], bool] = {}
         self.n_free = 0
         for name, arity in arities.items():
             self.declare(name, arity)
-
-    def _attach(self, source: Path) -> None:
-        import duckdb
-
-        if not source.is_file():
-            raise DataNotFoundError(f"there is no file {str(source)!r}: check the path")
-        path = str(source).replace("'", "''")
-        try:
-            self.connection.execute(f"ATTACH '{path}' AS source (READ_ONLY)")
-        except (duckdb.IOException, duckdb.BinderException) as error:
-            reason = str(error).partition("\n")[0]
-            raise FormatError(f"{source}: this is no file of DuckDB ({reason})") from None
 
     def declare(self, name: str, arity: int) -> None:
         """Add a predicate without atoms; again with the same arity does nothing."""
@@ -164,23 +140,28 @@ class Tables:
         Data are as for `RuleModel.observe`; `header` skips the first line of text files.
         """
         relation = self.relation(predicate)
-        relation.n_observed += self._add(relation, relation.table, data, header)
+        with self.lock:
+            relation.n_observed += self._add(relation, relation.table, data, header).length
 
     def target(self, predicate: str, data: Any, *, header: bool = False) -> None:
         """Add free atoms, whose values are to be found; a column of values is not used."""
         relation = self.relation(predicate)
-        added = self._add(relation, relation.table, data, header, free=True)
-        if added:
-            self._blocks.append((self.n_free, relation))
-            new = f"SELECT * FROM {relation.table} WHERE atom >= {self.n_free}"
-            self.connection.execute(f"INSERT INTO {relation.free} {new}")
-        relation.n_free += added
-        self.n_free += added
+        with self.lock:
+            added, numbers = self._add(relation, relation.table, data, header, free=True)
+            if added:
+                self._blocks.append((self.n_free, relation))
+                new = f"SELECT * FROM {relation.table} WHERE atom >= {self.n_free}"
+                self.connection.execute(f"INSERT INTO {relation.free} {new}")
+                known = relation.numbers or numbers
+                relation.numbers = tuple(a and b for a, b in zip(known, numbers, strict=True))
+            relation.n_free += added
+            self.n_free += added
 
     def truth(self, predicate: str, data: Any, *, header: bool = False) -> None:
         """Add true values of free atoms, for learning and scores; the others are latent."""
         relation = self.relation(predicate)
-        self._add(relation, relation.truth, data, header)
+        with self.lock:
+            self._add(relation, relation.truth, data, header)
 
     def covers(self, wide: Relation, narrow: Relation, places: tuple[int, ...], one: bool) -> bool:
         """Whether `wide` lists an atom for each of `narrow` that is free or above 0.
@@ -214,13 +195,17 @@ class Tables:
     def arguments(self, predicate: str) -> tuple[Ints, list[NDArray[Any]]]:
         """Numbers of a predicate's free atoms, and a column for each of their arguments.
 
-        A column of whole numbers alone comes as such, any other as texts.
+        A column of whole numbers alone that were given as numbers, or in a file, comes as such,
+        any other as texts.
         """
         relation = self.relation(predicate)
         found = self.connection.execute(
             f"SELECT atom, {relation.keys} FROM {relation.free} ORDER BY atom"
         ).fetchnumpy()
         columns = [self._decode(found[column]) for column in relation.columns]
+        for i in range(relation.arity):
+            if relation.numbers and not relation.numbers[i]:
+                columns[i] = columns[i].astype(str).astype(object)
         return found["atom"].astype(np.int64), columns
 
     def names(self, atoms: Sequence[int] | Ints) -> list[str]:
@@ -288,24 +273,20 @@ class Tables:
 
     def _add(
         self, relation: Relation, table: str, data: Any, header: bool, *, free: bool = False
-    ) -> int:
+    ) -> Stage:
         """Add atoms to a table and return how many were new."""
-        length = stage(self.connection, relation.name, relation.arity, data, header)
-        if self._has_twins(relation, table, length):
+        found = stage(self, relation.name, relation.arity, data, header)
+        if self._has_twins(relation, table, found.length):
             self._refuse_clash(relation, table, free)
-            length = self._drop_twins(relation, table)
+            found = Stage(self._drop_twins(relation, table), found.numbers)
         value = f"0.0, {self.n_free} + rowid" if free else "value, -1"
         self.connection.execute(f"INSERT INTO {table} SELECT {relation.keys}, {value} FROM stage")
-        return length
+        return found
 
     def _has_twins(self, relation: Relation, table: str, length: int) -> bool:
         distinct = self.count(f"(SELECT DISTINCT {relation.keys} FROM stage)")
         known = f"stage SEMI JOIN {table} USING ({relation.keys})"
         return distinct < length or self.count(known) > 0
-
-    def count(self, table: str) -> int:
-        """Number of rows of a table or of a query in parentheses."""
-        return self.connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
 
     def _refuse_clash(self, relation: Relation, table: str, free: bool) -> None:
         new = f"{'0.0' if free else 'value'} AS value, {free} AS free FROM stage"
