@@ -620,6 +620,25 @@ def test_one_model_serves_two_threads():
         np.testing.assert_allclose(values, expected, atol=1e-5)
 
 
+def test_scores_of_blocks_and_thresholds():
+    model = RuleModel("1: Score(A, C) = Is(A, C) ^2")
+    values = {("a", "x"): 0.6, ("a", "y"): 0.4, ("b", "x"): 0.7, ("b", "y"): 0.2, ("b", "z"): 0.5}
+    model.observe(Score=[(*key, value) for key, value in values.items()])
+    model.target(Is=list(values))
+    model.truth(Is=[("a", "x", 1.0), ("a", "y", 0.0), ("b", "z", 1.0)])
+    assert model.score(metric="categorical") == 0.5
+    assert model.score(metric="mrr", predicate="is") == pytest.approx(0.75)
+    assert model.score(metric="categorical", category=0) == 0.5  # of x, b has more than a
+    assert model.score(metric="categorical", category=(0, 1)) == 0.0  # (b, x) has the most
+    assert model.score(metric="mae") == pytest.approx((0.4 + 0.4 + 0.5) / 3, abs=1e-4)
+    assert model.score(metric="precision", threshold=0.3) == pytest.approx(2 / 3)
+    for options in ({"threshold": 0.3, "metric": "mse"}, {"category": 1}):
+        with pytest.raises(ArgumentError, match="no meaning"):
+            model.score(**options)
+    with pytest.raises(ArgumentError, match="category"):
+        model.score(metric="mrr", category=2)
+
+
 def test_files_say_which_rules_a_split_has(tmp_path):
     """Known values: 1 / 11 of the sum of both rules for inference."""
     text = """{"rules": ["1: Foo(A) -> Bar(A) ^2"], "infer": {"rules": ["10: !Bar(A) ^2"]},

@@ -33,7 +33,10 @@ FIELD_DRIVERS = ("paired", "cccp", "subgradient")
 OLD_DRIVERS = {"em": "cccp"}
 SURROGATES = ("entropy", "loss", "none")
 STEP_RULES = ("root", "adagrad", "decaying", "fixed", "pegasos")
-METRICS = ("auroc", "aupr", "aupr_negative", "mse", "accuracy", "f1")
+METRICS = (
+    "auroc", "aupr", "aupr_negative", "aupr_trapezoid", "mse", "mae", "accuracy", "precision",
+    "recall", "f1", "categorical", "mrr",
+)  # fmt: skip
 SPLITS = ("infer", "learn", "validation", "all")
 
 # ---- all ---------------------------------------------------------------------------------

@@ -129,6 +129,29 @@ class GroundProgram:
         atoms, arguments = self.tables.arguments(predicate)
         return atoms, dict(zip(self.columns[predicate], arguments, strict=True))
 
+    def blocks(
+        self, predicate: str | None, category: int | Sequence[int] | None
+    ) -> tuple[Ints, Ints]:
+        """Return the numbers of a predicate's targets, and what is the same within a block.
+
+        Targets of a block differ in the arguments `category` alone, counted from 0, or from -1 at
+        the end; the last if not given.
+        """
+        name, *others = self.predicates_with_targets(predicate)
+        if others:
+            raise ArgumentError(f"predicate is needed to make blocks: {name} or {others[0]}")
+        atoms, arguments = self.tables.arguments(name)
+        arity = len(arguments)
+        given = np.atleast_1d(np.asarray(-1 if category is None else category))
+        if given.dtype.kind != "i" or not ((-arity <= given) & (given < arity)).all():
+            raise ArgumentError(
+                f"category={category!r} must be numbers of arguments of {name}: from 0 to "
+                f"{arity - 1}, or negative from the end"
+            )
+        kept = np.setdiff1d(np.arange(arity), given % arity)
+        codes = [np.unique(arguments[i], return_inverse=True)[1] for i in kept]
+        return atoms, np.stack([np.zeros(len(atoms), np.int64), *codes], axis=1)
+
     def labels(self, predicate: str | None = None) -> Floats:
         """(targets) True values, NaN where none is known, or for those of other predicates."""
         labels = self.tables.labels()

@@ -18,7 +18,7 @@ from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.fields.frames import make_frame
 from structlearn._src.estimators.fields.hinge_field import FieldEstimator, HingeField
 from structlearn._src.field.admm import HingeResult
-from structlearn._src.metrics.ranking import METRICS
+from structlearn._src.metrics.ranking import BLOCKWISE, METRICS
 from structlearn._src.rules import rule_file
 from structlearn._src.rules.explain import Pull, explain, find_atom
 from structlearn._src.rules.ground import Grounding
@@ -296,20 +296,31 @@ class RuleModel(FieldEstimator, Estimator):
         *,
         metric: str = "auroc",
         predicate: str | None = None,
+        threshold: float | None = None,
+        category: int | Sequence[int] | None = None,
     ) -> float:
         """Compare the best values with the truth, where it is known.
 
-        The metric is "auroc", "aupr", "aupr_negative", "mse", "accuracy" or "f1": a truth of at
-        least 0.5 is positive, for the last two a value too. More truth may be given, as for
-        `truth`; with `predicate` only its atoms count.
+        The metric is "auroc", "aupr", "aupr_negative" or "aupr_trapezoid", "mse" or "mae",
+        "accuracy", "precision", "recall" or "f1", "categorical" or "mrr". A truth of at least
+        `threshold` (0.5) is positive, and for those from "accuracy" to "f1" a value too. The last
+        two compare the targets of a block, which differ in the arguments `category` alone (the
+        last): the share of positives that have the largest value of their block, and the mean of 1
+        / rank of the first positive. More truth may be given, as for `truth`; with `predicate` only
+        its atoms count.
         """
         compare = METRICS[checks.one_of("metric", metric, tuple(METRICS))]
+        options: dict[str, Any] = {} if threshold is None else {"threshold": threshold}
+        if (metric in ("mse", "mae") and options) or (metric not in BLOCKWISE and category):
+            raise ArgumentError(f"threshold or category has no meaning for metric={metric!r}")
         self._ground.need_targets()
         labels = self.truth(truth)._ground.labels(predicate)
-        known = ~np.isnan(labels)
-        if not known.any():
+        known = np.flatnonzero(~np.isnan(labels))
+        if not len(known):
             raise ArgumentError("no target has a truth to compare with: give some by truth(...)")
-        return compare(labels[known], self.result_.y[known])
+        if metric in BLOCKWISE:
+            known, options["blocks"] = self._ground.blocks(predicate, category)
+        return compare(labels[known], self.result_.y[known], **options)
 
     # ---- learning --------------------------------------------------------------------------
 
