@@ -10,7 +10,7 @@ import pytest
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 from structlearn._src.solve.loop import run
-from structlearn._src.solve.stochastic import RULES, Stochastic, _estimate, share
+from structlearn._src.solve.stochastic import RULES, Stochastic, estimate, share
 from toys import Kinks, Logistic, Quadratic, kuhn_tucker, smallest_kinks
 
 
@@ -103,7 +103,7 @@ def test_estimates_are_unbiased():
     toy = Quadratic(n=24)
     weights = np.random.default_rng(0).normal(size=toy.n_weights)
     order = np.random.default_rng(1).permutation(24).reshape(6, 4)
-    estimates = (_estimate(toy, weights, which, None) for which in order)
+    estimates = (estimate(toy, weights, which, None) for which in order)
     losses, gradients = zip(*estimates, strict=True)
     value, gradient, _ = toy.value_gradient(weights)
     np.testing.assert_allclose(np.mean(losses) + toy.penalty.value(weights), value)

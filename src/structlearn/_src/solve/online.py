@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -14,8 +13,8 @@ from structlearn._src.kernels.chain.online import OnlineWeights, StepRule, onlin
 from structlearn._src.learn.chain_arrays import ChainArrays, make_errors, make_parts, make_workspace
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import StructuredObjective, chain_refusal
-from structlearn._src.solve.base import Report, State, current_weights, draw_seed, stream
-from structlearn._src.solve.stochastic import RULES, Stepping, first_step
+from structlearn._src.solve.base import State
+from structlearn._src.solve.stochastic import RULES, Stepping
 
 _SAMPLE = 1000  # sequences on which first steps are tried
 _NAMES = ("weights", "average", "squares")
@@ -64,36 +63,7 @@ class Online(Stepping):
             return "Pegasos needs squares alone as penalty; AdaGrad does not"
         return chain_refusal(objective)
 
-    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
-        """Find the first step."""
-        assert isinstance(objective, StructuredObjective)
-        state: State = {"seed": draw_seed(rng), "iteration": 0, "updates": 0}
-        state["weights"] = weights.copy()
-        if self.average:
-            state["average"] = weights.copy()
-        if self.rule == "adagrad":
-            state["squares"] = np.zeros(len(weights))
-        if self.rule == "pegasos":
-            # In a ball of this size lies the optimum w: |w|^2 <= -<gradient, w> <= loss at 0.
-            state["radius"] = math.sqrt(objective.value(np.zeros(len(weights))))
-        step = self.step_size or (1.0 if self.rule == "pegasos" else self._tune(objective, state))
-        state["step"] = step
-        if self.evaluate:
-            state["value"] = objective.value(weights)
-        return state
-
-    def step(self, objective: Objective, state: State) -> Report:
-        """Go through all sequences once."""
-        assert isinstance(objective, StructuredObjective)
-        state["iteration"] += 1
-        order = stream(state, state["iteration"]).permutation(objective.n_examples)
-        met = self._visit(objective, state, order)
-        if self.evaluate:
-            return Report(objective.value(current_weights(state)))
-        return Report(met + objective.penalty.value(state["weights"]), exact=False)
-
     def _visit(self, objective: StructuredObjective, state: State, order: Ints) -> float:
-        """Take one step for every sequence in `order`; return the losses met on the way."""
         chains = objective.chain_arrays
         inner = {name: chains.to_kernel(state[name]) for name in _NAMES if name in state}
         tables = {name: chains.table(state[name]) for name in inner}
@@ -130,36 +100,14 @@ class Online(Stepping):
             begin=float(begin),
         )
 
-    # ---- the first step ------------------------------------------------------------------
-
-    def _tune(self, objective: StructuredObjective, state: State) -> float:
-        """Return the first step that does best on a sample."""
-        n = objective.n_examples
-        order = stream(state, 0).choice(n, min(n, _SAMPLE), replace=False)
-        guess = 1.0 if self.rule == "adagrad" else _guess(objective)
-        return first_step(partial(self._try, objective, state, order), guess)
-
-    def _try(self, objective: StructuredObjective, state: State, order: Ints, step: float) -> float:
-        """Return the objective on a sample after one round of updates from the start."""
-        trial: State = {name: state[name].copy() for name in _NAMES if name in state}
-        trial |= {"step": step, "updates": 0}
-        self._visit(objective, trial, order)
-        weights = current_weights(trial)
-        if not np.isfinite(weights).all():
-            return math.inf
-        losses = objective.take(order).value(weights) - objective.penalty.value(weights)
-        value = losses * objective.n_examples / len(order) + objective.penalty.value(weights)
-        return value if math.isfinite(value) else math.inf
-
-
-def _guess(objective: StructuredObjective) -> float:
-    """Return the step that would be right for one position of average features."""
-    chains = objective.chain_arrays
-    data = chains.data
-    largest = float(chains.loss_weights.max(initial=0.0))
-    squares = float(data.values @ data.values) if len(data.values) else len(data.columns)
-    size = largest * objective.n_examples * squares / max(len(data.labels), 1)
-    return 1.0 / size if size > 0.0 else 1.0
+    def _guess(self, objective: StructuredObjective, state: State, order: Ints) -> float:
+        """Return the step that would be right for one position of average features."""
+        chains = objective.chain_arrays
+        data = chains.data
+        largest = float(chains.loss_weights.max(initial=0.0))
+        squares = float(data.values @ data.values) if len(data.values) else len(data.columns)
+        size = largest * objective.n_examples * squares / max(len(data.labels), 1)
+        return 1.0 / size if size > 0.0 else 1.0
 
 
 def _primal(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, cast
+from functools import partial
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -84,6 +86,60 @@ class Stepping(Solver):
         """Iterations without gain that show that it has arrived; many, as values waver."""
         return 50
 
+    def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
+        """Find the first step."""
+        state: State = {"weights": weights.copy(), "seed": draw_seed(rng), "updates": 0}
+        state |= {"iteration": 0, "strength": objective.penalty.ridge, "step": self.step_size}
+        if self.rule == "adagrad":
+            state["squares"] = np.zeros(len(weights))
+        else:
+            state["scales"] = objective.scales
+        if self.average:
+            state["average"] = weights.copy()
+        if self.rule == "pegasos":
+            state |= {"radius": _radius(objective), "step": 1.0}
+        if state["step"] is None:
+            state["step"] = self._tune(objective, state)
+        if self.evaluate:
+            state["value"] = objective.value(weights)
+        return state
+
+    def step(self, objective: Objective, state: State) -> Report:
+        """Go through all examples once."""
+        state["iteration"] += 1
+        order = stream(state, state["iteration"]).permutation(objective.n_examples)
+        met = self._visit(objective, state, order)
+        if self.evaluate:
+            return Report(objective.value(current_weights(state)))
+        return Report(met + objective.penalty.value(state["weights"]), exact=False)
+
+    @abstractmethod
+    def _visit(self, objective: Any, state: State, order: Ints) -> float:
+        """Take steps for the examples in `order`; return an estimate of all losses met so."""
+
+    @abstractmethod
+    def _guess(self, objective: Any, state: State, order: Ints) -> float:
+        """Return a first step of about the right size."""
+
+    def _tune(self, objective: Objective, state: State) -> float:
+        """Return the first step that does best on a sample of the examples."""
+        order = stream(state, 0).permutation(objective.n_examples)[:_SAMPLE]
+        guess = 1.0 if self.rule == "adagrad" else self._guess(objective, state, order)
+        return first_step(partial(self._try, objective, state, order), guess)
+
+    def _try(self, objective: Objective, state: State, order: Ints, step: float) -> float:
+        """Return the objective on the sample after one round of updates from the start."""
+        arrays = {name: x.copy() for name, x in state.items() if isinstance(x, np.ndarray)}
+        trial = {**state, **arrays, "step": step}
+        with np.errstate(all="ignore"):  # steps that are far too long end in infinities
+            self._visit(objective, trial, order)
+            weights = current_weights(trial)
+            if not np.isfinite(weights).all():
+                return math.inf
+            loss, _ = estimate(objective, weights, order, trial.get("memory"))
+            value = loss + objective.penalty.value(weights)
+        return value if math.isfinite(value) else math.inf
+
 
 def first_step(trial: Callable[[float], float], guess: float) -> float:
     """Return the step for which `trial` returns the lowest value, by factors from a guess."""
@@ -161,61 +217,38 @@ class Stochastic(Stepping):
             return "Pegasos needs a penalty on the square of every weight; AdaGrad does not"
         return ""
 
-    # ---- start ---------------------------------------------------------------------------
-
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Find the first step, and value the weights where that is needed anyway."""
-        seed = draw_seed(rng)
-        step = self.step_size
-        if step is None and self.rule != "pegasos":
-            step = self._tune(objective, weights, rng)
-        state = self._fresh(objective, weights, step or 1.0) | {"seed": seed}
+        state = super().start(objective, weights, rng)
         if self.batch_size is None:
-            first = objective.value_gradient(weights, objective.begin())
-            state |= first._asdict()
-        elif self.evaluate:
-            state["value"] = objective.value(weights)
+            state |= objective.value_gradient(weights, objective.begin())._asdict()
         return state
-
-    def _fresh(self, objective: Objective, weights: Floats, step: float) -> State:
-        """Return the state before any update."""
-        state: State = {"weights": weights, "updates": 0, "iteration": 0}
-        state |= {"step": step, "strength": objective.penalty.ridge}
-        if self.rule == "pegasos":
-            state["radius"] = _radius(objective, state["strength"])
-        if self.rule == "adagrad":
-            state["squares"] = np.zeros(len(weights))
-        else:
-            state["scales"] = objective.scales
-        if self.average:
-            state["average"] = weights.copy()
-        return state
-
-    def _tune(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> float:
-        """Return the first step that does best on a sample."""
-        n = objective.n_examples
-        sample = None if n <= _SAMPLE else np.sort(rng.choice(n, _SAMPLE, replace=False))
-        order = rng.permutation(n) if sample is None else rng.permutation(sample)
-        batches = [sample] * _UPDATES if self.batch_size is None else list(self._batches(order))
-        trial = _Trial(self, objective, weights, sample, batches)
-        return first_step(trial.run, 1.0 if self.rule == "adagrad" else trial.guess())
-
-    # ---- step ----------------------------------------------------------------------------
 
     def step(self, objective: Objective, state: State) -> Report:
         """Go through all examples once."""
+        if self.batch_size is not None:
+            return super().step(objective, state)
         state["iteration"] += 1
-        if self.batch_size is None:
-            return self._whole(objective, state)
-        order = stream(state, state["iteration"]).permutation(objective.n_examples)
+        return self._whole(objective, state)
+
+    def _visit(self, objective: Objective, state: State, order: Ints) -> float:
         met = 0.0
-        for which in self._batches(order):
-            loss, gradient = _estimate(objective, state["weights"], which, None)
-            met += loss * len(which) / objective.n_examples
+        batches = list(self._batches(order))
+        if self.batch_size is None:  # only when steps are tried
+            batches *= _UPDATES
+            state["memory"] = objective.begin()
+        for which in batches:
+            loss, gradient = estimate(objective, state["weights"], which, state.get("memory"))
+            met += loss * len(which) / len(order)
             self._update(objective, state, gradient)
-        if self.evaluate:
-            return Report(objective.value(current_weights(state)))
-        return Report(met + objective.penalty.value(state["weights"]), exact=False)
+        return met
+
+    def _guess(self, objective: Objective, state: State, order: Ints) -> float:
+        """Return Polyak's step for an optimum of 0, whatever the scale of the objective."""
+        which = next(self._batches(order))
+        loss, gradient = estimate(objective, state["weights"], which, None)
+        size = float(gradient @ gradient)
+        return loss / size if loss > 0.0 and size > 0.0 else 1.0
 
     def _whole(self, objective: Objective, state: State) -> Report:
         """Take one step on all examples; the gradient for the next comes with the value."""
@@ -255,55 +288,23 @@ class Stochastic(Stepping):
         return self.horizon * math.ceil(n_examples / (self.batch_size or n_examples))
 
 
-class _Trial(NamedTuple):
-    """Short runs with some step on a sample of the examples, None for all."""
-
-    solver: Stochastic
-    objective: Objective
-    weights: Floats
-    sample: Ints | None
-    batches: list[Ints] | list[Ints | None]
-
-    def guess(self) -> float:
-        """Return Polyak's step for an optimum of 0, whatever the scale of the objective."""
-        loss, gradient = _estimate(self.objective, self.weights, self.batches[0], None)
-        size = float(gradient @ gradient)
-        return loss / size if loss > 0.0 and size > 0.0 else 1.0
-
-    def run(self, step: float) -> float:
-        """Return the objective on the sample after one round of updates."""
-        state = self.solver._fresh(self.objective, self.weights, step)
-        memory = self.objective.begin() if self.solver.batch_size is None else None
-        with np.errstate(all="ignore"):  # steps that are far too long end in infinities
-            for which in self.batches:
-                _, gradient = _estimate(self.objective, state["weights"], which, memory)
-                self.solver._update(self.objective, state, gradient)
-                if not np.isfinite(state["weights"]).all():
-                    return math.inf
-            weights = current_weights(state)
-            loss, _ = _estimate(self.objective, weights, self.sample, memory)
-            value = loss + self.objective.penalty.value(weights)
-        return value if math.isfinite(value) else math.inf
-
-
-def _estimate(
-    objective: Objective, weights: Floats, which: Ints | None, memory: Memory
+def estimate(
+    objective: Objective, weights: Floats, which: Ints, memory: Memory
 ) -> tuple[float, Floats]:
     """Return unbiased estimates of the whole loss, and of the whole gradient with the penalty's."""
-    if which is None:
+    scale = objective.n_examples / len(which)
+    if scale == 1.0:
         found = objective.loss_gradient(weights, memory)
-        scale = 1.0
     else:
         found = objective.batch_gradient(weights, which)
-        scale = objective.n_examples / len(which)
     return scale * found.value, scale * found.gradient + objective.penalty.gradient(weights)
 
 
-def _radius(objective: Objective, strength: float) -> float:
+def _radius(objective: Objective) -> float:
     r"""Return a bound on the norm of the optimum.
 
     For convex losses :math:`L \ge 0`, :math:`\lambda \|w^*\|^2 = -\langle \nabla L(w^*), w^*
     \rangle \le L(0)`; else :math:`\frac{\lambda}{2} \|w^*\|^2 \le F(w^*) \le L(0)`.
     """
     worst = objective.value(np.zeros(objective.n_weights))
-    return math.sqrt((1.0 if objective.convex else 2.0) * worst / strength)
+    return math.sqrt((1.0 if objective.convex else 2.0) * worst / objective.penalty.ridge)

@@ -189,8 +189,22 @@ def pull(data, first, n, factor, nodes, out):
 @inner
 def pull_node(data, t, s, factor, out, K):
     """Add `factor` times the features of one node to `out`; return what that adds to its square."""
-    if data.pair_offsets.size == 0:  # asked once, not for every feature
-        return _pull_node_all(data, t, factor, out[s:], K)
+    if data.pair_offsets.size > 0:  # asked once, not for every feature
+        return _pull_node_pairs(data, t, s, factor, out, K)
+    ones = data.values.size == 0
+    own = out[s:]
+    total = 0.0
+    for e in range(data.rows[t], data.rows[t + 1]):
+        k = begin(data, e, K)
+        x = factor if ones else factor * data.values[e]
+        total += x * (2.0 * own[k] + x)
+        own[k] += x
+    return total
+
+
+@inner
+def _pull_node_pairs(data, t, s, factor, out, K):
+    """As `pull_node` where only some pairs have a weight."""
     ones = data.values.size == 0
     total = 0.0
     for e in range(data.rows[t], data.rows[t + 1]):
@@ -199,19 +213,6 @@ def pull_node(data, t, s, factor, out, K):
             x = factor if ones else factor * data.values[e]
             total += x * (2.0 * out[k] + x)
             out[k] += x
-    return total
-
-
-@inner
-def _pull_node_all(data, t, factor, own, K):
-    """As `pull_node` where all pairs have a weight, from that of the node's state on."""
-    ones = data.values.size == 0
-    total = 0.0
-    for e in range(data.rows[t], data.rows[t + 1]):
-        k = begin(data, e, K)
-        x = factor if ones else factor * data.values[e]
-        total += x * (2.0 * own[k] + x)
-        own[k] += x
     return total
 
 
