@@ -8,6 +8,7 @@ import pytest
 import latent
 import naive
 from hinge_fields import least_energy, random_field
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.loss import make_cost, make_loss
@@ -314,6 +315,13 @@ def test_shards_add_up(name, n):
     assert sum(part.value for part in parts) == pytest.approx(whole.value, rel=1e-6, abs=1e-6)
     total = np.sum([part.gradient for part in parts], axis=0)
     np.testing.assert_allclose(total, whole.gradient, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [next(iter(DISCRETE)), next(iter(FIELDS))])
+@pytest.mark.parametrize("n", [0, -1, 1.5])
+def test_there_is_at_least_one_shard(name, n):
+    with pytest.raises(ArgumentError, match="n="):
+        made(name)[0].shards(n)
 
 
 def test_shards_of_a_bound_add_up():

@@ -73,6 +73,21 @@ def test_partial_fit_keeps_counters_and_vocabulary():
         online.partial_fit(X, [["w", "x"], ["x", "x"]])
 
 
+def test_partial_fit_says_how_it_ended():
+    model = SequenceLabeler(random_state=0)
+    model.partial_fit([[["a"], ["b"]]], [["x", "y"]], classes=["x", "y"])
+    assert (model.ended_, model.converged_) == ("limit", False)
+
+
+def test_em_is_cccp():
+    X = [[["a"], ["b"]], [["b"], ["b"]]]
+    Y = [["x", None], ["y", "y"]]
+    em, cccp = (
+        SequenceLabeler(driver=driver, random_state=0).fit(X, Y) for driver in ("em", "cccp")
+    )
+    np.testing.assert_array_equal(em.weights_, cccp.weights_)
+
+
 def test_partial_fit_learns():
     X, Y = sequences(3, n=60)
     online = SequenceLabeler(random_state=0)

@@ -37,6 +37,7 @@ from structlearn._src.common.names import (
     DRIVERS,
     HIDDEN,
     LOSSES,
+    OLD_DRIVERS,
     SCHEMES,
     SOLVERS,
     SPACES,
@@ -109,7 +110,7 @@ def _add_objective(group: Any) -> None:
 
 def _add_solver(group: Any) -> None:
     add_choice(group, "--solver", "S", SOLVERS, "which solver")
-    add_choice(group, "--driver", "D", DRIVERS, "when inference is done anew")
+    add_choice(group, "--driver", "D", (*DRIVERS, *OLD_DRIVERS), "when inference is done anew")
     add_shared(group, "--max-iter", default=1000)
     add_number(group, "--tol", real, 1e-4, "relative tolerance at which to stop")
     add_shared(group, "--threads", "--seed")

@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.field.examples import HingeExamples
 from structlearn._src.learn.field_world import FieldWorld
@@ -90,6 +91,5 @@ class FieldObjective(TwoWorlds):
 
     def shards(self, n: int) -> list[Self]:
         """Cut the field into at most `n` parts that share no free variable."""
-        return [
-            replace(self, examples=part, tangent=None, warm=None) for part in self.examples.cut(n)
-        ]
+        parts = self.examples.cut(checks.integer("n", n, low=1))
+        return [replace(self, examples=part, tangent=None, warm=None) for part in parts]

@@ -177,6 +177,10 @@ class Tangent(NamedTuple):
         """Return the function at some weights."""
         return self.constant + float(self.gradient @ weights)
 
+    def part(self, share: float) -> Tangent:
+        """Return the part that goes with a share of the examples."""
+        return Tangent(share * self.gradient, share * self.constant)
+
 
 class _Fields:
     """What the subclasses of `TwoWorlds` have as fields, each in its own order."""
@@ -336,10 +340,3 @@ class TwoWorlds(_Fields, Objective):
         vars(other).pop("_singles", None)  # made for the fields as they were
         vars(other).update(changes)
         return other
-
-    def _share_of_tangent(self, which: Ints) -> Tangent | None:
-        """Return the part of the tangent that goes with some of the examples."""
-        if self.tangent is None:
-            return None
-        share = len(which) / self.n_examples
-        return Tangent(share * self.tangent.gradient, share * self.tangent.constant)

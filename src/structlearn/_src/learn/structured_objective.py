@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.threads import split
 from structlearn._src.graph.batch import Graphs, Sequences
@@ -130,12 +131,12 @@ class StructuredObjective(TwoWorlds):
 
     def take(self, which: Ints) -> Self:
         """Return the objective of some of the examples."""
-        tangent = self._share_of_tangent(which)
+        tangent = self.tangent and self.tangent.part(len(which) / self.n_examples)
         return replace(self, examples=self.examples.take(which), tangent=tangent, warm=None)
 
     def shards(self, n: int) -> list[Self]:
         """Cut the examples into at most `n` objectives whose losses and gradients add up."""
-        ranges = split(self.examples.structure.variables, n)
+        ranges = split(self.examples.structure.variables, checks.integer("n", n, low=1))
         return [self.take(np.arange(first, last)) for first, last in ranges]
 
     def batch_gradient(self, weights: Floats, which: Ints) -> ValueGradient:

@@ -8,7 +8,7 @@ from functools import partial
 
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.names import DRIVERS
+from structlearn._src.common.names import DRIVERS, OLD_DRIVERS
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.solve.base import Solver, refusal
@@ -54,7 +54,7 @@ def choose(
     whole inner minimisation, "paired" spends `sweeps` sweeps of messages or steps of ADMM between
     two steps, by default as many as the objective suggests.
     """
-    driver = "cccp" if driver == "em" else checks.one_of("driver", driver, DRIVERS)
+    driver = checks.one_of("driver", OLD_DRIVERS.get(driver, driver), DRIVERS)
     check_solver(solver)
     auto = isinstance(solver, str) and solver == "auto"
     inner = _suited(objective, driver) if auto else _named(solver, objective, driver)

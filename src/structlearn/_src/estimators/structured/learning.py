@@ -11,6 +11,7 @@ import numpy as np
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.history import History
+from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.base import check_is_fitted, threads
 from structlearn._src.estimators.fitting import FitSettings, keep, minimise
 from structlearn._src.estimators.structured.base import StructuredEstimator
@@ -90,6 +91,7 @@ def partial_fit(
     estimator.history_.add(estimator.n_iter_, 0.0, report.value, report.gap, report.gradient)
     estimator.status_ = f"{seen} examples seen so far"
     estimator.converged_ = False
+    estimator.ended_ = Ending.LIMIT  # of one pass
     estimator.n_seen_ = seen
     estimator.state_ = state
     return estimator

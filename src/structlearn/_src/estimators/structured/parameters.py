@@ -11,7 +11,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.names import DRIVERS, EDGES, HIDDEN, SPACES, TRANSITIONS
+from structlearn._src.common.names import DRIVERS, EDGES, HIDDEN, OLD_DRIVERS, SPACES, TRANSITIONS
 from structlearn._src.estimators.base import callbacks, threads
 from structlearn._src.estimators.structured.example_weights import check_class_weight
 from structlearn._src.inference.names import OFFERED
@@ -71,7 +71,7 @@ _RULES: dict[str, Rule] = {
     "cost": _alone(check_cost),
     "class_weight": _or_none(_alone(check_class_weight)),
     "solver": _alone(check_solver),
-    "driver": _one_of(*DRIVERS),
+    "driver": _one_of(*DRIVERS, *OLD_DRIVERS),
     "max_iter": _COUNT,
     "tol": _or_none(partial(checks.number, low=0.0, open_high=True)),
     "inference": _one_of(*OFFERED),
