@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from signal import ITIMER_REAL, SIGALRM, setitimer, signal
+from signal import ITIMER_PROF, SIGPROF, setitimer, signal
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class Check:
     goal
         How many are to be seen in all; the check furthest from its goal comes next.
     seconds
-        A call that takes longer is a hang.
+        A call that computes for longer is a hang, and so is one that waits ten times as long.
     memory
         GiB that a call may ask for beyond what the process has.
     """
@@ -52,15 +52,18 @@ def expect(true: Any, *told: Any) -> None:
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raise in what takes longer. Compiled code hears it late: the runner watches over that."""
+    """Raise in what computes for longer, whatever else the machine does.
+
+    Compiled code hears it late, and what sleeps not at all: the runner watches over both.
+    """
 
     def ring(*_: Any) -> None:
         raise HangError(f"not done after {seconds:g} seconds")
 
-    before = signal(SIGALRM, ring)
-    setitimer(ITIMER_REAL, seconds)
+    before = signal(SIGPROF, ring)
+    setitimer(ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        setitimer(ITIMER_REAL, 0.0)
-        signal(SIGALRM, before)
+        setitimer(ITIMER_PROF, 0.0)
+        signal(SIGPROF, before)

@@ -133,7 +133,7 @@ def alone(case, query, options):
 
 def judge(case, answer, query, eps):
     """See that an answer keeps what it promises."""
-    close = ROUNDING * case.size * 100.0 + 1e-9
+    close = ROUNDING * case.size * 100.0 + 1e-8
     value, distribution = case.right(eps)
     about = f"{answer!r} at {eps}, truly {value!r}: {case.told()}"
     expect(answer.lower <= value + close, "lower bound crossed:", about)
@@ -205,7 +205,7 @@ def check_k_best(cases, k):
         right = np.sort(case.table[np.isfinite(case.table)], axis=None)[::-1][:k]
         found = [value for value, _ in answer.k_best]
         paths = {tuple(labels.values()) for _, labels in answer.k_best}
-        close = ROUNDING * case.size * 100.0 + 1e-9
+        close = ROUNDING * case.size * 100.0 + 1e-8
         about = f"{found} against {right.tolist()}: {case.told()}"
         expect(len(paths) == len(found) == len(right), "k best are not so many:", about)
         expect(np.allclose(found, right, rtol=0, atol=close), "k best:", about)

@@ -64,7 +64,8 @@ def _readable(error: StructlearnError, data: bytes) -> None:
     """A message says something, and not all of the file."""
     told = str(error)
     expect(told.strip(), f"an error without words for {data[:3000]!r}")
-    expect(len(told) < 20_000, f"{len(told)} letters of message for {data[:3000]!r}")
+    most = 2000 + 8 * len(data)
+    expect(len(told) < most, f"{len(told)} letters of message for {data[:3000]!r}")
 
 
 # ---- UAI ---------------------------------------------------------------------------------

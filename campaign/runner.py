@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import resource
 import time
 import traceback
@@ -86,6 +87,7 @@ class Worker:
         self.start = start
         self.pipe: Any = None
         self.process: Any = None
+        self.before = 0.0
         self.asked: tuple[str, int, float] | None = None
 
     def ask(self, name: str, seed: int) -> None:
@@ -97,6 +99,7 @@ class Worker:
             self.process.start()
             end.close()
         self.asked = (name, seed, time.perf_counter())
+        self.before = self._computed()
         self.pipe.send((name, seed))
 
     def answer(self) -> Outcome | None:
@@ -111,10 +114,22 @@ class Worker:
                 self.process.join()
                 code = self.process.exitcode
                 return Outcome(name, seed, taken, "crash", f"the process ended with code {code}")
-        if taken > CHECKS[name].seconds:
+        most = CHECKS[name].seconds
+        used = self._computed() - self.before
+        if used > most or taken > 10.0 * most:
             self.stop()
-            return Outcome(name, seed, taken, "hang", f"not done after {taken:.0f} seconds")
+            told = f"not done after {used:.0f} seconds of computing and {taken:.0f} in all"
+            return Outcome(name, seed, taken, "hang", told)
         return None
+
+    def _computed(self) -> float:
+        """Seconds that the process has computed so far."""
+        try:
+            with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
+                numbers = file.read().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         """End the process."""

@@ -19,7 +19,7 @@ from campaign.record import Record, report
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_slice_of_every_check(name):
-    CHECKS[name].run(np.random.default_rng(1))
+    CHECKS[name].run(np.random.default_rng(4))
 
 
 # ---- the runner: checks that fail in each way ------------------------------------------------
@@ -36,7 +36,7 @@ def _error(rng):
 def _hang(rng):
     with at_most(0.05):
         while True:
-            time.sleep(0.01)
+            rng.random()
 
 
 def _greedy(rng):
@@ -45,6 +45,11 @@ def _greedy(rng):
 
 def _silent(rng):
     time.sleep(60.0)
+
+
+def _busy(rng):
+    while True:
+        rng.random()
 
 
 def _crash(rng):
@@ -73,9 +78,11 @@ def test_what_fails_is_a_record(monkeypatch, run, kind, words):
     assert found.command == "python -m campaign --only mine --seed 7 --rounds 1"
 
 
-@pytest.mark.parametrize(("run", "kind"), [(_silent, "hang"), (_crash, "crash"), (_fine, "")])
+@pytest.mark.parametrize(
+    ("run", "kind"), [(_silent, "hang"), (_busy, "hang"), (_crash, "crash"), (_fine, "")]
+)
 def test_processes_that_hang_or_crash_are_records_too(monkeypatch, run, kind):
-    monkeypatch.setitem(runner.CHECKS, "mine", Check(run, 3, 10, seconds=0.5))
+    monkeypatch.setitem(runner.CHECKS, "mine", Check(run, 3, 10, seconds=0.1))
     worker = runner.Worker("fork")
     for seed in (7, 8):  # after a failure there is a new process
         worker.ask("mine", seed)
