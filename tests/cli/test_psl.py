@@ -65,6 +65,11 @@ def values(text):
     return [float(line.split("\t")[-1]) for line in text.splitlines()]
 
 
+def test_a_model_is_needed(capsys):
+    assert main(["psl", "--infer"]) == 2
+    assert "MODEL is missing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("options", [["model.json"], ["model.psl"], ["model.psl", "--infer"]])
 def test_values_go_to_standard_output(run, options):
     code, out, err = run(*options)
@@ -90,7 +95,7 @@ def test_values_go_to_files(run, folder):
 def test_data_can_be_named(run, folder):
     (folder / "model.data").rename(folder / "other.data")
     code, _, err = run("model.psl")
-    assert (code, "there are no targets" in err) == (2, True)
+    assert (code, "has no data: name its .data file, or make model.data" in err) == (2, True)
     assert values(run("model.psl", folder / "other.data")[1])[0] == pytest.approx(BOB, abs=1e-4)
 
 
@@ -101,6 +106,80 @@ def test_scores(run):
     assert code == 0
     error = ((1 - BOB) ** 2 + CYD**2) / 2
     assert out == f"auroc\tLikes\t1.000000\nmse\tlikes\t{error:.6f}\n"
+
+
+def test_scores_of_blocks_with_options(run):
+    blocks = ["--evaluate", "categorical", "Likes", "--category", 0]
+    code, out, _ = run("model.json", *blocks)
+    assert (code, out) == (0, "categorical\tLikes\t1.000000\n")
+    code, out, _ = run("model.json", "--evaluate", "precision", "Likes", "--threshold", 0.55)
+    assert (code, out) == (0, "precision\tLikes\t1.000000\n")
+    code, out, _ = run("model.json", "--evaluate", "precision", "Likes", "--threshold", 0.1)
+    assert (code, out) == (0, "precision\tLikes\t0.500000\n")
+
+
+def test_scores_that_the_model_asks_for(run, folder):
+    model = json.loads((folder / "model.json").read_text())
+    names = ["AUCEvaluator", "ContinuousEvaluator"]
+    cat = {"categoricalevaluator.categoryindexes": 0}
+    asked = [*names, {"evaluator": "CategoricalEvaluator", "options": cat}]
+    model["predicates"]["Likes/2"]["evaluations"] = asked
+    (folder / "model.json").write_text(json.dumps(model))
+    code, out, err = run("model.json")
+    assert (code, len(out.splitlines())) == (0, 2)
+    told = err.splitlines()[1:]
+    assert told[0].startswith("structlearn: AUCEvaluator of Likes: auroc 1.000000, aupr_trapezoid")
+    mae = (1 - BOB + CYD) / 2
+    assert told[1].startswith(f"structlearn: ContinuousEvaluator of Likes: mae {mae:.4f}"[:-1])
+    assert told[2] == "structlearn: CategoricalEvaluator of Likes: categorical 1.000000"
+    assert run("model.json", "--quiet")[2] == ""
+    del model["predicates"]["Likes/2"]["truth"]
+    (folder / "model.json").write_text(json.dumps(model))
+    assert "AUCEvaluator of Likes: no target has a truth" in run("model.json")[2]
+
+
+def test_rules_of_splits(run, folder):
+    """Rules for learning alone are learnt and do not infer; those for inference alone do."""
+    model = json.loads((folder / "model.json").read_text())
+    model |= {
+        "infer": {"rules": ["7: Likes(A, X) <= 0.1"]},
+        "learn": {"rules": ["3: Likes(A, X) = 0.5"]},
+    }
+    (folder / "model.json").write_text(json.dumps(model))
+    code, _, err = run("model.json", "-l", "-i", "-o", folder / "out")
+    assert code == 0
+    assert "learnt 3 weights" in err
+    assert "6 groundings over 2 targets" in err
+    learned = read_program(folder / "out" / "model-learned.json")
+    assert [len(learned.rules_for(split)) for split in ("learn", "infer", "all")] == [3, 3, 2]
+    assert learned.rules_for("infer")[2].weight == 7.0
+    assert learned.rules_for("learn")[2].weight != 3.0
+    text = read_program(folder / "out" / "model-learned.psl").rules
+    assert [rule.weight for rule in text] == [rule.weight for rule in learned.rules_for("infer")]
+    values_before = (folder / "out" / "LIKES.txt").read_text()
+    again = run("out/model-learned.json", "--output", folder / "again")
+    assert again[0] == 0
+    assert values((folder / "again" / "LIKES.txt").read_text()) == pytest.approx(
+        values(values_before), abs=1e-3
+    )
+
+
+@pytest.mark.parametrize("name", ["-c", "--config", "-m", "--model"])
+def test_options_of_psl_that_mean_something(folder, capsys, name):
+    assert main(["psl", name, str(folder / "model.json"), "-i", "--quiet"]) == 0
+    assert values(capsys.readouterr().out) == pytest.approx([BOB, CYD], abs=1e-4)
+    (folder / "model.data").rename(folder / "other.data")
+    assert main(["psl", "--infer", str(folder / "model.json"), "--quiet"]) == 0
+    data = ["-d", str(folder / "other.data"), "-o", str(folder / "out"), "--quiet"]
+    assert main(["psl", "-m", str(folder / "model.psl"), *data]) == 0
+    assert values((folder / "out" / "LIKES.txt").read_text()) == pytest.approx([BOB, CYD], abs=1e-4)
+
+
+@pytest.mark.filterwarnings("default::structlearn.errors.IgnoredOptionWarning")
+def test_settings_of_psl_bring_a_warning(run):
+    code, _, err = run("model.json", "-D", "admmreasoner.maxiterations=3", "-D", "x=1")
+    assert code == 0
+    assert "warning: -D admmreasoner.maxiterations, x: PSL's options have no effect" in err
 
 
 def test_explanations(run):
@@ -200,6 +279,12 @@ def test_progress_is_reported(run):
         (["--split", "magic"], "--split"),
         (["--max-iter", "0"], "--max-iter"),
         (["--tol", "-1"], "tol=-1.0"),
+        (["--eval", "AUCEvaluator"], "--evaluate METRIC PREDICATE"),
+        (["--groundrules", "x.txt"], "--explain ATOM"),
+        (["--satisfaction"], "--estimate"),
+        (["--postgres"], "source="),
+        (["--int-ids"], "need no option"),
+        (["--infer", "ADMMInference"], "names a method of PSL"),
     ],
 )
 def test_bad_options(run, folder, monkeypatch, options, words):

@@ -36,7 +36,8 @@ MODEL = """{
             "truth": {"learn": "/abs/t.txt"},
             "evaluations": [
                 "AUCEvaluator",
-                {"evaluator": "org.x.DiscreteEvaluator", "primary": true, "options": {"a": 1}}
+                {"evaluator": "org.x.DiscreteEvaluator", "primary": true,
+                 "options": {"discreteevaluator.threshold": 0.3}}
             ]
         }
     }
@@ -87,8 +88,11 @@ def test_json_layout(tmp_path):
     assert likes.types == ("UniqueStringID", "UniqueIntID")
     assert likes.evaluations == (
         Evaluation("AUCEvaluator"),
-        Evaluation("DiscreteEvaluator", {"a": 1}, primary=True),
+        Evaluation("DiscreteEvaluator", {"discreteevaluator.threshold": 0.3}, primary=True),
     )
+    assert likes.evaluations[1].scores()[2] == ("recall", {"threshold": 0.3})
+    cat = Evaluation("CategoricalEvaluator", {"categoricalevaluator.categoryindexes": "0:1"})
+    assert cat.scores() == [("categorical", {"category": [0, 1]})]
     with pytest.raises(FormatError, match="split='test' is not known"):
         likes.sources("truth", "test")
 

@@ -23,7 +23,12 @@ from structlearn._src.cli.arguments import (
     write_output,
 )
 from structlearn._src.cli.progress import IterationLine, ProgressLine
-from structlearn._src.common.errors import ArgumentError, UncertifiedWarning
+from structlearn._src.common.errors import (
+    ArgumentError,
+    IgnoredOptionWarning,
+    UncertifiedWarning,
+    warn,
+)
 from structlearn._src.common.names import (
     FIELD_DRIVERS,
     METRICS,
@@ -37,6 +42,7 @@ from structlearn._src.common.watch import Ending
 if TYPE_CHECKING:
     from structlearn._src.estimators.fields.rule_model import RuleModel
     from structlearn._src.rules.program import ProgramFile
+    from structlearn._src.rules.syntax import Program
 
 _DESCRIPTION = """\
 Run a program of weighted rules, in the files of PSL: a JSON model of PSL 2.4, or rules in a .psl
@@ -58,9 +64,23 @@ examples:
   structlearn psl model.psl --learn --driver paired --infer --output out
   structlearn psl model.json --explain "Trusts('ann', 'bob')"
 
+Scores that the model asks for (evaluations) are told on standard error.
+
 exit codes: 0 all is well, 2 bad usage or input, 130 interrupted (the best so far is still given
 if there is one).
 """
+
+
+#: Options of PSL's command that have no counterpart of the same form, and what to do instead.
+_HINTS = {
+    "-e --eval": "write --evaluate METRIC PREDICATE, or name evaluators in the model",
+    "--groundrules --satisfaction": "--explain ATOM lists the groundings of a target with their "
+    "distances, --estimate counts them, and RuleModel.grounding_ has all of them",
+    "--postgres --h2path": "tables are kept in memory and spill to disk, see --memory; in Python a "
+    "file of DuckDB can be given as source=",
+    "--int-ids": "whole numbers need no option",
+    "--skipAtomCommit": "nothing is written but to --output",
+}
 
 
 def add(subparsers: Any) -> None:
@@ -68,31 +88,36 @@ def add(subparsers: Any) -> None:
     told = "infer, learn and explain weighted rules (PSL)"
     parser = add_command(subparsers, "psl", run, told, _DESCRIPTION, _EPILOG)
     option = parser.add_argument
-    option("model", metavar="MODEL", type=Path, help="a .json model, or rules in a .psl file")
-    option(
-        "data",
-        metavar="DATA",
-        nargs="?",
-        type=Path,
-        help="the .data file of a .psl file, for all splits; by default those beside it: "
-        "NAME.data, NAME-learn.data, NAME-infer.data or NAME-eval.data",
-    )
+    place: Any = {"nargs": "?", "type": Path}
+    told = "a model in .json or .yaml, or rules in a .psl file"
+    option("model", metavar="MODEL", help=told, **place)
+    told = "the .data file of a .psl file, for all splits; by default those beside it: "
+    told += "NAME.data, NAME-learn.data, NAME-infer.data or NAME-eval.data"
+    option("data", metavar="DATA", help=told, **place)
     _add_tasks(parser.add_argument_group("what to do"))
     _add_learning(parser.add_argument_group("learning"))
     _add_running(parser.add_argument_group("running"))
+    _add_names_of_psl(parser.add_argument_group("as in PSL's own command"))
 
 
 def _add_tasks(group: Any) -> None:
     option = group.add_argument
-    option("--infer", action="store_true", help="find the best values of the targets")
-    option("--learn", action="store_true", help="learn the weights")
+    # A method may follow in PSL, which is refused by name.
+    word = {"nargs": "?", "const": True, "metavar": ""}
+    option("-i", "--infer", **word, help="find the best values of the targets")
+    option("-l", "--learn", **word, help="learn the weights")
     option("--estimate", action="store_true", help="only count the groundings of every rule")
     again = {"action": "append", "default": []}
     pulls = "infer, and list what pulls a target up and down; may be given again"
     option("--explain", metavar="ATOM", help=pulls, **again)
     scores = f"infer, and compare with the truth by one of {', '.join(METRICS)}; may be given again"
     option("--evaluate", metavar=("METRIC", "PREDICATE"), nargs=2, help=scores, **again)
-    option("--output", metavar="DIR", type=Path, help="folder for what is found; made if needed")
+    least = "truth and values from which on --evaluate takes them as positive (default 0.5)"
+    option("--threshold", metavar="T", type=real, help=least)
+    which = "argument in which the atoms of a block differ, from 0, for categorical and mrr"
+    option("--category", metavar="I", type=int, action="append", help=f"{which} (default: last)")
+    folder = "folder for what is found; made if needed"
+    option("-o", "--output", metavar="DIR", type=Path, help=folder)
     split = f"which data: {', '.join(SPLITS)} (default infer; for --learn it is learn)"
     option("--split", metavar="S", choices=SPLITS, help=split)
     option("--greedy", action="store_true", help="let coefficients bind as in PSL's own parser")
@@ -124,6 +149,15 @@ def _add_running(group: Any) -> None:
     add_shared(group, "--threads", "--progress", "--quiet")
 
 
+def _add_names_of_psl(group: Any) -> None:
+    option = group.add_argument
+    for place, names in {"MODEL": "-c --config -m --model", "DATA": "-d --data"}.items():
+        option(*names.split(), dest=place, metavar=place, type=Path, help=f"the same as {place}")
+    option("-D", metavar="KEY=VALUE", action="append", default=[], help="has no effect")
+    for names in _HINTS:
+        option(*names.split(), dest=names, nargs="*", help=argparse.SUPPRESS)
+
+
 def run(args: argparse.Namespace) -> int:
     """Read, do what was asked, write."""
     _check(args)
@@ -142,6 +176,25 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot end well before any work is done."""
+    for names, hint in _HINTS.items():
+        if getattr(args, names) is not None:
+            raise ArgumentError(f"{' and '.join(names.split())} of PSL is not known here: {hint}")
+    for task in ("infer", "learn"):
+        word = getattr(args, task)
+        if isinstance(word, str) and Path(word).suffix:  # the model, or its data, and no method
+            args.model, args.data = Path(word), args.model
+        elif isinstance(word, str):
+            raise ArgumentError(
+                f"--{task} {word} names a method of PSL: here inference has one, and learning "
+                f"those of --driver"
+            )
+    args.model = args.MODEL or args.model
+    args.data = args.DATA or args.data
+    if args.model is None:
+        raise ArgumentError("MODEL is missing: name a .json model, or a .psl file of rules")
+    if args.D:
+        names = ", ".join(each.partition("=")[0] for each in args.D)
+        warn(f"-D {names}: PSL's options have no effect here", IgnoredOptionWarning)
     for metric, _ in args.evaluate:
         if metric not in METRICS:
             raise ArgumentError(
@@ -158,29 +211,41 @@ class _Task:
     """One run of the command: the model, and what is told about it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from structlearn._src.estimators.fields.rule_model import RuleModel
         from structlearn._src.rules.program import read_program
 
         self.args = args
         self.interrupted = False
-        self.progress = ProgressLine(args.progress, args.quiet)
+        self.progress = ProgressLine(args.progress)
         self.program: ProgramFile = read_program(args.model, args.data, greedy=args.greedy)
-        self.model: RuleModel = RuleModel(
-            self.program.rules,
-            tol=args.tol,
-            max_iter=args.max_iter,
-            n_jobs=args.threads,
-            memory=args.memory,
-            time_limit=args.time_limit,
-            progress=self.progress if self.progress.shown else None,
-        )
+        if not self.program.declarations:
+            name = args.model.with_suffix(".data").name
+            raise ArgumentError(f"{args.model} has no data: name its .data file, or make {name}")
+        self.model: RuleModel  # of the rules that were read last
+        self._rules: Program = ()
         if args.output is not None:
             args.output.mkdir(parents=True, exist_ok=True)
 
     def _read(self, split: str) -> None:
+        """Have a model of the rules and the atoms of a split, with the weights so far."""
         self.progress(None, "reading atoms")
+        rules = self.program.rules_for(split)
+        if rules != self._rules:
+            self.model = self._made(rules, self.model if self._rules else None)
+            self._rules = rules
         self.model.read(self.program, split)
         self.progress(None, "grounding")
+
+    def _made(self, rules: Program, before: RuleModel | None) -> RuleModel:
+        from structlearn._src.estimators.fields.rule_model import RuleModel
+
+        names = ("tol", "max_iter", "memory", "time_limit")
+        options = {name: getattr(self.args, name) for name in names}
+        progress = self.progress if self.progress.shown else None
+        model = RuleModel(rules, n_jobs=self.args.threads, progress=progress, **options)
+        if before is not None:
+            shared = len(self.program.rules)
+            model.weights_ = [*before.weights_[:shared], *model.weights_[shared:]]
+        return model
 
     def _say(self, started: float, *parts: str) -> None:
         self.progress.clear()
@@ -205,38 +270,31 @@ class _Task:
         started = time.perf_counter()
         args = self.args
         self._read(args.split or "learn")
-        options = {} if args.learn_max_iter is None else {"max_iter": args.learn_max_iter}
+        names = ("driver", "surrogate", "C", "sweeps", "warm_up", "rule", "step_size")
+        options = {name: getattr(args, name) for name in names}
+        if args.learn_max_iter is not None:
+            options["max_iter"] = args.learn_max_iter
         self.model.grounding_  # noqa: B018  its warnings are shown, that of the fit is not
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the verdict says how the fit ended
-            self.model.fit(
-                driver=args.driver,
-                surrogate=args.surrogate,
-                C=args.C,
-                sweeps=args.sweeps,
-                warm_up=args.warm_up,
-                rule=args.rule,
-                step_size=args.step_size,
-                callbacks=(IterationLine(self.progress),),
-                **options,
-            )
+            self.model.fit(callbacks=(IterationLine(self.progress),), **options)
         self.interrupted |= self.model.ended_ == Ending.INTERRUPTED
         value = "" if math.isnan(self.model.value_) else f"objective {self.model.value_:.6g} after "
         value += f"{self.model.n_iter_} iterations"
-        weights = sum(rule.weight is not None for rule in self.program.rules)
+        weights = sum(rule.weight is not None for rule in self._rules)
         self._say(started, f"learnt {weights} weights", value, self.model.status_)
         self._write_program()
 
     def infer(self) -> None:
         """Find the best values; write, compare or explain them."""
-        from structlearn._src.rules.explain import read_atom
+        from structlearn._src.rules.explain import find_atom
 
         started = time.perf_counter()
         args = self.args
         self._read(args.split or "infer")
         for _, predicate in args.evaluate:
             self.model.tables.relation(predicate)
-        atoms = {atom: self.model.tables.find(*read_atom(atom)) for atom in args.explain}
+        atoms = {atom: find_atom(self.model.tables, atom) for atom in args.explain}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UncertifiedWarning)  # the verdict says it
             result = self.model.result_
@@ -244,25 +302,45 @@ class _Task:
         self._say(started, *_verdict(self.model))
         self._write_atoms()
         for metric, predicate in args.evaluate:
-            score = self.model.score(metric=metric, predicate=predicate)
+            options = {"threshold": args.threshold, "category": args.category}
+            score = self.model.score(metric=metric, predicate=predicate, **options)
             print(f"{metric}\t{predicate}\t{score:.6f}")
+        if not args.quiet:
+            self._tell_evaluations()
         for atom, number in atoms.items():
             _print_pulls(self.model, atom, number)
+
+    def _tell_evaluations(self) -> None:
+        """Say what the evaluations of the program find, where there is a truth."""
+        for declared in self.program.declarations:
+            name = declared.predicate.name
+            for each in declared.evaluations if self.model.tables.relation(name).n_free else ():
+                try:
+                    scores = [
+                        f"{metric} {self.model.score(metric=metric, predicate=name, **options):.6f}"
+                        for metric, options in each.scores()
+                    ]
+                except ArgumentError as error:  # no truth, or all of one class
+                    scores = [str(error)]
+                print(f"structlearn: {each.name} of {name}: {', '.join(scores)}", file=sys.stderr)
 
     # ---- out -------------------------------------------------------------------------------
 
     def _write_program(self) -> None:
         from structlearn._src.rules.rule_file import learned_json
+        from structlearn._src.rules.write import write
 
-        text = "".join(f"{rule}\n" for rule in self.model.rules_)
+        shared = self.model.rules_[: len(self.program.rules)]
+        own = map(write, self.program.more.get("infer", ()))
+        text = "".join(f"{rule}\n" for rule in (*shared, *own))
         folder = self.args.output
-        stem = self.args.model.stem
         if folder is None:
             sys.stdout.write(text)
             return
+        path = folder / f"{self.args.model.stem}-learned.psl"
         config = learned_json(self.program, self.model.rules_, folder)
-        write_output(folder / f"{stem}-learned.psl", text.encode())
-        write_output(folder / f"{stem}-learned.json", config.encode())
+        write_output(path, text.encode())
+        write_output(path.with_suffix(".json"), config.encode())
 
     def _write_atoms(self) -> None:
         args = self.args

@@ -50,6 +50,8 @@ EVALUATORS = {
 }
 #: Options about PSL's own tables and messages, which no answer depends on.
 _SILENT = ("runtime.db.", "runtime.log.")
+#: Options of metrics, where they are not a threshold alone.
+_TAKEN = {"mse": (), "mae": (), "categorical": ("category",)}
 # The names under which PSL's own examples keep the data of a .psl file.
 _ENDINGS = (("", "all"), ("-learn", "learn"), ("-eval", "infer"), ("-infer", "infer"))
 
@@ -61,6 +63,20 @@ class Evaluation:
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     primary: bool = False
+
+    def scores(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return metrics, each with options, for `RuleModel.score`."""
+        given = {name.rpartition(".")[2]: value for name, value in self.options.items()}
+        options: dict[str, Any] = {}
+        if "threshold" in given:
+            options["threshold"] = float(given["threshold"])
+        if "categoryindexes" in given:
+            options["category"] = [int(each) for each in str(given["categoryindexes"]).split(":")]
+        taken = {metric: _TAKEN.get(metric, ("threshold",)) for metric in EVALUATORS[self.name]}
+        return [
+            (metric, {name: options[name] for name in names if name in options})
+            for metric, names in taken.items()
+        ]
 
 
 @dataclass(frozen=True)
@@ -162,16 +178,18 @@ def _read_config(whole: Part, greedy: bool) -> ProgramFile:
     if sum(one.primary for each in declarations for one in each.evaluations) > 1:
         whole.wrong("several evaluations are primary: at most one can be")
     splits = {name: config[name].parts(("rules", "options")) for name in SPLITS if name in config}
-    rules, *own = (
+    rules, *more = (
         _rules(replace(part["rules"], name=name), declarations, greedy) if "rules" in part else ()
         for name, part in {"rule": config, **splits}.items()
     )
-    more = dict(zip(splits, own, strict=True))
-    if not any((rules, *own)):
+    if not any((rules, *more)):
         whole.wrong("there are no rules: give at least one in 'rules'")
     options = {name: value for part in (config, *splits.values()) for name, value in _options(part)}
-    _warn_of(whole.path, [*options, *(name for e in entries for name, _ in _options(e.parts()))])
-    return ProgramFile(rules, declarations, options, more)
+    own = [name for entry in entries for name, _ in _options(entry.parts())]
+    scored = [name for each in declarations for one in each.evaluations for name in one.options]
+    unknown = [name for name in scored if not name.endswith((".threshold", ".categoryindexes"))]
+    _warn_of(whole.path, [*options, *own, *unknown])
+    return ProgramFile(rules, declarations, options, dict(zip(splits, more, strict=True)))
 
 
 def _options(parts: Mapping[str, Part]) -> Iterator[tuple[str, Any]]:
