@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError, QueryError
 from structlearn._src.display.pictures import new_figure, numbers_of, state_colours, state_titles
-from structlearn._src.inference.answer import Assignment, Marginals
+from structlearn._src.inference.answer import Marginals
 from structlearn._src.inference.base import Answer
 from structlearn._src.text.columns import Columns
 
@@ -82,8 +82,10 @@ class GridDisplay:
         rows, columns = shape
         looks: Any = {"state_names": state_names, "colours": colours}
         if show == "labels" and answer.assignment is not None:
-            return cls(_labels(answer, variables, rows * columns).reshape(shape), **looks)
-        beliefs = _beliefs(answer, variables, rows * columns)
+            return cls(
+                _found(answer, "assignment", variables, rows * columns).reshape(shape), **looks
+            )
+        beliefs = _found(answer, "marginals", variables, rows * columns)
         looks["n_states"] = beliefs.shape[1]
         if show == "labels":
             return cls(beliefs.argmax(axis=1).reshape(shape), **looks)
@@ -204,11 +206,11 @@ class ChainDisplay:
         given: dict[str, Any] = {}
         beliefs = None
         if answer.marginals is not None:
-            beliefs = _beliefs(answer, variables)
+            beliefs = _found(answer, "marginals", variables)
         else:
             given[answer.query.replace("_", " ")] = answer
         states = {
-            name: _labels(path, variables) if isinstance(path, Answer) else path
+            name: _found(path, "assignment", variables) if isinstance(path, Answer) else path
             for name, path in {**given, **(paths or {})}.items()
         }
         return cls(beliefs, paths=states, state_names=state_names, colours=colours)
@@ -293,34 +295,21 @@ class ChainDisplay:
         self.ax_.legend(handles=handles[::-1], frameon=False, borderaxespad=0.0, **place)
 
 
-def _beliefs(
-    answer: Answer, variables: Sequence[Hashable] | None, count: int | None = None
-) -> Floats:
-    """Marginals (variables, states) of the named variables, or of the first `count`."""
-    found = answer.marginals
+def _found(
+    answer: Answer, what: str, variables: Sequence[Hashable] | None, count: int | None = None
+) -> Any:
+    """Marginals, or states, of the named variables or of the first `count`."""
+    found = getattr(answer, what)
     if found is None:
-        raise QueryError(f"an answer to {answer.query!r} has no marginals; ask for 'marginals'")
-    _check_count(len(found) if variables is None else len(variables), count, variables)
-    if isinstance(found, Marginals) and variables is None:
-        return found.array()[:count]
-    names = list(found)[:count] if variables is None else variables
-    return np.array([found[name] for name in names])
-
-
-def _labels(answer: Answer, variables: Sequence[Hashable] | None, count: int | None = None) -> Ints:
-    """States of the named variables, or of the first `count`."""
-    found = answer.assignment
-    if found is None:
-        raise QueryError(f"an answer to {answer.query!r} has no assignment; ask for 'map'")
-    _check_count(len(found) if variables is None else len(variables), count, variables)
-    if variables is None and isinstance(found, Assignment):
-        return found.array[found.array >= 0][:count]
-    return np.array([found[name] for name in (variables or list(found))])
-
-
-def _check_count(given: int, wanted: int | None, variables: object) -> None:
-    if wanted is not None and (given < wanted or (variables is not None and given != wanted)):
-        raise ArgumentError(f"there are {given} variables for {wanted} places of the grid")
+        query = "map" if what == "assignment" else what
+        raise QueryError(f"an answer to {answer.query!r} has no {what}; ask for {query!r}")
+    names = list(found if variables is None else variables)
+    given = len(names)
+    if count is not None and (given < count or (variables is not None and given > count)):
+        raise ArgumentError(f"there are {given} variables for {count} places of the grid")
+    if variables is None and isinstance(found, Marginals):
+        return found.array()[:count]  # padded where variables have fewer states
+    return np.array([found[name] for name in names[:count]])
 
 
 def _probabilities(beliefs: Floats, show: str | int) -> Floats:

@@ -59,7 +59,12 @@ class TransitionDisplay:
         tables = estimator.transitions_
         classes = estimator.classes_
         if tables.ndim == 3:
-            tables = tables[_checked(which, len(tables))]
+            if which is None or not 0 <= which < len(tables):
+                raise ArgumentError(
+                    f"which={which!r} was given, but there are {len(tables)} tables of "
+                    f"transitions; choose one from 0 to {len(tables) - 1}"
+                )
+            tables = tables[which]
         design = estimator.plan_.design
         over_labels = design.hidden != "layer"
         forbidden = design.forbidden if over_labels else None
@@ -97,12 +102,3 @@ class TransitionDisplay:
             elif small:
                 colour = "white" if abs(weight) > strong else "black"
                 self.ax_.text(column, row, f"{weight:.1f}", color=colour, **style)
-
-
-def _checked(which: int | None, n: int) -> int:
-    if which is None or not 0 <= which < n:
-        raise ArgumentError(
-            f"which={which!r} was given, but there are {n} tables of transitions; choose one from "
-            f"0 to {n - 1}"
-        )
-    return which
