@@ -7,6 +7,7 @@ from structlearn._src.common.errors import (
     CacheWarning,
     DataNotFoundError,
     EvidenceError,
+    FeatureNameWarning,
     FormatError,
     GraphError,
     GreedyCoefficientWarning,
@@ -26,8 +27,9 @@ from structlearn._src.common.errors import (
 
 __all__ = [
     "ArgumentError", "AtomError", "BrokenRuleWarning", "CacheWarning", "DataNotFoundError",
-    "EvidenceError", "FormatError", "GraphError", "GreedyCoefficientWarning",
-    "IgnoredOptionWarning", "ImpossibleEvidenceError", "InfeasibleError", "PotentialError",
-    "QueryError", "RepeatedRuleWarning", "RuleError", "SilentRuleWarning", "StructlearnError",
-    "TooWideError", "UncertifiedWarning", "UnreachedAtomWarning",
+    "EvidenceError", "FeatureNameWarning", "FormatError", "GraphError",
+    "GreedyCoefficientWarning", "IgnoredOptionWarning", "ImpossibleEvidenceError",
+    "InfeasibleError", "PotentialError", "QueryError", "RepeatedRuleWarning", "RuleError",
+    "SilentRuleWarning", "StructlearnError", "TooWideError", "UncertifiedWarning",
+    "UnreachedAtomWarning",
 ]  # fmt: skip

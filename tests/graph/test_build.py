@@ -183,6 +183,7 @@ def test_bad_scopes_by_index_are_refused(graph, scopes, words):
         ([[0.0, 1.0, 2.0], [0.0, np.inf, 0.0]], r"is \+inf at \(1, 1\); to force a combination"),
         ([[0.0, 1.0, 2.0], [0.0, 0.0]], "is not an array of numbers"),
         ("table", "is not an array of numbers"),
+        (np.ma.masked_equal(np.arange(6.0).reshape(2, 3), 4.0), "masks some entries"),
     ],
 )
 def test_bad_tables_are_refused(graph, table, words):

@@ -214,7 +214,7 @@ def test_bad_points_are_refused(X, words):
 
 
 BAD_LABELS = [
-    ([[0, 0, 0, 0]], "all labels are 0; a classifier"),
+    ([[0, 0, 0, 0]], "all labels are 0; at least two"),
     ([[-1, 1, -1, 1]], "all labels are 1, and -1 and None stand for those not known"),
     ([[-1, -1, -1, None]], "every label is missing, as -1"),
     ([[0, 1, 0]], "4 steps and labels of shape"),

@@ -15,7 +15,7 @@ from structlearn import (
     SequenceClassifier,
     SequenceLabeler,
 )
-from structlearn._src.common.errors import ArgumentError, QueryError
+from structlearn._src.common.errors import ArgumentError, IgnoredOptionWarning, QueryError
 from structlearn._src.estimators.storage import load, save
 from structlearn._src.solve.lbfgs import Lbfgs
 
@@ -64,10 +64,12 @@ def test_labels_that_are_refused():
     assert MulticlassClassifier().fit(X[0], [-2, -1, 0, 0]).classes_.tolist() == [-2, -1, 0]
 
 
+@pytest.mark.filterwarnings("default::structlearn.errors.IgnoredOptionWarning")
 def test_rules_and_weights_of_absent_labels_have_no_effect():
     X, Y = sequences()
     rule = {"forbidden": [(0, 9), (9, 9)], "class_weight": {0: 2.0, 9: 5.0}}
-    a = SequenceLabeler(**rule).fit(X, Y)
+    with pytest.warns(IgnoredOptionWarning, match="class_weight names 9"):
+        a = SequenceLabeler(**rule).fit(X, Y)
     b = SequenceLabeler(class_weight={0: 2.0}).fit(X, Y)
     np.testing.assert_allclose(a.weights_, b.weights_, atol=1e-8)
     Y = [y.copy() for y in Y]

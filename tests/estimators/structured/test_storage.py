@@ -107,7 +107,7 @@ def test_the_same_predictions(kind, labels, tmp_path):
         {"forbidden": [("y", "y")]},
         {"forbidden": frozenset({("y", "y")})},
         {"forbidden": {("y", "y")}, "class_weight": {"x": 2.0}, "random_state": 3},
-        {"cost": np.array([1.0, 2.0, 1.5]), "loss": "hinge", "sweeps": 3},
+        {"cost": np.array([1.0, 2.0, 1.5]), "loss": "hinge", "C": 3},
         {"solver": Cccp(Lbfgs(memory=3), inner_iter=2)},
         {"random_state": np.random.default_rng(0)},
         {"template": parse_template("U1:%x[0,0]")},

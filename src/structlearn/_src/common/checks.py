@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, as_array
-from structlearn._src.common.errors import ArgumentError, GraphError, PotentialError, choose_one_of
+from structlearn._src.common.errors import (
+    ArgumentError,
+    FeatureNameWarning,
+    GraphError,
+    PotentialError,
+    choose_one_of,
+    warn,
+)
 
 
 def one_of(argument: str, given: str, allowed: tuple[str, ...]) -> str:
@@ -53,8 +60,50 @@ def boolean(argument: str, given: Any) -> bool:
     return bool(given)
 
 
+def not_masked(what: str, given: Any) -> None:
+    """Refuse an array that masks some of its entries, where nothing can be missing, and dates."""
+    if np.ma.is_masked(given):
+        raise ArgumentError(
+            f"{what} are an array that masks some of its entries, and nothing can be missing "
+            f"there; fill them in, as by `filled`, or leave them out"
+        )
+    not_dates(what, given)
+
+
+def not_dates(what: str, given: Any) -> None:
+    """Refuse an array of dates or times, which others would take for numbers."""
+    if getattr(getattr(given, "dtype", None), "kind", "") in ("m", "M"):
+        raise ArgumentError(f"{what} are dates or times; make numbers of them first")
+
+
+def columns_of(part: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a frame; none of what has none, or whose are no text."""
+    names = tuple(getattr(part, "column_names", getattr(part, "columns", ())))  # Arrow's first
+    return names if all(isinstance(name, str) for name in names) else ()
+
+
+def same_columns(parts: Any, needed: tuple[str, ...]) -> None:
+    """Refuse frames whose columns are not those of training, by name and order."""
+    given = {i: columns_of(part) for i, part in enumerate(parts) if len(part)}
+    for i, names in given.items():
+        if names and needed and names != needed:
+            raise ArgumentError(
+                f"example {i} has the columns {list(names)}, and the first of training had "
+                f"{list(needed)}; give the same columns in the same order"
+            )
+    if any(bool(names) != bool(needed) for names in given.values()):
+        with_names, without = ("training", "X") if needed else ("X", "training")
+        warn(
+            f"{with_names} has names of features and {without} has not, so that features are told "
+            f"apart by their order alone; give frames to both, or to none",
+            FeatureNameWarning,
+        )
+
+
 def potentials(values: Any, what: str) -> Floats:
     """Return `values` as float64; minus infinity is a hard constraint, NaN and +inf are errors."""
+    if np.ma.is_masked(values):
+        raise PotentialError(f"{what} masks some entries; give -inf to what must not happen")
     array = as_array(values)
     if array.dtype.kind not in "fiub":  # text, objects, complex numbers, ragged lists
         raise PotentialError(f"{what} is not an array of numbers")

@@ -93,7 +93,7 @@ class GreedyCoefficientWarning(UserWarning):
 
 
 class IgnoredOptionWarning(UserWarning):
-    """A program of PSL has options that have no effect here."""
+    """An option has no effect here: of an estimator, or in a program of PSL."""
 
 
 class RepeatedRuleWarning(UserWarning):
@@ -110,6 +110,10 @@ class SilentRuleWarning(UserWarning):
 
 class UnreachedAtomWarning(UserWarning):
     """No grounding speaks about a target, so its value says nothing."""
+
+
+class FeatureNameWarning(UserWarning):
+    """Features had names in training and have none now, or the other way round."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

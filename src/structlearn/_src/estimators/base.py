@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError, did_you_mean
 
@@ -111,6 +113,36 @@ def check_is_fitted(estimator: Any, attribute: str) -> None:
             f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with "
             f"appropriate arguments before using this estimator."
         )
+
+
+def as_classes(given: Any, argument: str = "y") -> Any:
+    """Return classes as an array; they must be of one kind, and none may be missing."""
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import assert_all_finite, column_or_1d
+
+    if np.ma.is_masked(given):
+        raise ArgumentError(f"{argument} masks some classes; every one is needed: leave those out")
+    if not isinstance(given, list | tuple):
+        given = np.asarray(given)
+    elif any(isinstance(name, str) for name in given):
+        given = np.fromiter(given, object)  # NumPy would make all of them text
+    array = column_or_1d(given, warn=True)
+    if array.dtype == object:
+        kinds = {isinstance(name, str) for name in array.tolist() if name is not None}
+        if len(kinds) > 1:
+            raise ArgumentError(
+                f"some of the classes in {argument} are text and others are not, so that they have "
+                f"no order; make all text"
+            )
+        missing = [i for i, name in enumerate(array.tolist()) if name is None]
+        if missing:
+            raise ArgumentError(
+                f"entry {missing[0]} of {argument} is None, and each needs a class: leave it out"
+            )
+        array = np.array(array.tolist())
+    assert_all_finite(array, input_name=argument)
+    check_classification_targets(array)
+    return array
 
 
 # ---- what only concerns how a fit runs ---------------------------------------------------

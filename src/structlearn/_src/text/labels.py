@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
@@ -21,10 +22,10 @@ HIDDEN = -1  # number of a label that is not known
 class LabelCoder:
     """Number the labels of sequences from 0, in sorted order.
 
-    Labels are anything hashable, but of the whole numbers only those from 0 on: None, -1, and
-    what a masked array hides, is a label that is not known, whose number is -1. Floats without a
-    fraction are whole numbers. If all labels are whole numbers, their `names` are an array of
-    integers, else of objects.
+    Labels are anything hashable, but of the numbers only whole ones from 0 on, which may be floats:
+    None, -1, pandas' NA, and what a masked array hides, is a label that is not known, whose number
+    is -1. If all labels are whole numbers, their `names` are an array of integers, else of objects.
+    `minus` says whether -1 was among the labels that were learnt from.
 
     Examples
     --------
@@ -34,6 +35,7 @@ class LabelCoder:
     """
 
     names: NDArray[Any]
+    minus: bool = False
 
     def __init__(self, names: Iterable[Hashable] = ()) -> None:
         self._set(names)
@@ -42,15 +44,15 @@ class LabelCoder:
         """Learn the labels of sequences."""
         flat = _flat(sequences)
         found = set(np.unique(flat).tolist() if isinstance(flat, np.ndarray) else _hashable(flat))
-        names = {label for label in found if not _hidden(label)}
+        names = found - {None, HIDDEN, _na()}
         for name in filter(_barred, names):
             first = next(i for i, label in enumerate(flat) if label is name or label == name)
             raise ArgumentError(
                 f"{_place(sequences, first)} has the label {name!r}; a number as a label must be "
-                f"finite, and not below 0 if it is whole: give None or -1 where a label is not "
-                f"known"
+                f"whole, and not below 0: give None or -1 where a label is not known"
             )
         self._set(names)
+        self.minus = HIDDEN in found
         return self
 
     def transform(self, sequences: Sequence[Iterable[Hashable]]) -> Ints:
@@ -59,24 +61,24 @@ class LabelCoder:
         numbered = self._numbered(flat)
         unknown = np.flatnonzero(numbered < HIDDEN)
         if len(unknown):
+            label = (flat.tolist() if isinstance(flat, np.ndarray) else flat)[unknown[0]]
             raise ArgumentError(
-                f"label {_plain(flat[unknown[0]])!r} of {_place(sequences, unknown[0])} was not "
-                f"seen in training, nor is it among `classes`; the known labels are "
-                f"{_some(self.names)}"
+                f"label {label!r} of {_place(sequences, unknown[0])} was not seen in training, nor "
+                f"is it among `classes`; the known labels are {_some(self.names)}"
             )
         return numbered
 
     def _set(self, names: Iterable[Hashable]) -> None:
         listed = _sorted(names)
-        whole = all(type(name) is int for name in listed) and len(listed) > 0
-        self.names = np.array(listed, np.int64) if whole else np.empty(len(listed), object)
+        whole = all(isinstance(n, int | np.integer) and type(n) is not bool for n in listed)
+        self.names = np.empty(len(listed), np.int64 if whole and listed else object)
         self.names[:] = listed
         self._index = {name: number for number, name in enumerate(listed)}
 
     def _numbered(self, flat: NDArray[Any] | list[Any]) -> Ints:
         """Return numbers; -1 for hidden labels and -2 for those not known."""
         if not isinstance(flat, np.ndarray):
-            index: dict[Any, int] = {None: HIDDEN, HIDDEN: HIDDEN, **self._index}
+            index: dict[Any, int] = {None: HIDDEN, HIDDEN: HIDDEN, _na(): HIDDEN, **self._index}
             get = index.get
             return np.fromiter((get(label, -2) for label in _hashable(flat)), np.int64, len(flat))
         if self.names.dtype == object or not len(self.names):
@@ -134,6 +136,16 @@ def chunk_tag(name: Hashable) -> tuple[str, str]:
     return tag, kind
 
 
+def check_several(names: NDArray[Any], hidden: bool) -> None:
+    """Refuse a single class, which nothing can be learnt from; others may be hidden by -1."""
+    if len(names) == 1:
+        others = ", and -1 and None stand for those not known" if hidden else ""
+        raise ArgumentError(
+            f"all labels are {names.tolist()[0]!r}{others}; at least two classes are needed, such "
+            f"as 0 and 1"
+        )
+
+
 # ---- labels ------------------------------------------------------------------------------
 
 
@@ -180,10 +192,15 @@ def _whole(label: Any) -> Any:
 
 
 def _barred(label: Any) -> bool:
-    """Whether a number cannot be a label: NaN, infinity, and whole ones below 0."""
+    """Whether a number cannot be a label: one below 0, and floats that are not whole."""
     if isinstance(label, int | np.integer):
         return bool(label < 0)
-    return isinstance(label, float | np.floating) and not np.isfinite(label)
+    return isinstance(label, float | np.floating)
+
+
+def _na() -> Any:
+    """Return what pandas calls NA, or None if nobody has imported it."""
+    return getattr(sys.modules.get("pandas"), "NA", None)
 
 
 def _place(sequences: Sequence[Iterable[Any]], index: int) -> str:
@@ -205,20 +222,12 @@ def _hashable(labels: list[Any]) -> list[Any]:
     return labels
 
 
-def _hidden(label: Any) -> bool:
-    return label is None or (isinstance(label, int | np.integer) and label == HIDDEN)
-
-
 def _sorted(names: Iterable[Any]) -> list[Any]:
     listed = list(names)
     try:
         return sorted(listed)
     except TypeError:  # labels of different types have no order of their own
         return sorted(listed, key=lambda name: (type(name).__name__, repr(name)))
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def _some(names: NDArray[Any], most: int = 20) -> str:

@@ -14,6 +14,7 @@ from structlearn._src.kernels.text import rows as kernels
 
 Index = NDArray[np.int32]
 
+MOST = 1e100  # larger features overflow where gradients are squared
 _MOST_COLUMNS = 2**31 - 1  # columns are int32
 
 
@@ -109,10 +110,10 @@ def binary_if_ones(rows: Rows) -> Rows:
 
 
 def _check_finite(offsets: Ints, columns: NDArray[Any], values: Floats) -> None:
-    bad = np.flatnonzero(~np.isfinite(values))
+    bad = np.flatnonzero(~(np.abs(values) < MOST))  # also NaN
     if len(bad):
         row = int(np.searchsorted(offsets, bad[0], side="right")) - 1
         raise ArgumentError(
             f"the feature in row {row}, column {columns[bad[0]]} is {values[bad[0]]}; "
-            f"features must be finite: drop it or put another value there"
+            f"NaN, infinity and what is beyond {MOST:g} are not allowed: drop, replace or scale it"
         )

@@ -22,7 +22,7 @@ from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.text import rows as kernels
-from structlearn._src.text.rows import Rows, binary_if_ones, stack
+from structlearn._src.text.rows import MOST, Rows, binary_if_ones, stack
 from structlearn._src.text.strings import Index, Strings
 
 _LISTS = {list, tuple, set, frozenset}
@@ -150,7 +150,7 @@ def _dict_entries(tokens: Sequence[Mapping[str, Any]]) -> _Entries:
     ]
     values = [1.0 if isinstance(v, str) else v for token in tokens for v in token.values()]
     numbers = np.array(values, np.float64)
-    if numbers.ndim != 1 or not np.isfinite(numbers).all():
+    if numbers.ndim != 1 or not (np.abs(numbers) < MOST).all():
         raise ValueError
     return _Entries(offsets_of(map(len, tokens)), names, numbers)
 
@@ -187,7 +187,7 @@ def _trouble(token: Any) -> str:
     values = token if isinstance(token, Mapping) else {}
     for name, value in values.items():
         if not (isinstance(value, str) or _finite(value)):
-            return f"{name} is {value!r}, but must be a string, a finite number or a bool"
+            return f"{name} is {value!r}, but must be a string, a number below {MOST:g}, or a bool"
     for text in (*names, *values.values()):
         if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
             return f"{text!r} has half a character (a lone surrogate), which cannot be stored"
@@ -196,6 +196,6 @@ def _trouble(token: Any) -> str:
 
 def _finite(value: Any) -> bool:
     try:
-        return math.isfinite(value)
+        return math.isfinite(value) and abs(value) < MOST
     except (TypeError, OverflowError):
         return False

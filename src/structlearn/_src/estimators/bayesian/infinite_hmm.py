@@ -192,7 +192,7 @@ class InfiniteHMM(StateChain):
         """Read sequences; all but the first ones as those."""
         if self.emission == "categorical":
             return read_symbols(X, lengths, None if first else self.coder_)
-        return read_points(X, lengths, None if first else self.n_features_in_)
+        return read_points(X, lengths) if first else self._read_points(X, lengths)
 
     def _model_of(self, observed: Points | Symbols) -> HmmModel:
         """Return sequences as what states emit."""

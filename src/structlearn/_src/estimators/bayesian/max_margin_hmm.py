@@ -156,7 +156,7 @@ class MaxMarginHMM(StateChain):
         """Return the shares of the votes for labels of every step, (steps, labels) each."""
         fitted = self._with_fitted_params()
         fitted._check_votes()
-        points = read_points(X, lengths, self.n_features_in_)
+        points = self._read_points(X, lengths)
         labelled = fitted._label_emission(points, np.full(len(points.values), -1))
         model = fitted._model(points.offsets, fitted._features(points))
         return cut(fitted._votes(model, labelled), points.offsets)
@@ -164,7 +164,7 @@ class MaxMarginHMM(StateChain):
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
         """Return the share of right labels, among those that are known."""
         found = self.predict(X, lengths)
-        points = read_points(X, lengths, self.n_features_in_)
+        points = self._read_points(X, lengths)
         truth = read_labels(y, points)
         if not self.per_sequence_:
             found = np.concatenate(found)

@@ -9,7 +9,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints, cut, locate, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError
-from structlearn._src.text.labels import LabelCoder
+from structlearn._src.text.labels import LabelCoder, check_several
 
 
 class Points(NamedTuple):
@@ -19,6 +19,7 @@ class Points(NamedTuple):
     seen: Bools  #: (positions,)
     offsets: Ints
     cut: bool  #: whether one array was cut into the sequences
+    columns: tuple[str, ...] = ()  #: names of features, where they came in frames
 
 
 class Symbols(NamedTuple):
@@ -67,11 +68,15 @@ def as_sequences(X: Any, lengths: Any) -> list[Any]:
     return list(X)
 
 
-def read_points(X: Any, lengths: Any = None, width: int | None = None) -> Points:
+def read_points(
+    X: Any, lengths: Any = None, width: int | None = None, columns: tuple[str, ...] = ()
+) -> Points:
     """Read sequences of points (steps, features), whose missing points are rows of NaN.
 
-    `width` is the number of features in training; without, this is training.
+    `width` and `columns` are the number of features in training and their names; without the first,
+    this is training.
     """
+    parts = X if isinstance(X, list | tuple) else [X]
     rows = [_points(x, i) for i, x in enumerate(as_sequences(X, lengths))]
     first = rows[0].shape[1] if width is None else width
     for i, x in enumerate(rows):
@@ -86,7 +91,10 @@ def read_points(X: Any, lengths: Any = None, width: int | None = None) -> Points
     missing = np.isnan(values)
     seen: Bools = np.logical_not(missing.all(axis=1))
     _check_whole(values, missing, seen, offsets)
-    points = Points(np.where(seen[:, None], values, 0.0), seen, offsets, lengths is not None)
+    names = checks.columns_of(parts[0]) if width is None else columns
+    checks.same_columns(parts, names)
+    found = np.where(seen[:, None], values, 0.0)
+    points = Points(found, seen, offsets, lengths is not None, names)
     if width is None:
         check_seen(points, "a fit")
     return points
@@ -178,12 +186,7 @@ def check_labels(labels: Labels) -> None:
             "every label is missing, as -1 and None are labels that are not known; InfiniteHMM "
             "learns without labels"
         )
-    if len(names) == 1:
-        hidden = "" if labels.known.all() else ", and -1 and None stand for those not known"
-        raise ArgumentError(
-            f"all labels are {names.tolist()[0]!r}{hidden}; a classifier needs at least two "
-            f"classes, as 0 and 1"
-        )
+    check_several(names, hidden=not labels.known.all())
 
 
 def share_right(truth: Labels, found: Any) -> float:
@@ -208,6 +211,7 @@ def _array(given: Any, what: str, needed: str) -> Any:
 
 
 def _points(x: Any, i: int) -> Floats:
+    checks.not_dates(f"the features of sequence {i}", x)
     if np.iscomplexobj(x):
         raise ArgumentError(f"sequence {i} has complex numbers; give their parts as two features")
     try:

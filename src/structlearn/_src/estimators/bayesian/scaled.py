@@ -9,7 +9,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.estimators.base import ClassifierMixin
+from structlearn._src.estimators.base import ClassifierMixin, as_classes
 from structlearn._src.estimators.bayesian.fitted_settings import FittedSettings
 from structlearn._src.estimators.bayesian.observed import unmasked
 from structlearn._src.sample.normal_wishart import NormalWishart
@@ -92,11 +92,10 @@ class Scaled(ClassifierMixin, FittedSettings):
 
     def _read(self, X: Any, y: Any) -> tuple[Floats, Ints]:
         """Learn the classes and the scale; return rows and numbers of classes."""
-        from sklearn.utils.multiclass import check_classification_targets
         from sklearn.utils.validation import validate_data
 
-        X, y = validate_data(self, unmasked(X), y, dtype=np.float64)
-        check_classification_targets(y)
+        checks.not_dates("the features", X)
+        X, y = validate_data(self, unmasked(X), as_classes(y), dtype=np.float64)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ArgumentError(
@@ -113,6 +112,7 @@ class Scaled(ClassifierMixin, FittedSettings):
         from sklearn.utils.validation import validate_data
 
         fitted = self._with_fitted_params()
+        checks.not_dates("the features", X)
         X = validate_data(self, unmasked(X), reset=False, dtype=np.float64)
         return fitted._shares(fitted._scaled(X))
 

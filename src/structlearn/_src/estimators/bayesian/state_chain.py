@@ -12,7 +12,7 @@ from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.base import check_is_fitted, threads
 from structlearn._src.estimators.bayesian.fitted_settings import digest
-from structlearn._src.estimators.bayesian.observed import Points, whole_numbers
+from structlearn._src.estimators.bayesian.observed import Points, read_points, whole_numbers
 from structlearn._src.estimators.bayesian.sampled import Sampled, concentration
 from structlearn._src.estimators.bayesian.scaled import (
     degrees_of_freedom,
@@ -55,8 +55,16 @@ class StateChain(Sampled):
         """Learn how features are scaled: by what they are where they are seen."""
         known = points.values[points.seen]
         self.n_features_in_ = known.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if points.columns:
+            self.feature_names_in_ = np.array(points.columns, object)
         self.centre_, self.scale_ = scale_of(known)
         self._prior()  # checks the degrees of freedom, which depend on the number of features
+
+    def _read_points(self, X: Any, lengths: Any) -> Points:
+        """Read points as those of training were read."""
+        columns = tuple(getattr(self, "feature_names_in_", ()))
+        return read_points(X, lengths, self.n_features_in_, columns)
 
     def _scaled(self, points: Points) -> Floats:
         """Return points with mean 0 and variance 1 in training, 0 where they are missing."""

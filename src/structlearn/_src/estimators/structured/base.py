@@ -39,6 +39,8 @@ class _Fitted(Estimator):
     """What fitting leaves; declared here, as in a dataclass it would count as parameters."""
 
     plan_: ModelPlan
+    n_features_in_: int
+    feature_names_in_: Any
     weights_: Floats
     value_: float
     history_: History
@@ -142,6 +144,15 @@ class StructuredEstimator(_Fitted):
         check_is_fitted(self, "weights_")
         checks.integer("n", n)
         return top_features(self.plan_, self.weights_, n, self._featured())
+
+    def _set_plan(self, plan: ModelPlan) -> None:
+        """Keep how examples are read, and what scikit-learn wants to know of it."""
+        self.plan_ = plan
+        self.n_features_in_ = plan.reader.width
+        self.__dict__.pop("feature_names_in_", None)
+        columns = getattr(plan.reader, "columns", ())
+        if columns:
+            self.feature_names_in_ = np.array(columns, object)
 
     def _featured(self) -> Sequence[object]:
         """What the features of nodes have weights for."""

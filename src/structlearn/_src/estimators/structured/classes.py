@@ -10,7 +10,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.estimators.base import ClassifierMixin
+from structlearn._src.estimators.base import ClassifierMixin, as_classes
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.plan import Coder, Design
@@ -44,7 +44,7 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
     """Base class of estimators that give one class to every example."""
 
     def _coder(self, Y: Any, data: GraphData, classes: Any) -> Coder:
-        return ClassCoder(np.unique(Y if classes is None else _classes(classes, "classes")))
+        return ClassCoder(np.unique(Y if classes is None else as_classes(classes, "classes")))
 
     def _numbers(self, coder: Coder, design: Design, Y: Any, data: GraphData) -> Ints:
         if len(Y) != data.n_examples:
@@ -55,7 +55,7 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
         return coder.transform(Y)
 
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
-        return X, _classes(y)
+        return X, as_classes(y)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from examples.
@@ -112,32 +112,3 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
         """
         found: Dominance = self._learning.dominance(self, X, y)
         return found
-
-
-def _classes(given: Any, argument: str = "y") -> Any:
-    """Return classes as an array; they must be of one kind, and none may be missing."""
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import column_or_1d
-
-    if np.ma.is_masked(given):
-        raise ArgumentError(f"{argument} masks some classes; every one is needed: leave those out")
-    if not isinstance(given, list | tuple):
-        given = np.asarray(given)
-    elif any(isinstance(name, str) for name in given):
-        given = np.fromiter(given, object)  # NumPy would make all of them text
-    array = column_or_1d(given, warn=True)
-    if array.dtype == object:
-        kinds = {isinstance(name, str) for name in array.tolist() if name is not None}
-        if len(kinds) > 1:
-            raise ArgumentError(
-                f"some of the classes in {argument} are text and others are not, so that they have "
-                f"no order; make all text"
-            )
-        missing = [i for i, name in enumerate(array.tolist()) if name is None]
-        if missing:
-            raise ArgumentError(
-                f"entry {missing[0]} of {argument} is None, and each needs a class: leave it out"
-            )
-        array = np.array(array.tolist())
-    check_classification_targets(array)
-    return array

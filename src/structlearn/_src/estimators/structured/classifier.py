@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.classes import StructuredClassifier
 from structlearn._src.estimators.structured.plan import Coder, Design, Reader
@@ -64,12 +63,6 @@ class SequenceClassifier(StructuredClassifier):
 
     def _featured(self) -> Sequence[object]:
         return range(self.plan_.design.hidden_states)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features of positions."""
-        check_is_fitted(self, "weights_")
-        return self.plan_.reader.width
 
     def predict_hidden(self, X: Any) -> list[Any]:
         """Return the best hidden states of every sequence given its predicted class."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.errors import ArgumentError, IgnoredOptionWarning, warn
 from structlearn._src.model.model import Examples
 
 
@@ -31,6 +31,7 @@ def sample_weights(given: Any, n: int) -> Floats:
 
 def numbers(argument: str, given: Any) -> Floats:
     """Return an array of floats."""
+    checks.not_masked(argument, given)
     try:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
@@ -70,4 +71,12 @@ def _by_state(given: Any, classes: Any, labels: Any) -> Floats:
     if isinstance(given, str):
         count = np.bincount(labels, minlength=n)
         return len(labels) / (n * np.maximum(count, 1))
-    return np.array([float(given.get(name, 1.0)) for name in classes.tolist()])
+    names = classes.tolist()
+    absent = [name for name in given if name not in names]
+    if absent:
+        warn(
+            f"class_weight names {absent[0]!r}, which is no class here, so that its weight has no "
+            f"effect; the classes are {names}",
+            IgnoredOptionWarning,
+        )
+    return np.array([float(given.get(name, 1.0)) for name in names])

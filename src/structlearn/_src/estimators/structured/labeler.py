@@ -10,14 +10,19 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.example_weights import sample_weights
 from structlearn._src.estimators.structured.plan import Batch, Coder, Design
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.pairwise import PairwiseDesign
-from structlearn._src.text.labels import LabelCoder, name_labels, number_labels, read_labels
+from structlearn._src.text.labels import (
+    LabelCoder,
+    check_several,
+    name_labels,
+    number_labels,
+    read_labels,
+)
 
 if TYPE_CHECKING:
     from structlearn._src.learn.dominance import Dominance
@@ -41,6 +46,8 @@ class Labeler(StructuredEstimator):
         coder = LabelCoder().fit(given if classes is None else [classes])
         if not len(coder.names):
             raise ArgumentError("Y has no known label at all; at least one is needed")
+        if coder.minus:
+            check_several(coder.names, hidden=True)
         return coder
 
     def _numbers(self, coder: Coder, design: Design, Y: Any, data: GraphData) -> Ints:
@@ -78,12 +85,6 @@ class Labeler(StructuredEstimator):
             features.
         """
         return self._learning.partial_fit(self, X, Y, classes, sample_weight)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features of nodes, without the intercept."""
-        check_is_fitted(self, "weights_")
-        return self.plan_.reader.width
 
     # ---- predicting ----------------------------------------------------------------------
 

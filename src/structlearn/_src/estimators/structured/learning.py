@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from structlearn._src.estimators.base import check_is_fitted, threads
 from structlearn._src.estimators.fitting import FitSettings, keep, minimise
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.example_weights import class_weights, sample_weights
-from structlearn._src.estimators.structured.parameters import check_parameters
+from structlearn._src.estimators.structured.parameters import check_parameters, warn_unused
 from structlearn._src.estimators.structured.plan import Batch, ModelPlan
 from structlearn._src.learn.dominance import Dominance
 from structlearn._src.learn.dominance import dominance as how_dominant
@@ -46,7 +46,7 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
     facts = estimator.get_params(deep=False)
     start = _start(estimator, plan, examples, rng)
     found = minimise(objective, start, settings, facts=facts, rng=rng)
-    estimator.plan_ = replace(plan, eps_h=loss.eps_h)
+    estimator._set_plan(replace(plan, eps_h=loss.eps_h))
     estimator.weights_ = found.weights
     keep(estimator, found)
     estimator.n_seen_ = examples.n_examples
@@ -83,7 +83,7 @@ def partial_fit(
         start = _start(estimator, plan, examples, rng) if first else estimator.weights_.copy()
         state = solver.start(objective, start, rng) | {"solver": solver.name}
     report = solver.step(objective, state)
-    estimator.plan_ = replace(plan, eps_h=loss.eps_h)
+    estimator._set_plan(replace(plan, eps_h=loss.eps_h))
     estimator.weights_ = current_weights(state).copy()
     estimator.value_ = report.value
     estimator.history_ = History() if first else estimator.history_
@@ -99,8 +99,10 @@ def partial_fit(
 
 def _check(estimator: StructuredEstimator) -> Loss:
     """Check all parameters, before any work."""
+    given = estimator.get_params(deep=False)
     estimator._check_own()
-    check_parameters(estimator.get_params(deep=False))
+    check_parameters(given)
+    warn_unused(given, {field.name: field.default for field in fields(estimator)})
     return make_loss(estimator.loss, estimator.eps_y, estimator.eps_h, estimator.alpha)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.doc import documented
@@ -61,11 +62,13 @@ class MulticlassClassifier(StructuredClassifier):
     def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
         from sklearn.utils.validation import validate_data
 
+        checks.not_masked("the features", X)
         X, y = super()._validated(X, y, first)
         return validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
 
     def _reader(self, X: Any) -> tuple[Reader, GraphData]:
-        reader = RowReader(X.shape[1], bool(self.fit_intercept))
+        columns = tuple(getattr(self, "feature_names_in_", ()))  # set by scikit-learn's check
+        reader = RowReader(X.shape[1], bool(self.fit_intercept), columns)
         return reader, reader.read(X)
 
     def _design(self, reader: Reader, data: GraphData, coder: Coder) -> Design:
@@ -75,6 +78,7 @@ class MulticlassClassifier(StructuredClassifier):
         from sklearn.utils.validation import validate_data
 
         check_is_fitted(self, "weights_")
+        checks.not_masked("the features", X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return super()._read(X)
 
@@ -82,6 +86,21 @@ class MulticlassClassifier(StructuredClassifier):
         """Return the scores (examples, classes); with two classes (examples,), their difference."""
         scores = self._read(X)[1][0]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights (classes, features); with two classes (1, features), their difference."""
+        return self._by_class()[:, : self.n_features_in_]
+
+    @property
+    def intercept_(self) -> Floats:
+        """Weights (classes,) of the constant feature, zeros without; (1,) with two classes."""
+        return self._by_class()[:, self.n_features_in_ :].sum(axis=1)
+
+    def _by_class(self) -> Floats:
+        check_is_fitted(self, "weights_")
+        table = self.weights_.reshape(-1, self.plan_.states).T
+        return table[1:] - table[:1] if len(table) == 2 else table
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.errors import ArgumentError, IgnoredOptionWarning, warn
 from structlearn._src.common.names import DRIVERS, EDGES, HIDDEN, OLD_DRIVERS, SPACES, TRANSITIONS
 from structlearn._src.estimators.base import callbacks, threads
 from structlearn._src.estimators.structured.example_weights import check_class_weight
@@ -28,6 +28,19 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         if name in _RULES:
             _RULES[name](name, value)
+
+
+def warn_unused(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Warn about parameters that were changed but count only beside others."""
+    for name, (other, values) in _ONLY_WITH.items():
+        if {name, other} <= given.keys() and given[other] not in values:
+            default = defaults[name]
+            if type(given[name]) is not type(default) or given[name] != default:
+                warn(
+                    f"{name}={given[name]!r} has no effect with {other}={given[other]!r}, but only "
+                    f"with {' or '.join(map(repr, values))}; leave it out, or change {other}",
+                    IgnoredOptionWarning,
+                )
 
 
 def _or_none(rule: Rule) -> Rule:
@@ -61,6 +74,13 @@ def _four_or_eight(given: Any) -> bool:
     return isinstance(given, int | np.integer) and given in (4, 8)
 
 
+#: Parameters that count only where another has one of these values.
+_ONLY_WITH = {
+    "alpha": ("loss", ("hybrid",)),
+    "cost": ("loss", ("hinge", "latent-hinge", "marginal", "eps", "hybrid")),
+    "hidden_states": ("hidden", HIDDEN),
+    "sweeps": ("driver", ("paired",)),
+}
 _SHARE = partial(checks.number, low=0.0, high=1.0)
 _COUNT = partial(checks.integer, low=1)
 

@@ -9,7 +9,12 @@ import numpy as np
 
 from structlearn._src.common.arrays import Bools, Ints, as_array
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.estimators.structured.read_nodes import NodeReader, Nodes, learn_nodes
+from structlearn._src.estimators.structured.read_nodes import (
+    NodeReader,
+    Nodes,
+    as_numbers,
+    learn_nodes,
+)
 from structlearn._src.estimators.structured.read_sequences import listed, none_empty
 from structlearn._src.graph.shapes import grid_edges
 from structlearn._src.model.graph_data import EdgeSet, GraphData, shift_edges
@@ -177,7 +182,7 @@ class GridReader(NodeReader):
 
 
 def _image(given: Any, i: int) -> Any:
-    image = as_array(given)
+    image = as_numbers(given, f"the channels of image {i}")
     if image.dtype.kind not in "fiub" or image.ndim not in (2, 3):
         raise ArgumentError(
             f"image {i} has shape {image.shape} and type {image.dtype}; numbers of shape (rows, "

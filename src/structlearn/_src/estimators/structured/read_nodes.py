@@ -1,4 +1,4 @@
-"""Features of nodes as users give them: arrays, sparse matrices, tokens."""
+"""Features of nodes as users give them: arrays, frames, sparse matrices, tokens."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from structlearn._src.common.arrays import Floats, Ints, as_array, offsets_of
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints, as_array, locate, offsets_of
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.model.term import Features, Sparse
-from structlearn._src.text.rows import Rows, from_csr
+from structlearn._src.text.rows import MOST, Rows, from_csr
 from structlearn._src.text.tokens import Vocabulary
 
 TOO_RARE = "min_count={} leaves no attribute, since none occurs so often; lower it"
-
-_MOST = 1e100  # larger features overflow where slopes are squared
 
 
 class Nodes(Protocol):
@@ -46,22 +46,29 @@ class NodeReader:
         """Name of every feature."""
         return self.nodes.names()
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of frames; none if there were no frames."""
+        return getattr(self.nodes, "columns", ())
+
 
 @dataclass(frozen=True)
 class ArrayNodes:
-    """One array (nodes, width) per example; `intercept` adds a feature that is always 1.
+    """One array or frame (nodes, width) per example; `intercept` adds a feature that is always 1.
 
-    Messages call what has the features `of`.
+    Messages call what has the features `of`; `columns` are the names that frames must have.
     """
 
     width: int
     intercept: bool
     of: str = "node"
+    columns: tuple[str, ...] = ()
 
     def read(self, parts: Any) -> tuple[Features, Ints]:
         """Put all arrays into one."""
         arrays = [self._checked(part, i) for i, part in enumerate(parts)]
-        starts = offsets_of(np.array([len(array) for array in arrays], np.int64))
+        checks.same_columns(parts, self.columns)
+        starts = offsets_of(len(array) for array in arrays)
         out = np.ones((int(starts[-1]), self.width + self.intercept))
         for array, start, stop in zip(arrays, starts, starts[1:], strict=False):
             out[start:stop, : self.width] = array
@@ -69,10 +76,10 @@ class ArrayNodes:
 
     def names(self) -> list[str]:
         """Name of every feature."""
-        return _numbered(self.width, self.intercept)
+        return feature_names(self.width, self.intercept, self.columns)
 
-    def _checked(self, part: Any, i: int) -> Floats:
-        array = as_array(part)
+    def _checked(self, part: Any, i: int) -> NDArray[Any]:
+        array = as_numbers(part, f"the {self.of} features of example {i}")
         if array.shape[:1] == (0,):
             return np.empty((0, self.width))
         if array.dtype.kind not in "fiub" or array.ndim != 2 or array.shape[1] != self.width:
@@ -84,15 +91,15 @@ class ArrayNodes:
         return array
 
     def _finite(self, array: Floats, starts: Ints) -> Floats:
-        fine = np.abs(array) < _MOST  # not so NaN
+        fine = np.abs(array) < MOST  # not so NaN
         if fine.all():
             return array
-        row, column = (int(i) for i in np.argwhere(~fine)[0])
-        example = int(np.searchsorted(starts, row, side="right")) - 1
+        row, column = np.argwhere(~fine)[0].tolist()
+        example, node = locate(starts, row)
         raise ArgumentError(
-            f"X contains {array[row, column]}: feature {column} of {self.of} "
-            f"{row - starts[example]} of example {example}; NaN, infinity and what is beyond "
-            f"{_MOST:g} are not allowed: drop, replace or scale them"
+            f"X contains {array[row, column]}: feature {column} of {self.of} {node} of example "
+            f"{example}; NaN, infinity and what is beyond {MOST:g} are not allowed: drop, replace "
+            f"or scale them"
         )
 
 
@@ -109,19 +116,19 @@ class SparseNodes:
 
         for i, part in enumerate(parts):
             if not hasattr(part, "tocsr") or part.shape[1:] != (self.width,):
+                shape = f" of shape {part.shape}" if hasattr(part, "shape") else ""
                 raise ArgumentError(
-                    f"example {i} is {_described(part)}; it must be a SciPy sparse matrix of shape "
-                    f"(nodes, {self.width}) as in training"
+                    f"example {i} is a {type(part).__name__}{shape}; it must be a SciPy sparse "
+                    f"matrix of shape (nodes, {self.width}) as in training"
                 )
             if part.dtype.kind not in "fiub":
                 raise ArgumentError(f"example {i} has the type {part.dtype}; need real numbers")
-        starts = offsets_of(np.array([part.shape[0] for part in parts], np.int64))
         rows = from_csr(vstack(parts, format="csr"))
-        return Sparse(with_constant(rows) if self.intercept else rows), starts
+        return _sparse(rows, self.intercept), offsets_of(part.shape[0] for part in parts)
 
     def names(self) -> list[str]:
         """Name of every feature."""
-        return _numbered(self.width, self.intercept)
+        return feature_names(self.width, self.intercept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +154,7 @@ class TokenNodes:
                 raise ArgumentError(
                     f"example {i} is a {type(part).__name__}; it must be a list of tokens"
                 )
-        starts = offsets_of(np.array([*map(len, parts)], np.int64))
-        return Sparse(with_constant(rows) if self.intercept else rows), starts
+        return _sparse(rows, self.intercept), offsets_of(map(len, parts))
 
     def names(self) -> list[str]:
         """Name of every feature."""
@@ -169,16 +175,17 @@ def learn_nodes(
         if none:
             raise ArgumentError(f"example {none[0]} is None; give the features of its {of}s")
         raise ArgumentError("all examples are empty; at least one needs features")
+    array = first if hasattr(first, "tocsr") else as_numbers(first, f"the {of} features")
+    if hasattr(first, "columns") and array.dtype.kind not in "fiub":
+        raise ArgumentError(
+            f"the {of} features of the first example are a {type(first).__name__} of which not all "
+            f"are numbers; numbers in every column are needed, and none missing"
+        )
     nodes: Nodes
     if hasattr(first, "tocsr"):
         nodes = SparseNodes(_width(first, intercept, of), intercept)
-    elif as_array(first).dtype.kind in "fiub":
-        array = as_array(first)
-        if array.ndim != 2:
-            raise ArgumentError(
-                f"the first example has shape {array.shape}; it must be (nodes, features)"
-            )
-        nodes = ArrayNodes(_width(array, intercept, of), intercept, of)
+    elif array.dtype.kind in "fiub":
+        nodes = ArrayNodes(_width(array, intercept, of), intercept, of, checks.columns_of(first))
     else:
         vocabulary = Vocabulary()
         rows = vocabulary.fit_transform(parts, min_count)
@@ -186,6 +193,11 @@ def learn_nodes(
             raise ArgumentError(TOO_RARE.format(min_count))
         tokens = TokenNodes(vocabulary, intercept)
         return tokens, *tokens.wrap(rows, parts)
+    if min_count > 1:
+        raise ArgumentError(
+            f"min_count={min_count} is for attributes of tokens and columns, and X has numbers; "
+            f"leave it at 1"
+        )
     return nodes, *nodes.read(parts)
 
 
@@ -199,12 +211,15 @@ def _width(array: Any, intercept: bool, of: str) -> int:
     return int(array.shape[1])
 
 
-def with_constant(rows: Rows) -> Rows:
-    """Give every row one more entry, 1, in a new last column."""
+def _sparse(rows: Rows, intercept: bool) -> Sparse:
+    """Return rows as features; an intercept is one more entry, 1, in a new last column."""
+    if not intercept:
+        return Sparse(rows)
     ends = rows.offsets[1:]
     values = rows.values if not len(rows.values) else np.insert(rows.values, ends, 1.0)
     columns = np.insert(rows.columns, ends, np.int32(rows.n_columns))
-    return Rows(rows.offsets + np.arange(len(ends) + 1), columns, values, rows.n_columns + 1)
+    starts = rows.offsets + np.arange(len(ends) + 1)
+    return Sparse(Rows(starts, columns, values, rows.n_columns + 1))
 
 
 def _length(part: Any) -> int:
@@ -214,10 +229,21 @@ def _length(part: Any) -> int:
     return len(part) if hasattr(part, "__len__") else 1
 
 
-def _described(part: Any) -> str:
-    shape = f" of shape {part.shape}" if hasattr(part, "shape") else ""
-    return f"a {type(part).__name__}{shape}"
+# ---- arrays and frames -------------------------------------------------------------------
 
 
-def _numbered(width: int, intercept: bool) -> list[str]:
-    return [f"x{i}" for i in range(width)] + ["intercept"][:intercept]
+def as_numbers(part: Any, what: str) -> NDArray[Any]:
+    """Return an array, of numbers if it can be; what masks some of them is refused."""
+    checks.not_masked(what, part)
+    array = as_array(part)
+    if array.dtype != object or array.ndim < 2:
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        return array
+
+
+def feature_names(width: int, intercept: bool, columns: tuple[str, ...] = ()) -> list[str]:
+    """Return the names of features: those of columns, or else their numbers."""
+    return [*(columns or [f"x{i}" for i in range(width)]), *["intercept"][:intercept]]

@@ -15,6 +15,7 @@ from structlearn._src.estimators.structured.read_nodes import (
     NodeReader,
     Nodes,
     SparseNodes,
+    feature_names,
     learn_nodes,
 )
 from structlearn._src.model.graph_data import EdgeSet, GraphData
@@ -51,6 +52,7 @@ class RowReader:
 
     width: int
     intercept: bool
+    columns: tuple[str, ...] = ()  #: names of features, if they have any
 
     def read(self, X: Any) -> GraphData:
         """Return nodes, edges and features of the rows."""
@@ -60,7 +62,7 @@ class RowReader:
 
     def names(self) -> list[str]:
         """Name of every feature."""
-        return ArrayNodes(self.width, self.intercept).names()
+        return feature_names(self.width, self.intercept, self.columns)
 
 
 # ---- sequences ---------------------------------------------------------------------------

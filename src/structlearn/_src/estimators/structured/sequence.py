@@ -85,6 +85,11 @@ class SequenceLabeler(Labeler):
     fit_intercept: bool = False
 
     def _reader(self, X: Any) -> tuple[Reader, GraphData]:
+        if self.template is not None and not isinstance(X, Columns):
+            raise ArgumentError(
+                f"template is for columns of text, and X is a {type(X).__name__}; give what "
+                f"read_columns returns, or no template"
+            )
         if isinstance(X, Columns) and self.transitions == "features":
             raise ArgumentError(
                 "transitions='features' is not for columns; write lines that begin with B into "

@@ -20,7 +20,7 @@ _HERE = "structlearn._src.estimators.structured"
 _FIRST_COLUMNS = 5  # of a history in the first files; others are kept where they hold something
 _LEARNT = (
     "plan_", "weights_", "history_", "status_", "ended_", "n_iter_", "converged_", "n_seen_",
-    "value_", "state_", "n_features_in_", "feature_names_in_",
+    "value_", "state_",
 )  # fmt: skip
 
 
@@ -101,12 +101,15 @@ def _solvers() -> dict[str, Codec]:
     return {name: Codec(path_of(of)) for name, of in solver_classes().items()}
 
 
-def _restore(estimator: Any, _: dict[str, Any]) -> None:
+def _restore(estimator: Any, learnt: dict[str, Any]) -> None:
     """Refuse what would lead compiled code, which trusts its arrays, astray."""
     estimator.state_ = None  # the steps of `partial_fit` begin anew
     plan = estimator.plan_
     if not isinstance(plan, ModelPlan):
         raise FormatError("there is no plan in it")
+    estimator._set_plan(plan)
+    if "feature_names_in_" in learnt:  # in files from before readers had them
+        estimator.feature_names_in_ = learnt["feature_names_in_"]
     file_checks.floats("the weights", estimator.weights_, (plan.model.n_weights,))
     sizes = plan.design.sizes(plan.states, len(plan.model.groups))
     for terms, size in zip(plan.model.groups, sizes, strict=True):
