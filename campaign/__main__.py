@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import pathlib
 import secrets
+import signal
 import sys
 import time
 
@@ -47,6 +48,8 @@ def main(given: list[str] | None = None) -> int:
         names, seed, 3600.0 * options.hours, options.rounds, options.jobs, options.keep_going
     )
     record = Record(options.out, seed)
+    for ending in (signal.SIGINT, signal.SIGTERM):  # also where a shell has them ignored
+        signal.signal(ending, signal.default_int_handler)
     noted = began = time.perf_counter()
     failures = 0
     try:

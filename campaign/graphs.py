@@ -83,8 +83,8 @@ def check(rng: np.random.Generator) -> None:
     asked = [("marginals", eps), ("partition", eps), ("map", (0.0, 0.0)), ("marginal_map", (0.0, 1.0))]  # fmt: skip
     seed = int(rng.integers(2**32))
     for query, eps in asked:
-        for method in EXACT:
-            ask(cases, query, eps, method, seed)
+        for method in rng.choice(EXACT, 2, replace=False):
+            ask(cases, query, eps, str(method), seed)
         ask(cases, query, eps, str(rng.choice(OTHERS)), seed)
     if kind == "chain":
         check_k_best(cases, int(rng.integers(2, 9)))
@@ -131,11 +131,21 @@ def alone(case, query, options):
         return None
 
 
+class About:
+    """What an answer is about, put into words where something is wrong."""
+
+    def __init__(self, case, answer, eps, value):
+        self.told = lambda: f"{answer!r} at {eps}, truly {value!r}: {case.told()}"
+
+    def __str__(self):
+        return self.told()
+
+
 def judge(case, answer, query, eps):
     """See that an answer keeps what it promises."""
     close = ROUNDING * case.size * 100.0 + 1e-8
     value, distribution = case.right(eps)
-    about = f"{answer!r} at {eps}, truly {value!r}: {case.told()}"
+    about = About(case, answer, eps, value)
     expect(answer.lower <= value + close, "lower bound crossed:", about)
     expect(answer.upper >= value - close, "upper bound crossed:", about)
     expect(not np.isnan(answer.value), "not a number:", about)

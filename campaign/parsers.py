@@ -64,7 +64,7 @@ def _readable(error: StructlearnError, data: bytes) -> None:
     """A message says something, and not all of the file."""
     told = str(error)
     expect(told.strip(), f"an error without words for {data[:3000]!r}")
-    most = 2000 + 8 * len(data)
+    most = 10_000 + 8 * len(data)
     expect(len(told) < most, f"{len(told)} letters of message for {data[:3000]!r}")
 
 
@@ -365,3 +365,60 @@ def check_rule_models(rng: np.random.Generator) -> None:
             *JSON_WORDS,
         )
         fuzz(rng, read, rule_models(), words, FILES // 4)
+
+
+# ---- long files ----------------------------------------------------------------------------
+
+LONG = 200_000  # bytes: what takes time by the square of the length shows
+PATIENCE = 20.0  # seconds of computing for one of them
+
+
+def check_long(rng: np.random.Generator) -> None:
+    """Files in which a piece is repeated until they are long: no parser takes forever."""
+    with folder() as place, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (place / "a.psl").write_text("1: Knows(A, B) -> Likes(A, B)\n")
+        kinds = _long_kinds(place)
+        read, samples, words = kinds[int(rng.integers(len(kinds)))]
+        sample = samples[int(rng.integers(len(samples)))]
+        start, stop = np.sort(rng.integers(0, len(sample) + 1, 2))
+        piece = sample[start:stop][: int(rng.choice([1, 2, 5, 20, 1000]))]
+        if rng.random() < 0.5 or not piece:
+            piece = words[int(rng.integers(len(words)))] or b" "
+        blank = (b"", b"", b" ", b"\n")[int(rng.integers(4))]
+        data = sample[:stop] + (piece + blank) * (LONG // len(piece + blank)) + sample[stop:]
+        try:
+            with at_most(PATIENCE):
+                read(data)
+        except StructlearnError as error:
+            expect(len(str(error)) < 10_000 + 8 * len(data), f"{piece!r} in {sample!r}")
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error} for {piece + blank!r} at {stop} of {sample!r}"
+            raise WrongError(told) from error
+
+
+def _long_kinds(
+    place: pathlib.Path,
+) -> list[tuple[Callable[[bytes], object], Sequence[bytes], Sequence[bytes]]]:
+    def by_path(name: str, read: Callable[[pathlib.Path], object]) -> Callable[[bytes], object]:
+        def run(data: bytes) -> object:
+            (place / name).write_bytes(data)
+            return read(place / name)
+
+        return run
+
+    return [
+        (by_path("a.uai", read_uai), MODELS, MODEL_WORDS),
+        (by_path("a.evid", read_evidence), EVIDENCE, MODEL_WORDS),
+        (by_path("a.answer", read_answer), ANSWERS, (b"1", b"0.5", b"-BEGIN-")),
+        (parse_columns, COLUMNS, COLUMN_WORDS),
+        (
+            lambda data: parse_template(data.decode("utf-8", "replace")),
+            TEMPLATES,
+            (b"%x[0,0]", b"%"),
+        ),
+        (lambda data: parse(data.decode("utf-8", "replace")), RULES, RULE_WORDS),
+        (by_path("a.data", lambda path: read_program(place / "a.psl", path)), YAML, YAML_WORDS),
+        (by_path("a.json", read_program), JSON, JSON_WORDS),
+        (by_path("b.json", RuleModel.load), rule_models(), JSON_WORDS),
+    ]

@@ -259,6 +259,26 @@ def test_foreign_and_cut_files_are_refused(tmp_path):
         solve("lbfgs", checkpoint=path)
 
 
+@pytest.mark.parametrize("lost", ["fingerprint", "rng", "report", "state", "value", "iteration"])
+def test_facts_that_are_missing_are_a_damaged_checkpoint(tmp_path, lost):
+    path = tmp_path / "run"
+    solve("lbfgs", 4, checkpoint=path)
+    arrays, meta = store.read(path, module.SCHEMA)
+    schema = meta.pop("schema")
+    for other in ({}, {lost: 7.5}):
+        facts = {name: fact for name, fact in meta.items() if name != lost} | other
+        store.write(path, arrays, facts, schema)
+        if lost in ("value", "iteration") and other:
+            continue  # numbers in their place
+        with pytest.raises(FormatError, match="damaged"):
+            solve("lbfgs", 4, checkpoint=path)
+    for lost_array in ("best", "history"):
+        kept = {name: array for name, array in arrays.items() if name != lost_array}
+        store.write(path, kept, meta, schema)
+        with pytest.raises(FormatError, match=lost_array):
+            solve("lbfgs", 4, checkpoint=path)
+
+
 def test_bad_places(tmp_path):
     with pytest.raises(ArgumentError, match="there is no folder"):
         solve("lbfgs", checkpoint=tmp_path / "none" / "run")

@@ -12,7 +12,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
 from structlearn._src.common.history import History
 from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.common.paths import PathLike
@@ -114,6 +114,25 @@ def load(
     if not Path(checkpoint.path).exists():
         return None
     arrays, meta = store.read(checkpoint.path, SCHEMA)
+    try:
+        return _snapshot(checkpoint, arrays, meta, facts, objective, rng)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as reason:
+        if isinstance(reason, StructlearnError):
+            raise
+        raise FormatError(
+            f"{checkpoint.path}: the checkpoint in the file is damaged ({reason!r}); remove it to "
+            f"start anew"
+        ) from None
+
+
+def _snapshot(
+    checkpoint: Checkpoint,
+    arrays: store.Arrays,
+    meta: dict[str, Any],
+    facts: dict[str, Any],
+    objective: Objective,
+    rng: np.random.Generator,
+) -> Snapshot:
     if "remembers" not in meta:
         _bring_up_to_date(arrays, meta, objective)
     _compare(checkpoint, meta["fingerprint"], facts)
