@@ -53,6 +53,14 @@ def test_rule_errors_point_at_their_place():
     assert str(errors.RuleError("alone")) == "alone"
 
 
+@pytest.mark.parametrize("column", [1, 50, 150, 5000, 9996])
+def test_of_a_long_line_the_part_around_the_place_is_shown(column):
+    text = "".join(chr(ord("a") + i % 26) for i in range(9996))
+    shown, caret = str(errors.RuleError("no", text, 1, column)).split("\n")[1:]
+    assert len(shown) <= 202
+    assert shown[caret.index("^")] == text[column - 1]
+
+
 def test_infeasible_forms_are_kept():
     assert errors.InfeasibleError("they clash", [1, 4]).forms == [1, 4]
 

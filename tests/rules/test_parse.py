@@ -528,3 +528,12 @@ def test_filters_that_make_too_many_rules_are_refused_before_they_are_made():
 def test_comments_of_any_length_are_skipped(comment):
     (rule,) = parse(f"1: P(A) {comment} -> Q(A) /* */")
     assert rule.body == IMPLIES
+
+
+@pytest.mark.parametrize("piece", [">> ", "->", "' ", "1 ", "&", "{A: ", "P(A) "])
+def test_mistakes_in_long_texts_are_found_soon(piece):
+    """Patterns of mistakes look at what is near: over all of the text they took minutes."""
+    text = "1: P(+A) >= 1 {A: Q(A)}" + piece * (200_000 // len(piece))
+    with pytest.raises(RuleError) as caught:
+        parse(text)
+    assert len(str(caught.value)) < 1000

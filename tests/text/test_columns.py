@@ -149,6 +149,7 @@ def test_new_cells_must_fit():
         (b"a X\n\nb Y Z\n", "name.txt, line 3: 3 columns were found, but the lines before have 2"),
         (b"\n-DOCSTART-\na X\n\n\r\nb\n", "name.txt, line 6: 1 columns.*have 2"),
         (b"a X\n\nb \xff\nc Z\n", "name.txt, line 3: byte 0xff is not UTF-8"),
+        (b"a " * 5000 + b"\n", "name.txt: the first token has 5000 columns"),
         (b"a\n\xc3\n\xa9\n", "name.txt, line 2: byte 0xc3 is not UTF-8"),
     ],
 )

@@ -11,6 +11,8 @@ import sys
 import warnings
 from collections.abc import Iterable
 
+_LONGEST_LINE = 200  # letters of a line that a message shows
+
 
 class StructlearnError(Exception):
     """Base class of everything the library raises on purpose."""
@@ -130,8 +132,13 @@ def _point_at(text: str, line: int, column: int) -> str:
     if not 0 < line <= len(lines):
         return ""
     shown = lines[line - 1].rstrip()
+    place = f" (line {line}, column {column})"
+    if len(shown) > _LONGEST_LINE:  # a part of it, with the place in the middle
+        start = max(column - _LONGEST_LINE // 2, 0)
+        shown = shown[start : start + _LONGEST_LINE]
+        column -= start
     blank = "".join("\t" if letter == "\t" else " " for letter in shown[: column - 1])
-    return f" (line {line}, column {column})\n  {shown}\n  {blank}^"
+    return f"{place}\n  {shown}\n  {blank}^"
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

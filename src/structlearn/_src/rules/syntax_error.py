@@ -33,6 +33,7 @@ _SIGNS = {"→": "->", "⇒": "->", "←": "<-", "∧": "&", "¬": "!", "≤": "
 _NEXT = "$END WEIGHT _BREAK"
 _LOGIC = "_THEN _IF _AND _OR"
 _NO_OR = "a body with '|': its literals are joined by '&' only, so write one rule for each part"
+_NEAR = 1000  # letters on either side that are looked at: patterns take the square of it
 _QUOTE = "a quote is not closed, here or before"
 
 
@@ -169,7 +170,7 @@ def explain(error: UnexpectedInput, text: str) -> RuleError:
         place = len(text) if kind == "$END" else place
         expected = frozenset(error.accepts or error.expected)
     before = text[:place].rstrip()
-    marked = f"{before}¦{text[place:]}"
+    marked = f"{before[-_NEAR:]}¦{text[place : place + _NEAR]}"
     reason = next(hint.words for hint in _HINTS if hint.fits(kind, expected, marked))
     # What is missing is missing at the end of the line before.
     start = len(before) if kind in _NEXT.split() and not before.endswith(":") else place

@@ -22,6 +22,7 @@ from structlearn._src.text.strings import Index, Strings, empty_table, gathered,
 
 _BOM = b"\xef\xbb\xbf"
 _FIRST_ROOM = 2**14  # distinct strings before the table grows
+_MOST_COLUMNS = 1000  # every distinct string has a number for each of them
 _CELL = re.compile(rb"[^ \t\r]+")
 _GAP = re.compile(rb"[^ \t\r]([ \t])[ \t]*[^ \t\r]")
 _FIRST_LINE = re.compile(rb"^[ \t\r]*(?!-DOCSTART-(?:[ \t\r\n]|\Z))[^ \t\r\n][^\n]*", re.MULTILINE)
@@ -152,6 +153,11 @@ def _width(data: bytes, name: str) -> int:
         raise FormatError(
             f"{name}: no token was found; a column file has one token a line and a blank line "
             f"after each sentence"
+        )
+    if width > _MOST_COLUMNS:
+        raise FormatError(
+            f"{name}: the first token has {width} columns, and at most {_MOST_COLUMNS} are read; a "
+            f"column file has one token a line"
         )
     return width
 
