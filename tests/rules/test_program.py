@@ -329,8 +329,11 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         "predicates:\n  P/1: open\nobservations:\n  P: &a [*a]\n",
         "predicates: " + 3000 * "[" + 3000 * "]",
         "predicates:\n  P/1: " + 50 * "[" + 50 * "]",
+        "%YAML " + 5000 * "9" + ".1\n---\na: b\n",
+        'a: "\\U99999999"\n',
+        "predicates:\n  P/1: [open, {observations: x}]\nobservations:\n  P: y\n",
     ],
-    ids=["aliases", "itself", "deep", "nested"],
+    ids=["aliases", "itself", "deep", "nested", "version", "letter", "twice"],
 )
 def test_data_files_that_are_small_but_mean_much(tmp_path, text):
     """Messages show a part, and nothing is written out that aliases stand for."""

@@ -105,7 +105,7 @@ def _yaml(path: Path, text: str) -> Any:
     try:
         found = yaml.load(text, Loader=yaml.BaseLoader) or {}
         many = _entries(found, {})
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # a number too long, no letter
         mark = getattr(error, "problem_mark", None)
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
         reason = getattr(error, "problem", None) or error

@@ -244,6 +244,8 @@ def _add_entries(entries: dict[str, Part], split: str, file: Path) -> None:
                 part.wrong(f"{partition!r} names {name!r}, which is not in 'predicates'{hint}")
             paths = [part] if isinstance(part.value, str) else part.items()
             entry = entries[name.lower()].value.setdefault(partition, {})
+            if not isinstance(entry, dict):
+                part.wrong(f"{partition!r} names {name!r}, which has {partition} already")
             entry[split] = [file.parent / each.text() for each in paths]
 
 
