@@ -7,29 +7,34 @@ them. What is not needed every day lies behind doors of its own: `structlearn.so
 library, `structlearn.extend`. Everything in `structlearn._src` is private.
 """
 
-from __future__ import annotations
-
-import re
-from importlib import import_module
-from typing import Any
-
-with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as _stub:
-    _IMPORTS = re.findall(r"^from (\S+) import \(?\s*(\w+) as", _stub.read(), re.MULTILINE)
-_HOME = {name: module for module, name in _IMPORTS}
-
-__all__ = sorted(_HOME)
+_homes: dict[str, str] = {}  # modules of the public names, once one of them was asked for
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name == "__all__":
+        return __dir__()
+    home = _public().get(name)
     if home is None:
         raise AttributeError(f"module 'structlearn' has no attribute {name!r}")
     if home == __name__:
         return import_module(f"{home}.{name}")
-    value = getattr(import_module(home), name)
+    value: object = getattr(import_module(home), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return sorted(_public())
+
+
+def _public() -> dict[str, str]:
+    """Return the modules of the public names, as the stub lists them."""
+    import re
+
+    if not _homes:
+        with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as stub:
+            imports = re.findall(r"^from (\S+) import \(?\s*(\w+) as", stub.read(), re.MULTILINE)
+        _homes.update({name: module for module, name in imports})
+    return _homes

@@ -108,3 +108,9 @@ def test_a_bad_file(text, with_model, words, evaluate, model, tmp_path):
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"structlearn: error: {tmp_path}/input")
     assert words in err
+
+
+def test_threads_without_a_model_are_refused(tmp_path, capsys):
+    (tmp_path / "tagged").write_text("a B B\n")
+    assert main(["evaluate", str(tmp_path / "tagged"), "--threads", "2"]) == 2
+    assert "--threads has no effect without --model" in capsys.readouterr().err

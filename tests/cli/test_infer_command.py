@@ -369,7 +369,7 @@ def test_interrupted_before_there_is_anything(ask, monkeypatch):
 
 
 def test_a_reader_who_leaves(tmp_path):
-    argv = [sys.executable, "-m", "structlearn._src.cli.main", "infer"]
+    argv = [sys.executable, "-m", "structlearn", "infer"]
     argv += [str(model(tmp_path, wide_graph())), "--query", "MAR"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import pty
 import re
+import signal
 import subprocess
 import sys
 import types
@@ -190,7 +193,7 @@ def test_as_a_program():
     argv = [
         sys.executable,
         "-m",
-        "structlearn._src.cli.main",
+        "structlearn",
         "infer",
         "nowhere.uai",
         "--query",
@@ -212,3 +215,76 @@ def test_unknown_options_point_to_the_help_of_their_command(capsys):
     assert capsys.readouterr().err == (
         "structlearn: error: unrecognized arguments: --bogus (see 'structlearn train --help')\n"
     )
+
+
+#: Runs a command that is interrupted when it begins to import a module.
+INTERRUPTED = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+module = sys.argv.pop(1)
+from structlearn.__main__ import main
+raise SystemExit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "structlearn._src.cli.main",
+        "argparse",
+        "structlearn._src.cli.infer",
+        "structlearn._src.inference.names",
+        "numpy",
+        "numpy.linalg._umath_linalg",
+        "structlearn._src.graph.build",
+    ],
+)
+def test_an_interrupt_while_importing_ends_in_one_line(module, tmp_path):
+    (tmp_path / "m.uai").write_text("MARKOV 1 2 1 1 0 2 1 3")
+    command = [sys.executable, "-c", INTERRUPTED, module, "infer", tmp_path / "m.uai"]
+    done = subprocess.run([*command, "--query", "PR"], capture_output=True, text=True, check=False)
+    # By the signal where an exec inside the standard library was interrupted; a shell says 130.
+    assert done.returncode in (130, -signal.SIGINT)
+    assert done.stdout == ""
+    assert done.stderr == "structlearn: interrupted before there was an answer\n"
+
+
+def test_packages_that_turn_interrupts_into_other_errors(tmp_path):
+    """NumPy's own import does, depending on the moment."""
+    code = INTERRUPTED.replace("os.kill(os.getpid(), signal.SIGINT)", HIDING)
+    (tmp_path / "m.uai").write_text("MARKOV 1 2 1 1 0 2 1 3")
+    command = [sys.executable, "-c", code, "numpy", "infer", tmp_path / "m.uai"]
+    done = subprocess.run([*command, "--query", "PR"], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "structlearn: interrupted before there was an answer\n"
+
+
+HIDING = """
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(9): pass
+            except KeyboardInterrupt:
+                raise ImportError("could not import datetime") from None
+"""
+
+
+def test_input_that_nests_too_deeply_is_one_line(capsys):
+    assert attempt(raising(RecursionError())) == 2
+    assert capsys.readouterr().err == "structlearn: error: the input nests too deeply\n"
+
+
+def test_the_first_compilation_is_told_on_a_terminal(tmp_path):
+    """Whoever waits in front of it should know why."""
+    (tmp_path / "m.uai").write_text("MARKOV 1 2 1 1 0 2 1 3")
+    master, terminal = pty.openpty()
+    command = [sys.executable, "-m", "structlearn", "infer", tmp_path / "m.uai", "--query", "PR"]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run(command, stderr=terminal, stdout=subprocess.PIPE, check=True, env=environment)
+    os.close(terminal)
+    text = os.read(master, 10_000).decode()
+    os.close(master)
+    assert text.count("structlearn: compiling (first run only") == 1

@@ -105,7 +105,8 @@ def test_default_template(tmp_path, capsys):
     [
         (["--features", "dense"], {"features": "dense"}),
         (["--loss", "hybrid", "--alpha", "0.9"], {"loss": "hybrid", "alpha": 0.9}),
-        (["--loss", "eps", "--eps-y", "0.3", "--eps-h", "0.4"], {"eps_y": 0.3, "eps_h": 0.4}),
+        (["--loss", "eps", "--eps-y", "0.3"], {"eps_y": 0.3, "eps_h": None}),
+        (["--loss", "eps", "--eps-h", "0.4", "--hidden", "2"], {"eps_y": None, "eps_h": 0.4}),
         (["--loss", "hinge", "--cost", "hamming-mean"], {"cost": "hamming-mean"}),
         (["--l1-ratio", "0.5", "--solver", "owlqn"], {"l1_ratio": 0.5, "solver": "owlqn"}),
         (["--hidden-states", "3"], {"hidden": "node", "hidden_states": 3}),
@@ -440,3 +441,22 @@ def test_base_noun_phrases(data_folder, tmp_path, capsys):
 
 def test_labels_of_the_corpus():
     assert {token[2] for s in sentences(0) for token in s} == set(LABELS)
+
+
+@pytest.mark.parametrize(
+    ("options", "needed"),
+    [
+        (["--alpha", "0.3"], "--loss hybrid"),
+        (["--hidden-kind", "layer"], "--hidden-states"),
+        (["--hidden-kind", "layer", "--hidden-states", "0"], "--hidden-states"),
+        (["--eps-h", "0.5"], "--hidden-states"),
+        (["--cost", "hamming-mean"], "a --loss with a margin"),
+        (["--cost", "hamming-mean", "--loss", "perceptron"], "a --loss with a margin"),
+        (["--checkpoint-seconds", "3"], "--checkpoint"),
+    ],
+)
+def test_options_without_effect_are_refused(learn, place, options, needed):
+    code, out, err = learn(*options)
+    assert (code, out) == (2, "")
+    assert f"{options[0]} has no effect without {needed};" in err
+    assert not (place / "model").exists()

@@ -87,10 +87,13 @@ def add_shared(group: Any, *names: str, **changes: Any) -> None:
         group.add_argument(name, **(_SHARED[name] | changes))
 
 
-def add_choice(group: Any, name: str, letter: str, words: tuple[str, ...], text: str) -> None:
+def add_choice(
+    group: Any, name: str, letter: str, words: tuple[str, ...], text: str, **more: Any
+) -> None:
     """Add an option that takes one of a few words, by default the first."""
-    told = f"{text}: {', '.join(words)} (default %(default)s)"
-    group.add_argument(name, metavar=letter, choices=words, default=words[0], help=told)
+    told = f"{text}: {', '.join(words)} (default {words[0]})"
+    more = {"default": words[0]} | more
+    group.add_argument(name, metavar=letter, choices=words, help=told, **more)
 
 
 def add_number(group: Any, name: str, kind: Any, default: Any, text: str) -> None:
@@ -110,6 +113,13 @@ def add_old(group: Any, old: str, new: str, **kind: Any) -> None:
     place = new.strip("-").replace("-", "_")
     kind = {"default": argparse.SUPPRESS, "help": argparse.SUPPRESS} | kind
     group.add_argument(old, dest=place, **({"metavar": "N"} | kind))
+
+
+def check_effects(args: argparse.Namespace, needs: Mapping[str, tuple[bool, str]]) -> None:
+    """Refuse options that are given in vain: of each, whether what it needs is there, and what."""
+    for option, (met, need) in needs.items():
+        if not met and getattr(args, option.strip("-").replace("-", "_")) is not None:
+            raise ArgumentError(f"{option} has no effect without {need}; leave it out")
 
 
 def check_output(option: str, path: Path | None, others: Mapping[str, Path | None]) -> None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from structlearn._src.cli.arguments import add_command, add_file, add_shared
+from structlearn._src.cli.arguments import add_command, add_file, add_shared, check_effects
 from structlearn._src.cli.taggers import (
     Tagger,
     Text,
@@ -37,6 +37,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, predict if there is a model, and print the report."""
+    check_effects(args, {"--threads": (args.model is not None, "--model")})
     tagger = Tagger.load(args.model, args.threads) if args.model else None
     text = read_text(args.file)
     sys.stdout.write(_compare(text) if tagger is None else _predict(tagger, text))

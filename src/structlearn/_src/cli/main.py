@@ -46,19 +46,8 @@ def main(argv: Sequence[str] | None = None, commands: Sequence[Any] = ()) -> int
     """
     args = argparse.Namespace(command="")
     given = sys.argv[1:] if argv is None else list(argv)
-    if not commands and given[:1] and given[0] in COMMANDS:
-        commands = (_module(given[0]),)
-    elif not commands and (not given or given[0].startswith("-")):  # help, which must come at once
-        commands = tuple(map(_module, COMMANDS))
     try:
-        _, more = make_parser(commands).parse_known_args(given, args)
-        # Left to itself argparse would blame the whole program, not the command.
-        if more and args.run is not _elsewhere:
-            help_ = f"(see 'structlearn {args.command} --help')"
-            return _fail(f"error: unrecognized arguments: {' '.join(more)} {help_}")
-        with _short_warnings():
-            code = int(args.run(args))
-        sys.stdout.flush()
+        return _run(given, commands, args)
     except SystemExit as stop:  # argparse has printed its help or its error
         return int(stop.code or 0)
     except KeyboardInterrupt:
@@ -74,7 +63,38 @@ def main(argv: Sequence[str] | None = None, commands: Sequence[Any] = ()) -> int
         return _fail(f"error: {_about_file(error)}")
     except MemoryError:
         return _fail(f"error: there is not enough memory for this{_SAVING.get(args.command, '')}")
+    except RecursionError:
+        return _fail("error: the input nests too deeply")
+
+
+def _run(given: Sequence[str], commands: Sequence[Any], args: argparse.Namespace) -> int:
+    if not commands and given[:1] and given[0] in COMMANDS:
+        commands = (_module(given[0]),)
+    elif not commands and (not given or given[0].startswith("-")):  # help, which must come at once
+        commands = tuple(map(_module, COMMANDS))
+    _, more = make_parser(commands).parse_known_args(given, args)
+    # Left to itself argparse would blame the whole program, not the command.
+    if more and args.run is not _elsewhere:
+        help_ = f"(see 'structlearn {args.command} --help')"
+        return _fail(f"error: unrecognized arguments: {' '.join(more)} {help_}")
+    if sys.stderr.isatty() and not getattr(args, "quiet", False):
+        _show_log()
+    with _short_warnings():
+        code = int(args.run(args))
+    sys.stdout.flush()
     return code
+
+
+def _show_log() -> None:
+    """Show on a terminal what the library tells, over the line of progress."""
+    import logging
+
+    log = logging.getLogger("structlearn")
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("\rstructlearn: %(message)s"))
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
 
 
 def make_parser(commands: Sequence[Any] = ()) -> argparse.ArgumentParser:
@@ -150,7 +170,3 @@ def _short_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
-
-
-if __name__ == "__main__":
-    sys.exit(main())

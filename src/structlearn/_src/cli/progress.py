@@ -54,6 +54,6 @@ class IterationLine:
     def __call__(self, event: Event) -> None:
         """Tell the line of progress."""
         known = {"objective": event.value, "gap": event.gap, "gradient": event.gradient}
-        facts = [f"{name} {x:.6g}" for name, x in known.items() if not math.isnan(x)]
+        facts = [f"{name} {x:.6g}" for name, x in known.items() if math.isfinite(x)]
         seconds = f"{event.history.seconds[-1]:.1f} s"
         self._progress(None, f"iteration {event.iteration}: {', '.join([*facts, seconds])}")

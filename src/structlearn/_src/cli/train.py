@@ -16,6 +16,7 @@ from structlearn._src.cli.arguments import (
     add_file,
     add_number,
     add_shared,
+    check_effects,
     check_output,
     natural,
     positive,
@@ -94,17 +95,18 @@ def _add_features(group: Any) -> None:
     told = "put a hidden variable of N states beside every token (default: none)"
     group.add_argument("--hidden-states", "--hidden", metavar="N", type=natural, help=told)
     told = "whether labels are linked, each with its hidden state, or the hidden states"
-    add_choice(group, "--hidden-kind", "K", HIDDEN, told)
+    add_choice(group, "--hidden-kind", "K", HIDDEN, told, default=None)
 
 
 def _add_objective(group: Any) -> None:
     add_choice(group, "--loss", "L", LOSSES, "which loss")
-    add_number(group, "--alpha", real, 0.5, "share of the log loss in the loss hybrid")
+    told = "share of the log loss in the loss hybrid (default 0.5)"
+    add_number(group, "--alpha", real, None, told)
     add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
     add_number(group, "--eps-y", real, None, "temperature of labels, instead of the loss's own")
     add_number(group, "--eps-h", real, None, "that of hidden states, instead of the loss's own")
     told = "what errors cost in losses with a margin, their number or their share"
-    add_choice(group, "--cost", "K", COSTS, told)
+    add_choice(group, "--cost", "K", COSTS, told, default=None)
     add_number(group, "--l1-ratio", real, 0.0, "share of the absolute values in the penalty")
 
 
@@ -116,7 +118,8 @@ def _add_solver(group: Any) -> None:
     add_shared(group, "--threads", "--seed")
     told = "save the run there now and then; if the file exists, go on from it"
     add_file(group, "--checkpoint", told)
-    add_number(group, "--checkpoint-seconds", real, 60.0, "time between two such saves")
+    told = "time between two such saves (default 60)"
+    add_number(group, "--checkpoint-seconds", real, None, told)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -124,6 +127,7 @@ def run(args: argparse.Namespace) -> int:
     from structlearn._src.estimators.storage import save
 
     started = time.perf_counter()
+    _check_effects(args)
     inputs = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
     check_output("--model", args.model, inputs)
     check_output("--checkpoint", args.checkpoint, inputs | {"--model": args.model})
@@ -141,6 +145,18 @@ def run(args: argparse.Namespace) -> int:
         tagger = Tagger(labeler, str(args.model))
         sys.stdout.write(judge(test.columns, tagger.predict(test.columns), tagger.names))
     return 130 if labeler.ended_ is Ending.INTERRUPTED else 0
+
+
+def _check_effects(args: argparse.Namespace) -> None:
+    hidden = bool(args.hidden_states), "--hidden-states"
+    needs = {
+        "--alpha": (args.loss == "hybrid", "--loss hybrid"),
+        "--cost": (args.loss not in ("log", "perceptron"), "a --loss with a margin"),
+        "--eps-h": hidden,
+        "--hidden-kind": hidden,
+        "--checkpoint-seconds": (args.checkpoint is not None, "--checkpoint"),
+    }
+    check_effects(args, needs)
 
 
 # ---- in ----------------------------------------------------------------------------------
@@ -170,14 +186,14 @@ def _labeler(args: argparse.Namespace, template: Template) -> SequenceLabeler:
     )  # fmt: skip
     hidden = {}
     if args.hidden_states:
-        hidden = {"hidden": args.hidden_kind, "hidden_states": args.hidden_states}
+        hidden = {"hidden": args.hidden_kind or HIDDEN[0], "hidden_states": args.hidden_states}
     return SequenceLabeler(
         template=template,
         forbidden=args.forbid,
         checkpoint=_checkpoint(args),
         n_jobs=args.threads,
         random_state=args.seed,
-        **{name: getattr(args, name) for name in direct},
+        **{name: getattr(args, name) for name in direct if getattr(args, name) is not None},
         **hidden,
     )
 
@@ -206,7 +222,8 @@ def _checkpoint(args: argparse.Namespace) -> Checkpoint | None:
 
     if args.checkpoint is None:
         return None
-    return Checkpoint(args.checkpoint, seconds=args.checkpoint_seconds)
+    seconds = {} if args.checkpoint_seconds is None else {"seconds": args.checkpoint_seconds}
+    return Checkpoint(args.checkpoint, **seconds)
 
 
 # ---- out ---------------------------------------------------------------------------------

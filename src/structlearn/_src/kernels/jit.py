@@ -14,7 +14,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import update_wrapper
 from types import ModuleType
@@ -22,14 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from structlearn._src.common.errors import CacheWarning
+from structlearn._src.kernels.cache import compiled
 
 # Threads run kernels side by side, and a division by zero gives infinity, as everywhere in NumPy.
 _FLAGS = {"nogil": True, "error_model": "numpy"}
 _SMALL = 2**13  # numbers in the arrays of a call up to which Python takes some milliseconds
 _PATIENCE = 0.1  # seconds of such calls after which Numba, ready in about 0.6, is the better choice
 _HOLDERS = ("structlearn.", "papers.")  # packages whose modules hold kernels under some name
-_told = False  # one warning is enough, however many kernels there are
 _spent = 0.0  # seconds in small calls so far
 _lock = threading.RLock()  # no thread compiles while another runs a kernel in plain Python
 _thread = threading.local()  # `plain`: within such a call, where all that it calls is plain too
@@ -133,7 +131,7 @@ def _compile(kernel: Kernel) -> None:
     with _lock:
         new = {id(each): each for each in _reached(kernel, set())}
         for each in new.values():
-            each._compiled = _compiled(each.__wrapped__, each._flags)
+            each._compiled = compiled(each.__wrapped__, each._flags)
         for name, module in list(sys.modules.items()):
             if name.startswith(_HOLDERS) and isinstance(module, ModuleType):
                 for key, value in list(vars(module).items()):
@@ -154,21 +152,3 @@ def _reached(kernel: Kernel, seen: set[int]) -> Iterator[Kernel]:
     for each in found:
         if isinstance(each, Kernel):
             yield from _reached(each, seen)
-
-
-def _compiled(function: Callable[..., Any], flags: dict[str, Any]) -> Any:
-    global _told
-    import numba
-
-    try:
-        return numba.njit(cache=True, **flags)(function)
-    except RuntimeError as reason:  # numba found no folder that it may write to
-        if not _told:
-            warnings.warn(
-                f"compiled code is not kept between processes ({reason}); "
-                f"set NUMBA_CACHE_DIR to a writable folder",
-                CacheWarning,
-                stacklevel=3,
-            )
-            _told = True
-        return numba.njit(**flags)(function)
