@@ -1,6 +1,6 @@
 """How good predictions of sequences are; for anything else there is scikit-learn."""
 
-from structlearn._src.metrics.accuracy import sequence_accuracy, token_accuracy
 from structlearn._src.metrics.chunks import chunk_scores
+from structlearn._src.metrics.scorer import scorer
 
-__all__ = ["chunk_scores", "sequence_accuracy", "token_accuracy"]
+__all__ = ["chunk_scores", "scorer"]

@@ -73,3 +73,11 @@ def test_tables_of_older_files_have_fewer_columns():
     assert old.value.tolist() == [3.0, 2.0]
     assert np.isnan(old.inference_steps).all()
     assert History().table.shape == (0, 6)
+
+
+def test_a_history_says_what_it_holds():
+    history = History()
+    assert repr(history) == "History(0 rows)"
+    history.add(3, 0.5, 2.0, gradient=0.25)
+    last = "iteration=3, seconds=0.5, value=2, gradient=0.25"
+    assert repr(history) == f"History(1 rows, the last: {last})"

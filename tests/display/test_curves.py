@@ -111,6 +111,7 @@ def test_the_history_of_an_estimator(tmp_path):
         np.stack([labeler.history_.seconds, labeler.history_.value], 1).tolist()
     ]
     assert legend(display) == ["SequenceLabeler"]
+    assert lines(HistoryDisplay(labeler.history_).plot()) == lines(display)
     assert legend(HistoryDisplay.from_estimator(labeler, name="CRF").plot()) == ["CRF"]
     save(labeler, tmp_path / "model")
     again = HistoryDisplay.from_estimator(load(tmp_path / "model"))

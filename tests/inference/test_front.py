@@ -186,6 +186,7 @@ def test_evidence_must_make_sense(weather):
 def test_evidence_is_certain_in_the_answer(weather):
     answer = infer(weather, evidence={"umbrella": 1}, factor_marginals=True)
     np.testing.assert_allclose(answer.marginals["umbrella"], [0.0, 1.0])
+    assert "'umbrella': [0.0, 1.0]" in repr(answer.marginals)
     rain = np.array([0.7 * 0.1, 0.3 * 0.8])
     assert answer.value == pytest.approx(np.log(rain.sum()))
     np.testing.assert_allclose(answer.marginals["rain"], rain / rain.sum())

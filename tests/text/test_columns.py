@@ -164,3 +164,46 @@ def test_wrong_files_are_named(tmp_path, data, words):
 def test_conll2000_is_read_as_line_by_line(data_folder):
     data = (data_folder / "conll2000" / "test.txt").read_bytes()
     assert_same(parse_columns(data), naive.column_lines(data))
+
+
+CONLLU = b"""\
+# sent_id = 1
+# text = Vamonos al mar
+1-2\tVamonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tVamos\tir\tVERB\t_\t_\t0\troot\t_\t_
+2\tnos\tnosotros\tPRON\t_\t_\t1\tobj\t_\t_
+3-4\tal\t_\t_\t_\t_\t_\t_\t_\t_
+3\ta el\ta\tADP\t_\t_\t5\tcase\t_\tSpaceAfter=No
+4\tel\tel\tDET\t_\t_\t5\tdet\t_\t_
+4.1\tgran\t_\t_\t_\t_\t_\t_\t_\t_
+5\tmar\tmar\tNOUN\t_\t_\t1\tobl\t_\t_
+
+# sent_id = 2
+1\t#\t#\tSYM\t_\t_\t0\troot\t_\t_
+"""
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("front", [b"", b"\xef\xbb\xbf"])
+def test_conllu_is_read_without_what_is_no_word(tmp_path, end, front):
+    data = front + CONLLU.replace(b"\n", end)
+    (tmp_path / "a.conllu").write_bytes(data)
+    columns = read_columns(tmp_path / "a.conllu")
+    assert columns.width == 10
+    assert columns.text(1) == ["Vamos", "nos", "a\u00a0el", "el", "mar", "#"]
+    assert [y.tolist() for y in columns.labels(3)] == [
+        ["VERB", "PRON", "ADP", "DET", "NOUN"],
+        ["SYM"],
+    ]
+    with pytest.raises(FormatError, match="CoNLL-U"):
+        parse_columns(data)
+
+
+def test_signs_of_comments_are_words_elsewhere():
+    assert parse_columns(b"# NN\n1 CD\n").text(0) == ["#", "1"]
+
+
+def test_labels_are_the_last_column_by_sentence():
+    columns = parse_columns(b"he PRP B\nruns VBZ O\n\nshe PRP B\n")
+    assert [y.tolist() for y in columns.labels()] == [["B", "O"], ["B"]]
+    assert [y.tolist() for y in columns.labels(0)] == [["he", "runs"], ["she"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx
 import numpy as np
 import pytest
 from naive_model import Example, NaiveModel, check_answers
@@ -149,3 +150,21 @@ def test_edge_features_for_some():
     X = [(np.eye(2), [(0, 1)], np.ones((1, 1))), (np.eye(2), [(0, 1)])]
     with pytest.raises(ArgumentError, match="graph 1 has no edge features"):
         fitted(X, [[0, 1]] * 2)
+
+
+def test_graphs_of_networkx_are_edges():
+    rng = np.random.default_rng(0)
+    pairs = [("u", "w"), ("v", "w"), ("w", "x")]
+    graph = networkx.Graph()
+    graph.add_nodes_from("uvwx")
+    graph.add_edges_from(pairs)
+    edges = [["uvwx".index(a), "uvwx".index(b)] for a, b in graph.edges()]
+    X = [rng.normal(size=(4, 2)) for _ in range(5)]
+    Y = [(x[:, 0] > 0).astype(int) for x in X]
+    plain, named = (
+        GraphLabeler(max_iter=5, tol=None).fit([(x, given) for x in X], Y)
+        for given in (edges, graph)
+    )
+    np.testing.assert_array_equal(plain.weights_, named.weights_)
+    with pytest.raises(ArgumentError, match="graph 0 has 4 nodes in networkx"):
+        named.predict([(X[0][:3], graph)])

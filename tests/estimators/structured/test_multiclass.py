@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -176,3 +178,24 @@ def test_not_fitted():
         with pytest.raises(NotFittedError):
             getattr(classifier, method)(np.eye(2))
     assert not hasattr(classifier, "classes_")
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_coefficients_are_those_of_decisions(classes, intercept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    y = (np.arange(30) % classes + (X[:, 0] > 1)).astype(int) % classes
+    fitted = MulticlassClassifier(fit_intercept=intercept).fit(X, y)
+    assert fitted.coef_.shape == (1 if classes == 2 else 3, 4)
+    found = X @ fitted.coef_.T + fitted.intercept_
+    np.testing.assert_allclose(np.squeeze(found), fitted.decision_function(X), atol=1e-12)
+    assert (fitted.intercept_ == 0).all() != intercept
+    chosen = RFE(MulticlassClassifier(), n_features_to_select=1).fit(X, X[:, 2] > 0)
+    assert chosen.support_.tolist() == [False, False, True, False]
+
+
+def test_features_are_called_as_in_the_frame():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["age", "height"])
+    fitted = MulticlassClassifier().fit(X, X["height"] > 0)
+    assert fitted.top_features(1)[0][0] == "height"

@@ -52,6 +52,11 @@ class History:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def __repr__(self) -> str:
+        known = {n: self._column(n)[-1] for n in _COLUMNS[:5] if len(self)}
+        last = ", ".join(f"{name}={x:.6g}" for name, x in known.items() if not math.isnan(x))
+        return f"History({len(self)} rows{', the last: ' * bool(last)}{last})"
+
     def best(self, back: int = 0) -> float:
         """Return the lowest value after the start and before the last `back` rows, or NaN.
 

@@ -86,8 +86,7 @@ class HistoryDisplay:
     Parameters
     ----------
     histories
-        Values of runs, by name.
-        The attribute ``history_`` of fitted estimators.
+        The attribute ``history_`` of a fitted estimator, or of several by name.
     optimum
         The lowest value that is known; by default the lowest of all histories.
 
@@ -101,8 +100,11 @@ class HistoryDisplay:
     'objective'
     """
 
-    def __init__(self, histories: Mapping[str, History], optimum: float | None = None) -> None:
-        self.histories = dict(histories)
+    def __init__(
+        self, histories: Mapping[str, History] | History, optimum: float | None = None
+    ) -> None:
+        named = {"fit": histories} if isinstance(histories, History) else histories
+        self.histories = dict(named)
         if not self.histories:
             raise ArgumentError("histories is empty; at least one is needed")
         self.optimum = optimum

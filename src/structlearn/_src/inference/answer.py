@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,10 @@ class Marginals(Mapping[Hashable, Floats]):
 
     def __len__(self) -> int:
         return self._graph.n_variables
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{n!r}: {p.round(4).tolist()}" for n, p in islice(self.items(), 8))
+        return f"Marginals({{{shown}{', ...' if len(self) > 8 else ''}}})"
 
     def array(self) -> Floats:
         """All marginals as (variables, states), padded with zeros where there are fewer states."""

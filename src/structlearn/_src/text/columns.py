@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structlearn._src.common.arrays import Ints
+from structlearn._src.common.arrays import Ints, cut
 from structlearn._src.common.errors import ArgumentError, FormatError
 from structlearn._src.common.paths import PathLike, read_bytes
 from structlearn._src.kernels.text import strings as kernels
@@ -24,6 +24,11 @@ _BOM = b"\xef\xbb\xbf"
 _FIRST_ROOM = 2**14  # distinct strings before the table grows
 _MOST_COLUMNS = 1000  # every distinct string has a number for each of them
 _CELL = re.compile(rb"[^ \t\r]+")
+#: Comments, then a line of ten cells of which the first is a number; it never goes back.
+_CONLLU = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*+(?:#[^\n]*+\n\s*+)++\d++(?:[-.]\d++)?(?:\t[^\t\n]*+){9}$", re.MULTILINE
+)
+_NO_WORD = re.compile(rb"^(?:#|\d+[-.]\d+\t)[^\n]*\n?", re.MULTILINE)
 _GAP = re.compile(rb"[^ \t\r]([ \t])[ \t]*[^ \t\r]")
 _FIRST_LINE = re.compile(rb"^[ \t\r]*(?!-DOCSTART-(?:[ \t\r\n]|\Z))[^ \t\r\n][^\n]*", re.MULTILINE)
 
@@ -46,6 +51,10 @@ class Columns(NamedTuple):
         strings = np.array([*self.vocabularies[column].list(), ""], dtype=object)
         return strings[self.ids[:, column]].tolist()
 
+    def labels(self, column: int = -1) -> list[Any]:
+        """Return a column sentence by sentence, as `SequenceLabeler` takes labels; the last one."""
+        return cut(np.array(self.text(column), object), self.offsets)
+
     def known_by(self, vocabularies: Sequence[Strings | None]) -> Columns:
         """Return the same columns numbered by given vocabularies; None keeps a column's own."""
         if len(vocabularies) > self.width:
@@ -63,8 +72,18 @@ class Columns(NamedTuple):
 
 
 def read_columns(path: PathLike) -> Columns:
-    """Read the column file at `path`: a line per token, an empty one after each sequence."""
-    return parse_columns(read_bytes(path), str(path))
+    """Read the column file at `path`: a line per token, an empty one after each sequence.
+
+    Of CoNLL-U files the ten columns of words are read, without comments, ranges of words and empty
+    nodes. The method `labels` returns the last column as labels of sequences, or another: in
+    CoNLL-U ``labels(3)`` are the universal tags.
+    """
+    data = read_bytes(path)
+    if _CONLLU.match(data):
+        data = _NO_WORD.sub(b"", data.removeprefix(_BOM)).replace(
+            b" ", b"\xc2\xa0"
+        )  # cells may have blanks
+    return parse_columns(data, str(path))
 
 
 def parse_columns(data: bytes, name: str = "the text") -> Columns:
@@ -95,9 +114,10 @@ def parse_columns(data: bytes, name: str = "the text") -> Columns:
     local = np.zeros((room, width), np.int32)
     while (why := kernels.scan(buffer, state, table, local, sizes, ids, ends, offsets)) != 0:
         if why == kernels.WIDTH:
+            hint = "; for files in CoNLL-U there is read_columns" if _CONLLU.match(data) else ""
             raise FormatError(
                 f"{name}, line {state[kernels.LINE]}: {state[kernels.FOUND]} columns were found, "
-                f"but the lines before have {width}; every token needs the same columns"
+                f"but the lines before have {width}; every token needs the same columns{hint}"
             )
         table = grown(table, int(state[kernels.STRINGS]))
         local = _longer(local)

@@ -41,7 +41,8 @@ class GraphLabeler(Labeler):
 
     - node features are an array (nodes, features), a SciPy sparse matrix of that shape, or a list
       of tokens, each a dictionary or a list of strings;
-    - edges are an integer array (edges, 2) with the numbers of the nodes that each joins;
+    - edges are an integer array (edges, 2) with the numbers of the nodes that each joins, or a
+      graph of networkx, whose nodes are counted in its own order;
     - edge features are like node features, one row per edge, or None;
     - the last is a truth value per node, whether it is always hidden: such nodes are variables
       like the others, but never labelled, and their prediction is -1.

@@ -14,6 +14,7 @@ from structlearn._src.estimators.structured.read_nodes import (
     Nodes,
     as_numbers,
     learn_nodes,
+    length,
 )
 from structlearn._src.estimators.structured.read_sequences import listed, none_empty
 from structlearn._src.graph.shapes import grid_edges
@@ -65,7 +66,7 @@ def _graph(given: Any, i: int) -> Graph:
             f"edge features and a mask of hidden nodes, is needed"
         )
     graph = Graph(*given)
-    edges = as_array(graph.edges)
+    edges = as_array(_pairs(graph, i) if hasattr(graph.edges, "adj") else graph.edges)
     edges = edges.reshape(0, 2).astype(np.int64) if edges.size == 0 else edges
     if edges.dtype.kind not in "iu" or edges.ndim != 2 or edges.shape[1] != 2:
         raise ArgumentError(
@@ -73,6 +74,17 @@ def _graph(given: Any, i: int) -> Graph:
             f"(edges, 2) with the numbers of nodes is needed"
         )
     return graph._replace(edges=edges.astype(np.int64))
+
+
+def _pairs(graph: Graph, i: int) -> list[tuple[int, int]]:
+    """Return the edges of a graph of networkx, whose nodes are counted in its own order."""
+    numbers = {name: number for number, name in enumerate(graph.edges.nodes)}
+    if len(numbers) != length(graph.features):
+        raise ArgumentError(
+            f"graph {i} has {len(numbers)} nodes in networkx and features of "
+            f"{length(graph.features)}; every node needs a row, in the order of its nodes"
+        )
+    return [(numbers[a], numbers[b]) for a, b in graph.edges.edges()]
 
 
 def _edge_parts(graphs: list[Graph]) -> list[Any]:

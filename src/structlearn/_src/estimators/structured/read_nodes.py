@@ -169,7 +169,7 @@ def learn_nodes(
     Attributes of tokens that occur less than `min_count` times are left out. Messages call what
     has the features `of`.
     """
-    first = next((part for part in parts if _length(part)), None)
+    first = next((part for part in parts if length(part)), None)
     if first is None:
         none = [i for i, part in enumerate(parts) if part is None]
         if none:
@@ -222,7 +222,7 @@ def _sparse(rows: Rows, intercept: bool) -> Sparse:
     return Sparse(Rows(starts, columns, values, rows.n_columns + 1))
 
 
-def _length(part: Any) -> int:
+def length(part: Any) -> int:
     """Return the number of nodes of an example; what has no length is refused later."""
     if hasattr(part, "shape"):
         return int(part.shape[0]) if len(part.shape) else 1
