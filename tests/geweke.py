@@ -21,12 +21,12 @@ from structlearn._src.sample.hinge import Hinge, prior_weights
 from structlearn._src.sample.hmm import HmmModel, HmmState
 from structlearn._src.sample.hmm_sampler import HmmSampler
 from structlearn._src.sample.label_emission import LabelEmission
-from structlearn._src.sample.mixture import MixtureData, MixtureSampler, MixtureState
+from structlearn._src.sample.mixture import MixtureModel, MixtureSampler, MixtureState
 from structlearn._src.sample.new_component import MaxMargin
 from structlearn._src.sample.normal_wishart import NormalGamma, NormalWishart
 
-OFFSETS = np.array([0, 2, 6])
-SEEN = np.array([True, True, True, False, True, True])
+OFFSETS = np.array([0, 4, 14])
+SEEN = np.arange(14) != 3
 CONCENTRATION = Gamma(3.0, 2.0)
 N_LABELS = 3
 
@@ -67,6 +67,8 @@ class HmmCase(NamedTuple):
     kind: str
     n_moves: int = 1
     merges: range = range(0)
+    gaussian: type[Gaussian] = Gaussian  #: what sweeps take for the density of points
+    n_sweeps: int = 1  #: of the sampler for each draw of the data: more find smaller errors
 
     def emissions(self, state, rng):
         """Draw data given the states and parameters, if there are any; also a log weight."""
@@ -77,7 +79,7 @@ class HmmCase(NamedTuple):
                 logs = state.parameters[0][0][state.states]
                 drawn = (logs + rng.gumbel(size=logs.shape)).argmax(axis=1)
             return (Categorical(np.where(SEEN, drawn, -1), np.array([1.0, 2.0])),), 0.0
-        known = NormalWishart(np.zeros(1), 0.1, 8.0, np.array([[6.0]]))
+        known = NormalWishart(np.zeros(1), 0.4, 8.0, np.array([[6.0]]))
         if self.kind == "diagonal":
             known = NormalGamma(np.zeros(2), 0.5, 8.0, np.array([6.0, 3.0]))
         points = np.zeros((n, len(known.mean)))
@@ -85,7 +87,7 @@ class HmmCase(NamedTuple):
             means, bands, _ = state.parameters[0]
             points = rng.normal(size=points.shape) / bands[state.states][:, :, 0]
             points = np.where(SEEN[:, None], means[state.states] + points, 0.0)
-        gaussian = Gaussian(points, SEEN, known)
+        gaussian = self.gaussian(points, SEEN, known)
         if self.kind != "labels":
             return (gaussian,), 0.0
         loss, features = Hinge(0.8, 1.0, 1.5), np.linspace(-1.2, 1.5, n)[:, None]
@@ -112,7 +114,9 @@ class HmmCase(NamedTuple):
         """Draw the data anew, and all else given the data."""
         model = HmmModel(OFFSETS, self.emissions(state, rng)[0], CONCENTRATION, CONCENTRATION)
         sampler = HmmSampler(model, n_moves=sweep % 2 * self.n_moves, merges=self.merges)
-        return sampler.step(state, rng, sweep)[0], model.emissions
+        for _ in range(self.n_sweeps):
+            state, _ = sampler.step(state, rng, sweep)
+        return state, model.emissions
 
     def statistics(self, state, emissions):
         """Return numbers whose means are compared; none depends on how states are numbered.
@@ -127,12 +131,25 @@ class HmmCase(NamedTuple):
             found += [own.ravel()[-1], own.ravel()[-1] ** 2, own.ravel()[0] ** 2]
         if self.kind in ("points", "diagonal"):
             found.append(state.parameters[0][1][first, 0, 0] ** 2)
+        if self.kind != "symbols":  # squared distances to the own state, near 1 by their density
+            means, bands, _ = state.parameters[0]
+            away = ((emissions[0].data - means[z]) * bands[z, :, 0])[SEEN]
+            found.append(np.minimum(away**2, 4.0).mean())
         for emission, parameters in zip(emissions, state.parameters, strict=True):
             logs = np.zeros((len(z), state.n_states))
             for t, k in itertools.product(np.flatnonzero(SEEN), range(state.n_states)):
                 logs[t, k] = fit_of(emission, parameters, t, k)
             found += [logs[np.arange(len(z)), z].sum(), logs[0, z[1]], logs[4, z[5]]]
         return np.array(found, float)
+
+
+class FlatGaussian(Gaussian):
+    """Densities of a quarter of the log that they should have: states depend less on points."""
+
+    def add_log_densities(self, parameters, first, last, out):
+        whole = np.zeros_like(out)
+        super().add_log_densities(parameters, first, last, whole)
+        out += 0.25 * whole
 
 
 def fit_of(emission, parameters, t, k):
@@ -151,6 +168,7 @@ class MixtureCase(NamedTuple):
 
     classifier: MaxMargin
     sampled: MaxMargin
+    n_moves: int = 0
 
     def data(self, state, rng):
         """Draw rows and labels given components and weights; also return a log weight."""
@@ -166,8 +184,9 @@ class MixtureCase(NamedTuple):
         scores = np.einsum("tlm,tm->tl", state.weights[state.assigned], V)
         labels, logs = draw_labels(self.classifier, scores, rng)
         labels[1] = logs[1] = -1
-        data = MixtureData(X, V, labels, N_LABELS, prior, self.sampled, CONCENTRATION)
-        return data, logs.sum() - logs[1]
+        points = Gaussian(X, np.ones(n, bool), prior)
+        labelled = LabelEmission(V, labels, N_LABELS, self.sampled)
+        return MixtureModel.of(points, labelled, CONCENTRATION), logs.sum() - logs[1]
 
     def prior(self, rng):
         """Draw a state and its data from the prior, with their log weight."""
@@ -178,31 +197,34 @@ class MixtureCase(NamedTuple):
             assigned.append(restaurant(list(sizes), alpha, rng))
         shape = (max(assigned) + 1, N_LABELS, 1)
         weights = prior_weights(self.classifier.variance, shape, rng)
-        state = MixtureState(np.array(assigned), weights, alpha)
+        state = MixtureState.of(np.array(assigned), weights, alpha)
         return state, *self.data(state, rng)
 
     def step(self, state, rng, sweep):
         """Draw the data anew, and all else given the data."""
         data, _ = self.data(state, rng)
-        return MixtureSampler(data).step(state, rng, sweep)[0], data
+        sampler = MixtureSampler(data, n_moves=sweep % 2 * self.n_moves)
+        return sampler.step(state, rng, sweep)[0], data
 
     def statistics(self, state, data):
         """Return numbers whose means are compared; none depends on how components are numbered."""
         z, own = state.assigned, state.weights[state.assigned[0], :, 0]
         pairs = [z[0] == z[1], z[2] == z[5]]
-        away = np.minimum(np.abs(data.X[:, 0, None] - data.X[:, 0]), 3.0)
-        scores = np.einsum("tlm,tm->tl", state.weights[z], data.V)
+        points, labelled = data.emissions
+        away = np.minimum(np.abs(points.data[:, 0, None] - points.data[:, 0]), 3.0)
+        scores = np.einsum("tlm,tm->tl", state.weights[z], labelled.features)
         fits = [
             (away * (z[:, None] == z)).sum(),
-            self.classifier.log_potential(scores, data.labels).sum(),
+            self.classifier.log_potential(scores, labelled.labels).sum(),
         ]
         return np.array([len(state.weights), state.concentration, *pairs, *own**2, *fits], float)
 
 
-def deviations(case, n_prior, n_sweeps, seed=0, batches=20):
-    """Return by how many standard errors the means of a chain are off those of the prior.
+def deviations(case, n_prior, n_sweeps, seed=0, chains=40):
+    """Return by how many standard errors the means of chains are off those of the prior.
 
-    Errors of the chain are those of the means of batches, which are long beside its memory.
+    Every chain begins with a draw from the prior, and would stay there. Chains are independent, so
+    that their means tell their errors, however long their memory is.
     """
     rng = np.random.default_rng(seed)
     drawn = [case.prior(rng) for _ in range(n_prior)]
@@ -211,10 +233,12 @@ def deviations(case, n_prior, n_sweeps, seed=0, batches=20):
     values = np.array([case.statistics(state, data) for state, data, _ in drawn])
     expected = shares @ values
     variance = shares**2 @ (values - expected) ** 2
-    state, found = drawn[int(rng.choice(n_prior, p=shares))][0], []
-    for sweep in range(n_sweeps):
-        state, data = case.step(state, rng, sweep)
-        found.append(case.statistics(state, data))
-    means = np.array(found).reshape(batches, -1, len(expected)).mean(axis=1)
-    variance += means.var(axis=0, ddof=1) / batches
-    return (means.mean(axis=0) - expected) / np.sqrt(variance)
+    means = []
+    for first in rng.choice(n_prior, chains, p=shares):
+        state, found = drawn[first][0], []
+        for sweep in range(n_sweeps // chains):
+            state, data = case.step(state, rng, sweep)
+            found.append(case.statistics(state, data))
+        means.append(np.mean(found, axis=0))
+    variance += np.var(means, axis=0, ddof=1) / chains
+    return (np.mean(means, axis=0) - expected) / np.sqrt(variance)

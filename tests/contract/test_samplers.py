@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from franchise import path_probabilities
-from geweke import HmmCase, MixtureCase, deviations
+from geweke import OFFSETS, FlatGaussian, HmmCase, MixtureCase, deviations
 from papers.comparators import InfiniteLogit, SwitchingSVM, TruncatedSVM
 from papers.comparators.infinite_logit import Logit
 from structlearn import InfiniteHMM, InfiniteSVM, MaxMarginHMM
 from structlearn._src.common.watch import Ending, Watch
+from structlearn._src.sample.emission import Gaussian
 from structlearn._src.sample.hdp import Gamma
 from structlearn._src.sample.hmm import HmmModel
 from structlearn._src.sample.hmm_sampler import HmmSampler, merge_sweeps
-from structlearn._src.sample.mixture import MixtureData, MixtureSampler
+from structlearn._src.sample.label_emission import LabelEmission
+from structlearn._src.sample.mixture import MixtureModel, MixtureSampler
 from structlearn._src.sample.new_component import MaxMargin
 from structlearn._src.sample.normal_wishart import NormalWishart
 from structlearn._src.sample.runner import MarkovChain, Schedule, run, streams
@@ -30,10 +32,12 @@ RIGHT = {
     "symbols": (HmmCase("symbols"), 800),
     "labels": (HmmCase("labels"), 400),
     "max-margin mixture": (MixtureCase(HINGE, HINGE), 600),
+    "max-margin mixture, moves": (MixtureCase(HINGE, HINGE, 3), 600),
     "logit mixture": (MixtureCase(Logit(0.8), Logit(0.8)), 400),
 }
 WRONG = {
     "merging": (HmmCase("points", merges=range(10**6)), 200),  # a search, not a draw
+    "a flattened density": (HmmCase("points", 0, gaussian=FlatGaussian, n_sweeps=3), 800),
     "another loss": (MixtureCase(HINGE, MaxMargin(1.5, 1.0, 0.8)), 600),
 }
 
@@ -109,7 +113,7 @@ def test_data_that_say_nothing_leave_the_number_of_states_at_its_prior(name):
 def _hmm_sampler(kind):
     case = HmmCase(kind)
     _, emissions, _ = case.prior(np.random.default_rng(1))
-    model = HmmModel(np.array([0, 2, 6]), emissions, Gamma(1.0, 1.0), Gamma(1.0, 1.0), 2)
+    model = HmmModel(OFFSETS, emissions, Gamma(1.0, 1.0), Gamma(1.0, 1.0), 2)
     return HmmSampler(model, n_start=3, n_moves=2, merges=merge_sweeps(8))
 
 
@@ -117,8 +121,10 @@ def _mixture_sampler(classifier):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(12, 2))
     prior = NormalWishart(np.zeros(2), 0.5, 5.0, np.eye(2))
-    labels = rng.integers(-1, 3, 12)
-    return MixtureSampler(MixtureData(X, X, labels, 3, prior, classifier, Gamma(1.0, 1.0)), 4)
+    labelled = LabelEmission(X, rng.integers(-1, 3, 12), 3, classifier)
+    points = Gaussian(X, np.ones(12, bool), prior)
+    model = MixtureModel.of(points, labelled, Gamma(1.0, 1.0))
+    return MixtureSampler(model, 4, 0 if isinstance(classifier, Logit) else 2)
 
 
 SAMPLERS = {

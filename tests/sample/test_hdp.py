@@ -8,7 +8,7 @@ from scipy.special import gammaln
 
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.sample import hdp
-from structlearn._src.sample.hdp import Gamma
+from structlearn._src.sample.hdp import Gamma, Process
 
 COUNTS = np.array([[2, 0], [5, 3], [1, 7]])
 
@@ -86,7 +86,8 @@ def test_paths_have_the_probability_of_urns():
         for k in np.repeat([0, 1], row):
             total += np.log((alpha * sticks[k] + eaten[k]) / (alpha + eaten.sum()))
             eaten[k] += 1
-    assert hdp.log_probability(COUNTS, alpha, sticks) == pytest.approx(total)
+    process = Process(alpha, 1.0, sticks, np.zeros((3, 3)))
+    assert process.log_probability(COUNTS) == pytest.approx(total)
 
 
 def test_density_of_sticks_by_its_formula():

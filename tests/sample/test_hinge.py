@@ -124,3 +124,34 @@ def test_weights_are_those_of_a_plain_sweep(L):
             normals[:, own].copy(), uniforms[:, own].copy(), noise, first, last,
         )  # fmt: skip
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("L", [2, 3])
+def test_weights_of_paths_estimate_the_evidence_both_ways(L):
+    """Up from the prior the mean weight is the evidence; down from the posterior its inverse.
+
+    The plain average over the prior needs few rows and weak labels to be any good.
+    """
+    rng, hinge = np.random.default_rng(2), Hinge(0.4, 1.0, 1.0)
+    V = np.column_stack([rng.normal(size=(6, 2)), np.ones(6)])
+    labels = (V @ rng.normal(size=(L, 3)).T).argmax(1)
+    many = prior_weights(1.0, (40_000, L, 3), rng)
+    scores = np.einsum("nlm,tm->tnl", many, V)
+    plain = np.exp(hinge.log_potential(scores, labels).sum(0)).mean()
+    up = [hinge.anneal(V, labels, weights, rng, up=True) for weights in many[:1500]]
+    assert np.mean([np.exp(log_weight) for _, log_weight in up]) == pytest.approx(plain, rel=0.05)
+    drawn = chains(hinge, V, labels, L, 30, copies=1500)
+    down = [hinge.anneal(V, labels, weights, rng, up=False) for weights in drawn]
+    back = np.mean([np.exp(-log_weight) for _, log_weight in down])
+    assert back == pytest.approx(1.0 / plain, rel=0.05)
+    ends = np.array([weights for weights, _ in down])  # at the prior again
+    np.testing.assert_allclose(ends.var(axis=0), many[:1500].var(axis=0), rtol=0.25, atol=1e-12)
+
+
+def test_without_rows_a_path_stays_at_the_prior():
+    rng, hinge = np.random.default_rng(3), Hinge(1.0, 1.0, 4.0)
+    weights = prior_weights(4.0, (1, 3, 2), rng)[0]
+    for up in (True, False):
+        found, log_weight = hinge.anneal(np.zeros((0, 2)), np.zeros(0, np.int64), weights, rng, up)
+        assert log_weight == 0.0
+        assert np.isfinite(found).all()

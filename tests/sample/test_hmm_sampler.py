@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from franchise import path_probabilities
-from structlearn._src.sample import hdp, split_merge
+from structlearn._src.sample import hdp, launch, split_merge
 from structlearn._src.sample.emission import Categorical, Gaussian
 from structlearn._src.sample.hdp import Gamma
 from structlearn._src.sample.hinge import Hinge
@@ -93,11 +93,7 @@ def _no_density(gamma, sticks):
     return 0.0
 
 
-def _no_proposal(odds, sides, pair):
-    return 0.0
-
-
-def _no_choice(n_states, n_one, n_two):
+def _no_proposal(chain, sides):
     return 0.0
 
 
@@ -105,7 +101,6 @@ BROKEN = [
     pytest.param("", None, 2400, 0.0, 0.06, id="as it is"),
     pytest.param("log_sticks", _no_density, 300, 0.3, 1.0, id="without the density of sticks"),
     pytest.param("log_proposal", _no_proposal, 300, 0.3, 1.0, id="without how likely a split is"),
-    pytest.param("log_choice", _no_choice, 2400, 0.07, 1.0, id="without how two are chosen"),
 ]
 
 
@@ -113,7 +108,8 @@ BROKEN = [
 def test_moves_alone_keep_the_posterior(name, instead, sweeps, least, most, monkeypatch):
     """Splits and unions with draws of sticks, no beam; each term left out is found."""
     if name:
-        monkeypatch.setattr(hdp if hasattr(hdp, name) else split_merge, name, instead)
+        owner = next(module for module in (hdp, launch, split_merge) if hasattr(module, name))
+        monkeypatch.setattr(owner, name, instead)
     rng, part = np.random.default_rng(5), _points()
     model = HmmModel(OFFSETS, (part,), 1.5, 2.0)
     state, paths = start(model, np.zeros(5, np.int64), rng), []
@@ -139,14 +135,17 @@ def _label_evidence(rows, c=0.6, variance=1.5):
     return np.exp(logs).sum() * (grid[1] - grid[0]) / np.sqrt(4.0 * np.pi * variance)
 
 
+@pytest.mark.parametrize("likelihood", [True, False])
 @pytest.mark.parametrize("moves_alone", [False, True])
-def test_posterior_of_paths_with_labels(moves_alone):
+def test_posterior_of_paths_with_labels(moves_alone, likelihood):
     """Weights integrated out by quadrature; by the beam, and by moves alone."""
     rng, points = np.random.default_rng(13), _points()
     labelled = LabelEmission(SLOPES, LABELS, 2, Hinge(0.6, 1.0, 1.5))
-    model = HmmModel(OFFSETS, (points, labelled), 1.5, 2.0)
+    emissions = (points, labelled) if likelihood else (labelled,)
+    model = HmmModel(OFFSETS, emissions, 1.5, 2.0)
+    prior = _posterior(points, 1.5, 2.0) if likelihood else path_probabilities(OFFSETS, 1.5, 2.0)
     exact = {}
-    for path, p in _posterior(points, 1.5, 2.0).items():
+    for path, p in prior.items():
         groups = [np.flatnonzero(np.array(path) == k) for k in set(path)]
         exact[path] = p * np.prod([_label_evidence(rows) for rows in groups])
     total = sum(exact.values())

@@ -8,21 +8,30 @@ from scipy.special import gammaln
 
 from papers.comparators.infinite_logit import Logit
 from structlearn._src.kernels.draw import mixture as kernels
+from structlearn._src.sample import launch
+from structlearn._src.sample.emission import Gaussian
 from structlearn._src.sample.hdp import Gamma
+from structlearn._src.sample.hmm import statistics
+from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.mixture import (
-    MixtureData,
+    MixtureModel,
     MixtureSampler,
     kernel_components,
     kernel_prior,
-    moments,
     votes,
 )
 from structlearn._src.sample.new_component import MaxMargin
-from structlearn._src.sample.normal_wishart import NormalWishart
+from structlearn._src.sample.normal_wishart import Moments, NormalWishart
+from structlearn._src.sample.split_merge import split_or_merge
 
 
 def vague(width, strength=0.4):
     return NormalWishart(np.full(width, 0.2), strength, width + 2.0, 0.8 * np.eye(width))
+
+
+def mixture(X, V, labels, n_labels, prior, classifier, concentration):
+    points = Gaussian(X, np.ones(len(X), bool), prior)
+    return MixtureModel.of(points, LabelEmission(V, labels, n_labels, classifier), concentration)
 
 
 def partitions(n):
@@ -40,21 +49,23 @@ def numbered(assigned):
 
 def exact(rows):
     """Probability of every partition, weights summed over a grid; one classifier feature."""
-    L, variance = rows.n_labels, rows.classifier.variance
+    points, labelled = rows.emissions
+    L, variance = labelled.n_labels, labelled.loss.variance
     line = np.linspace(-8, 8, 65 if L == 3 else 401) * np.sqrt(variance)
     grid = np.stack(np.meshgrid(*[line] * L, indexing="ij"), -1).reshape(-1, L)
     prior = np.exp(-0.5 * (grid**2).sum(axis=1) / variance)
     logs = [
-        rows.classifier.log_potential(grid * v, np.full(len(grid), y))
-        for v, y in zip(rows.V[:, 0], rows.labels, strict=True)
+        labelled.loss.log_potential(grid * v, np.full(len(grid), y))
+        for v, y in zip(labelled.features[:, 0], labelled.labels, strict=True)
     ]
     found = {}
-    for z in partitions(len(rows.X)):
+    for z in partitions(rows.n_positions):
         value = 0.0
         for k in range(max(z) + 1):
             own = np.flatnonzero(np.array(z) == k)
-            value += np.log(rows.concentration) + gammaln(len(own))
-            value += rows.prior.log_evidence(moments(rows.X[own], np.zeros(len(own), int), 1))[0]
+            value += np.log(rows.alpha) + gammaln(len(own))
+            part = points.subset(own)
+            value += part.log_evidence(part.statistics(np.zeros(len(own), int), 1))[0]
             value += np.log(prior @ np.exp(sum(logs[i] for i in own)) / prior.sum())
         found[z] = value
     shares = np.exp(np.array([*found.values()]) - max(found.values()))
@@ -62,19 +73,20 @@ def exact(rows):
 
 
 @pytest.mark.parametrize(
-    ("n_labels", "classifier", "sweeps"),
+    ("n_labels", "classifier", "sweeps", "n_moves"),
     [
-        (2, MaxMargin(0.7, 1.0, 1.3), 3000),
-        (3, MaxMargin(1.5, 1.0, 0.8), 2000),
-        (3, Logit(2.0), 1000),
+        (2, MaxMargin(0.7, 1.0, 1.3), 3000, 0),
+        (3, MaxMargin(1.5, 1.0, 0.8), 2000, 0),
+        (3, MaxMargin(1.5, 1.0, 0.8), 1000, 2),
+        (3, Logit(2.0), 1000, 0),
     ],
 )
-def test_partitions_have_their_probabilities(n_labels, classifier, sweeps):
+def test_partitions_have_their_probabilities(n_labels, classifier, sweeps, n_moves):
     rng = np.random.default_rng(n_labels)
     X, V = 1.5 * rng.normal(size=(4, 1)), rng.normal(size=(4, 1))
     labels = np.array([0, 1, -1, n_labels - 1])
-    rows = MixtureData(X, V, labels, n_labels, vague(1), classifier, 1.2)
-    sampler, counts = MixtureSampler(rows, 2), {}
+    rows = mixture(X, V, labels, n_labels, vague(1), classifier, 1.2)
+    sampler, counts = MixtureSampler(rows, 2, n_moves), {}
     state = sampler.begin(rng)
     for _ in range(sweeps):
         state, _ = sampler.step(state, rng)
@@ -84,23 +96,54 @@ def test_partitions_have_their_probabilities(n_labels, classifier, sweeps):
     assert far < 0.07
 
 
+MOVES = [
+    pytest.param(None, "", None, 0.0, 0.06, id="as they are"),
+    pytest.param(launch, "log_proposal", lambda chain, sides: 0.0, 0.1, 1.0, id="no proposal"),
+    pytest.param(
+        LabelEmission, "log_weight_of", lambda self, given, rng: -8.0, 0.1, 1.0, id="no way back"
+    ),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "instead", "least", "most"), MOVES)
+def test_splits_and_merges_alone_keep_the_posterior(owner, name, instead, least, most, monkeypatch):
+    """No row moves by itself; each term of the acceptance that is left out is found."""
+    if owner is not None:
+        monkeypatch.setattr(owner, name, instead)
+    rng = np.random.default_rng(1)
+    X, V = 1.5 * rng.normal(size=(5, 1)), rng.normal(size=(5, 1))
+    classifier = MaxMargin(0.9, 1.0, 1.3)
+    rows = mixture(X, V, np.array([0, 1, -1, 1, 0]), 2, vague(1), classifier, 1.2)
+    numbers, state = np.zeros(6), MixtureSampler(rows, 2).begin(rng)
+    for _ in range(800):
+        found = statistics(rows, state)
+        for _ in range(2):
+            state, found, _ = split_or_merge(rows, state, found, rng)
+        weights = rows.emissions[1].draw(state.states, state.parameters[1], rng)
+        state = state._replace(parameters=((), weights))
+        numbers[state.n_states] += 1 / 800
+    for z, share in exact(rows).items():
+        numbers[max(z) + 1] -= share
+    assert least <= np.abs(numbers).max() <= most
+
+
 def test_what_the_kernel_keeps_up_to_date_is_the_posterior():
     rng, n, D = np.random.default_rng(2), 60, 4
     X = np.vstack([rng.normal(size=(n // 2, D)), 5 + rng.normal(size=(n // 2, D))])
-    rows = MixtureData(X, X, rng.integers(0, 3, n), 3, vague(D), MaxMargin(), 3.0)
-    sampler = MixtureSampler(rows, 6)
+    prior, labels = vague(D), rng.integers(0, 3, n)
+    sampler = MixtureSampler(mixture(X, X, labels, 3, prior, MaxMargin(), 3.0), 6)
     state = sampler.begin(rng)
     assigned, parts = state.assigned.copy(), kernel_components(sampler.draw(state))
     values, vector = np.empty(len(parts.counts) + 1), np.empty(D)
     never = np.full(n, -np.inf)
     at, K, opened = kernels.assign(
-        kernel_prior(rows.prior, n, rows.classifier), parts, X, X, rows.labels, never, assigned,
+        kernel_prior(prior, n, MaxMargin()), parts, X, X, labels, never, assigned,
         rng.random(n), values, vector, 0, 6,
     )  # fmt: skip
     assert (at, opened) == (n, False)
     assert (assigned != state.assigned).sum() > 20
-    given = moments(X, assigned, K)
-    after = rows.prior.posterior(given)
+    given = Moments(*Gaussian(X, np.ones(n, bool), prior).statistics(assigned, K))
+    after = prior.posterior(given)
     np.testing.assert_array_equal(parts.counts[:K], given.counts)
     np.testing.assert_allclose(parts.centres[:K], after.mean, atol=1e-10)
     factors = np.tril(parts.factors[:K])
@@ -112,7 +155,8 @@ def test_what_the_kernel_keeps_up_to_date_is_the_posterior():
 def test_votes_are_their_formula(classifier):
     rng, D = np.random.default_rng(3), 2
     X = rng.normal(size=(30, D))
-    rows = MixtureData(X, X, rng.integers(0, 3, 30), 3, vague(D), classifier, 2.0)
+    prior = vague(D)
+    rows = mixture(X, X, rng.integers(0, 3, 30), 3, prior, classifier, 2.0)
     sampler, draws = MixtureSampler(rows, 4), []
     state = sampler.begin(rng)
     for _ in range(3):
@@ -122,7 +166,7 @@ def test_votes_are_their_formula(classifier):
     expected = np.zeros((7, 3))
     for draw in draws:
         logs = np.log(draw.counts)[:, None] + draw.after.log_predictive(new)
-        alone = np.log(2.0) + rows.prior.log_predictive(new)
+        alone = np.log(2.0) + prior.log_predictive(new)
         shares = np.exp(np.vstack([logs, alone]))
         shares /= shares.sum(axis=0)
         scores = np.einsum("klm,tm->ktl", draw.weights, new)
@@ -130,12 +174,12 @@ def test_votes_are_their_formula(classifier):
         if isinstance(classifier, Logit):
             one = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
         expected += np.einsum("kt,ktl->tl", shares[:-1], one) + shares[-1][:, None] / 3
-    np.testing.assert_allclose(votes(draws, rows.prior, classifier, new, new), expected / 3)
+    np.testing.assert_allclose(votes(draws, prior, classifier, new, new), expected / 3)
 
 
 def test_the_same_seed_gives_the_same_chain():
     X = np.random.default_rng(4).normal(size=(20, 2))
-    rows = MixtureData(X, X, np.arange(20) % 2, 2, vague(2), MaxMargin(), Gamma(1.0, 1.0))
+    rows = mixture(X, X, np.arange(20) % 2, 2, vague(2), MaxMargin(), Gamma(1.0, 1.0))
     ends = []
     for _ in range(2):
         rng = np.random.default_rng(5)

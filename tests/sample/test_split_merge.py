@@ -8,10 +8,12 @@ import pytest
 from structlearn._src.sample.emission import Categorical, Gaussian
 from structlearn._src.sample.hinge import Hinge
 from structlearn._src.sample.hmm import HmmModel, start, statistics
+from structlearn._src.sample.hmm_sampler import HmmSampler
 from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.merge import dissolve_small, merge_alike
 from structlearn._src.sample.normal_wishart import NormalWishart
 from structlearn._src.sample.split_merge import (
+    log_choice,
     log_evidence,
     merge_states,
     merge_statistics,
@@ -103,7 +105,7 @@ def test_states_that_are_alike_are_merged(labels):
     rng = np.random.default_rng(4)
     model, level = _model(rng, labels, apart=12.0)
     state = start(model, 2 * level + rng.integers(2, size=60), rng)
-    merged = merge_alike(model, state)
+    merged = merge_alike(model, state, rng)
     assert merged.n_states == 2
     assert len(set(zip(merged.states.tolist(), level.tolist(), strict=True))) == 2
 
@@ -118,10 +120,26 @@ def test_small_states_between_others_are_dissolved():
     np.testing.assert_array_equal(left.states, level)
 
 
-def test_without_conjugate_emissions_nothing_is_searched():
+def test_states_with_labels_alone_are_merged_and_split():
+    """Two stretches with opposite rules; every state is cut in two at random first."""
     rng = np.random.default_rng(6)
-    model, _ = _model(rng, labels=True)
-    alone = HmmModel(OFFSETS, model.emissions[2:], 1.0, 1.0)
-    state = start(alone, rng.integers(3, size=60), rng)
-    for found in (merge_alike(alone, state), dissolve_small(alone, state)):
-        np.testing.assert_array_equal(found.states, state.states)
+    level = np.repeat([0, 1], 60)
+    features = np.column_stack([rng.normal(size=120), np.ones(120)])
+    labels = np.where(level == 1, features[:, 0] > 0, features[:, 0] < 0).astype(np.int64)
+    part = LabelEmission(features, labels, 2, Hinge(1.0, 1.0, 25.0))
+    alone = HmmModel(np.array([0, 120]), (part,), 1.0, 1.0)
+    merged = merge_alike(alone, start(alone, 2 * level + rng.integers(2, size=120), rng), rng)
+    np.testing.assert_array_equal(merged.states, level)
+    state, sizes = start(alone, np.zeros(120, np.int64), rng), []
+    for sweep in range(40):  # and from one state, moves find two
+        state, _ = HmmSampler(alone, n_moves=4).step(state, rng, sweep)
+        sizes.append(state.n_states)
+    assert np.bincount(sizes[20:]).argmax() == 2
+
+
+def test_the_choice_of_positions_by_states_is_weighed():
+    """Two ordered positions: of one state out of n - 1, or one of each of two states out of n."""
+    for n, one, two in ((2, 1, 1), (3, 4, 2), (7, 5, 9)):
+        together = 1.0 / ((n - 1) * (one + two) * (one + two - 1))
+        apart = 1.0 / (n * (n - 1) * one * two)
+        assert log_choice(n, one, two) == pytest.approx(np.log(apart / together))

@@ -62,6 +62,7 @@ class Family:
     records: Mapping[str, Codec] = field(default_factory=dict)  #: of what attributes hold
     more: Callable[[], Mapping[str, Codec]] = dict  #: further ones, asked when they are needed
     renamed: Mapping[str, str] = field(default_factory=dict)  #: attributes' names in files
+    absent: Mapping[str, Any] = field(default_factory=dict)  #: parameters where files lack them
 
     def table(self) -> CodecTable:
         """Return the codecs of one file."""
@@ -76,18 +77,30 @@ class Family:
         learnt = {
             self.renamed.get(name, name): found[name] for name in self.learnt if name in found
         }
-        return {"parameters": given, "learnt": learnt | self.extra_state(estimator)}
+        if "settings_" in learnt:
+            learnt["settings_"] = self._present(learnt["settings_"])
+        return {"parameters": self._present(given), "learnt": learnt | self.extra_state(estimator)}
 
     def build(self, kind: str, parts: dict[str, Any]) -> Any:
         """Return an estimator from its parts."""
         learnt = parts["learnt"]
-        estimator = self._settings(kind).decode(parts["parameters"])
+        estimator = self._settings(kind).decode({**self.absent, **parts["parameters"]})
         for attribute in self.learnt:
             name = self.renamed.get(attribute, attribute)
             if name in learnt:
                 setattr(estimator, attribute, learnt[name])
+        if self.absent:
+            estimator.settings_ = {**self.absent, **estimator.settings_}
         self.restore(estimator, learnt)
         return estimator
+
+    def _present(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters that files have: those that are not as where they are absent."""
+        return {
+            name: value
+            for name, value in settings.items()
+            if name not in self.absent or value != self.absent[name]
+        }
 
     def _settings(self, kind: str) -> Codec:
         return Codec(self.estimators[kind], left_out=RUN_ONLY)

@@ -68,9 +68,10 @@ class Conjugate(_Emission):
 class NonConjugate(_Emission):
     """An emission whose parameters are proposed, as they cannot be integrated out.
 
-    The log weight of parameters of one state that has all positions is the log of their prior times
-    the density of the positions, less that of the density they are proposed with: an importance
-    weight.
+    They are proposed for one state that has all positions, by a path that begins with a draw from
+    the prior. The log weight of a path is the log of the density of paths back from the posterior,
+    not normalised, less that of paths that are proposed: an importance weight, whose mean is the
+    evidence.
     """
 
     @abstractmethod
@@ -83,16 +84,16 @@ class NonConjugate(_Emission):
         """
 
     @abstractmethod
+    def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
+        """Fit parameters to the positions of states, roughly: a few steps from those before."""
+
+    @abstractmethod
     def propose(self, rng: np.random.Generator) -> tuple[Arrays, float]:
         """Draw parameters of one state that has all positions; also return their log weight."""
 
     @abstractmethod
-    def log_weight_of(self, parameters: Arrays) -> float:
-        """Return the log weight of parameters, had they been proposed."""
-
-    @abstractmethod
-    def fitted(self) -> tuple[Arrays, float]:
-        """Return parameters that fit all positions, without chance, and their log weight."""
+    def log_weight_of(self, parameters: Arrays, rng: np.random.Generator) -> float:
+        """Draw a path back from parameters, and return its log weight."""
 
 
 Emission = Conjugate | NonConjugate

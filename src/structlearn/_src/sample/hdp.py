@@ -13,9 +13,10 @@ Y. W. Teh, M. Jordan, M. Beal and D. Blei, "Hierarchical Dirichlet processes", J
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from structlearn._src.common.arrays import Floats, Ints
@@ -56,6 +57,69 @@ class Process(NamedTuple):
     def n_states(self) -> int:
         """Number of states that are represented."""
         return len(self.sticks) - 1
+
+    def split(self, k: int, share: float) -> Process:
+        """Break the stick of state `k`; what it loses is that of a new state, the last one."""
+        sticks = np.insert(self.sticks, self.n_states, (1.0 - share) * self.sticks[k])
+        sticks[k] *= share
+        return self._with(sticks)
+
+    def merge(self, one: int, two: int) -> Process:
+        """Give the stick of the second state to the first."""
+        return self._with(add_up(self.sticks, one, two))
+
+    def _with(self, sticks: Floats) -> Process:
+        """Return other sticks, with rows that are to be drawn: NaN, so that nobody reads them."""
+        return self._replace(sticks=sticks, rows=np.full((len(sticks), len(sticks)), np.nan))
+
+    def log_size(self, k: int) -> float:
+        """Log of the length that a split of state `k` shares out evenly."""
+        return float(np.log(self.sticks[k]))
+
+    def log_probability(self, counts: Ints) -> float:
+        """Log probability of the states given concentration and sticks, rows integrated out."""
+        masses = self.alpha * np.maximum(self.sticks[:-1], _TINY)
+        cells = gammaln(masses + counts) - gammaln(masses)
+        rows = gammaln(self.alpha) - gammaln(self.alpha + counts.sum(1))
+        return float(rows.sum() + cells.sum())
+
+    def log_density(self, counts: Ints) -> float:
+        """The same, with the density of the sticks."""
+        return self.log_probability(counts) + log_sticks(self.gamma, self.sticks)
+
+
+class Restaurant(NamedTuple):
+    """State of a Dirichlet process without transitions: every position begins a sequence."""
+
+    alpha: float
+    n_states: int
+
+    def split(self, k: int, share: float) -> Restaurant:
+        """Return one with one state more."""
+        return self._replace(n_states=self.n_states + 1)
+
+    def merge(self, one: int, two: int) -> Restaurant:
+        """Return one with one state less."""
+        return self._replace(n_states=self.n_states - 1)
+
+    def log_size(self, k: int) -> float:
+        """There are no sticks that splits would share out."""
+        return 0.0
+
+    def log_probability(self, counts: Ints) -> float:
+        r"""Log of :math:`\alpha^K \prod_k \Gamma(n_k)`, the probability up to a constant."""
+        return float(self.n_states * np.log(self.alpha) + gammaln(counts[0]).sum())
+
+    def log_density(self, counts: Ints) -> float:
+        """The same: there are no sticks."""
+        return self.log_probability(counts)
+
+
+def add_up(array: NDArray[Any], one: int, two: int) -> NDArray[Any]:
+    """Add an entry along the first axis to another, and leave it out."""
+    joined = array.copy()
+    joined[one] += joined[two]
+    return np.delete(joined, two, 0)
 
 
 def first_value(concentration: Concentration) -> float:
@@ -191,13 +255,6 @@ def keep(process: Process, states: Ints) -> Process:
     rows = kept[:, columns]
     rows[:, -1] += kept[:, lost].sum(1)
     return Process(process.alpha, process.gamma, sticks, rows)
-
-
-def log_probability(counts: Ints, alpha: float, sticks: Floats) -> float:
-    """Log probability of the states given concentration and sticks, rows integrated out."""
-    masses = alpha * np.maximum(sticks[:-1], _TINY)
-    cells = gammaln(masses + counts) - gammaln(masses)
-    return float((gammaln(alpha) - gammaln(alpha + counts.sum(1))).sum() + cells.sum())
 
 
 def log_sticks(gamma: float, sticks: Floats) -> float:

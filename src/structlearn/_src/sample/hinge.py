@@ -27,6 +27,8 @@ from structlearn._src.kernels.draw import margin
 from structlearn._src.sample.runner import streams
 
 _LEAST = 1e-10  # distance to the margin that weights are drawn with, against division by 0
+_LADDER = np.linspace(0.0, 1.0, 81) ** 4  # how much losses count on the way from the prior
+_AT_ONCE = 2**20  # random numbers of a path that are drawn at a time: some megabytes
 _FIRM = 0.3  # the same in fits: a row on the margin would have infinite precision and stay there
 
 
@@ -95,17 +97,32 @@ class Hinge(NamedTuple):
             )  # fmt: skip
         return new[0]
 
-    def precisions(self, V: Floats, labels: Ints, weights: Floats) -> Floats:
-        """(L, M, M) Precisions of weights given those of other labels, as fits have them."""
-        scores = (weights @ V.T).T
-        raised = self.with_costs(scores, labels)
-        ridge = np.eye(V.shape[1]) / self.variance
-        found = []
-        for y in range(len(weights)):
-            rivals = np.delete(raised, y, axis=1).max(1) - self.cost * (labels != y)
-            stiff = self.c**2 / np.maximum(self.c * np.abs(rivals - scores[:, y]), _FIRM)
-            found.append((V * stiff[:, None]).T @ V + ridge)
-        return np.array(found)
+    def anneal(
+        self, V: Floats, labels: Ints, weights: Floats, rng: np.random.Generator, up: bool
+    ) -> tuple[Floats, float]:
+        r"""Draw weights (L, M) again and again as losses count more, or less if not `up`.
+
+        For rows that all have a label. With heats :math:`0 = b_0 < \dots < b_T = 1` the log weight
+        of a path up is :math:`\sum_t (b_{t+1} - b_t) \log \phi(\eta_t)`, and that of a path down
+        the same sum over the path reversed: then labels are drawn in the opposite order.
+        """
+        L, M = weights.shape
+        mirrored = not up and L > 2  # of two labels, one alone has weights
+        new = np.ascontiguousarray(weights[None, ::-1] if mirrored else weights[None]).copy()
+        given = L - 1 - labels if mirrored else labels
+        columns = np.ascontiguousarray(V.T)
+        steps = np.arange(len(_LADDER) - 1)
+        at_once = max(1, _AT_ONCE // (L * max(len(labels), 1)))
+        total = 0.0
+        for first in range(0, len(steps), at_once):
+            some = (steps if up else steps[::-1])[first : first + at_once]
+            shape = (len(some), L, len(labels))
+            total += margin.anneal(
+                V, columns, given, new, 1.0 / self.variance, self.c, self.cost, _LEAST,
+                _LADDER[some + 1], np.diff(_LADDER)[some], up, rng.standard_normal(shape),
+                rng.random(shape), rng.standard_normal((len(some), 1, L, M)),
+            )  # fmt: skip
+        return (new[0, ::-1] if mirrored else new[0]), total
 
 
 def prior_weights(variance: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:

@@ -45,13 +45,11 @@ class HmmSampler:
         state, n_tried, log_density = draw_paths(model, state, rng)
         given = statistics(model, state)
         n_moved = 0
-        # Emissions that are all non-conjugate do not tell how to split a state.
-        movable = bool(model.conjugate) or not model.emissions
-        for _ in range(self.n_moves if movable else 0):
+        for _ in range(self.n_moves):
             state, given, accepted = split_or_merge(model, state, given, rng)
             n_moved += accepted
         if sweep in self.merges:
-            state = dissolve_small(model, merge_alike(model, state))
+            state = dissolve_small(model, merge_alike(model, state, rng))
             given = statistics(model, state)
         state = draw_given_paths(model, state, rng, given)
         alpha, gamma, _, _ = state.process

@@ -11,7 +11,8 @@ from structlearn._src.kernels.draw import density
 from structlearn._src.sample import hinge
 from structlearn._src.sample.emission import Arrays, NonConjugate
 from structlearn._src.sample.hinge import Hinge
-from structlearn._src.sample.proposal import WeightProposal
+
+_STEPS = 3  # of a rough fit, which is repeated as sides change
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,51 +55,33 @@ class LabelEmission(NonConjugate):
         """Return the same emission for some of the positions."""
         return replace(self, features=self.features[positions], labels=self.labels[positions])
 
+    def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
+        """Fit weights to the positions of states, by a few steps from those before."""
+        shape = (n_states, self.n_labels, self.features.shape[1])
+        (weights,) = (np.zeros(shape),) if before is None else before
+        own = [np.flatnonzero((states == k) & (self.labels >= 0)) for k in range(n_states)]
+        fitted = [
+            self.loss.fit_weights(self.features[rows], self.labels[rows], start, _STEPS)
+            for rows, start in zip(own, weights, strict=True)
+        ]
+        return (np.array(fitted),)
+
     def propose(self, rng: np.random.Generator) -> tuple[Arrays, float]:
-        """Draw the weights of one state that has all positions; also return their log weight."""
-        proposal = self._proposal()
-        differences = proposal.draw(rng)
-        weights = _from_first(differences)
-        if self.n_labels > 2:  # the mean over labels does not matter: drawn from the prior
-            deviation = np.sqrt(self.loss.variance / self.n_labels)
-            weights += deviation * rng.standard_normal(weights.shape[1]) - weights.mean(0)
-        return (weights[None],), self._log_weight(differences, proposal)
+        """Anneal weights from their prior to the posterior of one state that has all positions."""
+        ((weights,),) = self.draw_prior(1, rng)
+        weights, log_weight = self._annealed(weights, rng, up=True)
+        return (weights[None],), log_weight
 
-    def log_weight_of(self, parameters: Arrays) -> float:
-        """Return the log weight of the weights of one state, had they been proposed."""
-        (weights,) = parameters[0]
-        return self._log_weight(weights[1:] - weights[0], self._proposal())
+    def log_weight_of(self, parameters: Arrays, rng: np.random.Generator) -> float:
+        """Anneal the weights of one state back to their prior: the log weight of that path."""
+        return self._annealed(parameters[0][0], rng, up=False)[1]
 
-    def fitted(self) -> tuple[Arrays, float]:
-        """Return the mean of the proposal, and its log weight."""
-        proposal = self._proposal()
-        weights = _from_first(proposal.means)
-        return (weights[None],), self._log_weight(proposal.means, proposal)
-
-    def _proposal(self) -> WeightProposal:
+    def _annealed(
+        self, weights: Floats, rng: np.random.Generator, up: bool
+    ) -> tuple[Floats, float]:
         known = self.labels >= 0
-        return WeightProposal.fit(
-            self.loss, self.features[known], self.labels[known], self.n_labels
-        )
-
-    def _log_weight(self, differences: Floats, proposal: WeightProposal) -> float:
-        return self._log_posterior(differences) - proposal.log_density(differences)
-
-    def _log_posterior(self, differences: Floats) -> float:
-        """Log of the prior of differences to the first label, and the potentials of all labels."""
-        weights = _from_first(differences)
-        L, width = weights.shape
-        variance = self.loss.variance
-        fit = self.loss.log_potential(self.features @ weights.T, self.labels).sum()
-        around = ((weights - weights.mean(0)) ** 2).sum() / variance
-        constant = (L - 1) * np.log(2.0 * np.pi * variance) + np.log(L)
-        return float(fit - 0.5 * (around + width * constant))
+        return self.loss.anneal(self.features[known], self.labels[known], weights, rng, up)
 
     def relabelled(self, labels: Ints) -> LabelEmission:
         """Return the same emission with other labels."""
         return replace(self, labels=labels)
-
-
-def _from_first(differences: Floats) -> Floats:
-    """Return weights with these differences to those of the first label, which are 0."""
-    return np.vstack([np.zeros(differences.shape[1]), differences])

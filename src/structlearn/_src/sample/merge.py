@@ -5,24 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.common.arrays import Ints
-from structlearn._src.sample import hdp
 from structlearn._src.sample.emission import Arrays, Conjugate
 from structlearn._src.sample.hmm import HmmModel, HmmState, HmmStatistics, occupied, statistics
-from structlearn._src.sample.split_merge import log_evidence, merge_states, merge_statistics
+from structlearn._src.sample.split_merge import (
+    SLACK,
+    log_evidence,
+    merge_states,
+    merge_statistics,
+)
 
 _NEAREST = 3  # pairs that are tried for each state: those that gain lie among the best few
 
 
-def merge_alike(model: HmmModel, state: HmmState) -> HmmState:
+def merge_alike(model: HmmModel, state: HmmState, rng: np.random.Generator) -> HmmState:
     """Merge the two states that gain most by it, as long as any two gain.
 
     The gain is that of the log evidence of what was seen and of the paths given sticks; of
-    non-conjugate emissions, that of the log weight of fitted parameters.
+    non-conjugate emissions, that of the log weight of proposed parameters.
     """
     found = statistics(model, state)
-    while state.n_states > 1 and model.conjugate:
+    while state.n_states > 1:
         for gain, one, two in _likely(model, state, found):
-            fitted, more = _union(model, state, one, two)
+            fitted, more = _union(model, state, one, two, rng)
             if gain + more > 0.0:
                 break
         else:
@@ -36,7 +40,7 @@ def merge_alike(model: HmmModel, state: HmmState) -> HmmState:
 
 
 def _likely(model: HmmModel, state: HmmState, found: HmmStatistics) -> list[tuple[float, int, int]]:
-    """Return gains and states of unions that gain by conjugate emissions and paths alone.
+    """Return gains and states of unions that may gain, by conjugate emissions and paths alone.
 
     The best comes first. Paths are looked at only for unions that explain best what was seen.
     """
@@ -53,26 +57,25 @@ def _likely(model: HmmModel, state: HmmState, found: HmmStatistics) -> list[tupl
         for i in np.argsort(-gains)[: _NEAREST * n]
         for one, two in [(int(ones[i]), int(twos[i]))]
     ]
-    return sorted((union for union in unions if union[0] > 0.0), reverse=True)
+    return sorted((union for union in unions if union[0] > -SLACK), reverse=True)
 
 
 def _paths_gain(state: HmmState, found: HmmStatistics, one: int, two: int) -> float:
-    alpha, _, sticks, _ = state.process
-    whole = sticks.copy()
-    whole[one] += whole[two]
     joined = merge_statistics(HmmStatistics(found.counts, ()), one, two).counts
-    paths = hdp.log_probability(joined, alpha, np.delete(whole, two))
-    return paths - hdp.log_probability(found.counts, alpha, sticks)
+    paths = state.process.merge(one, two).log_probability(joined)
+    return paths - state.process.log_probability(found.counts)
 
 
-def _union(model: HmmModel, state: HmmState, one: int, two: int) -> tuple[dict[int, Arrays], float]:
-    """Return fitted parameters of a union by emission, and their gain in log weight."""
+def _union(
+    model: HmmModel, state: HmmState, one: int, two: int, rng: np.random.Generator
+) -> tuple[dict[int, Arrays], float]:
+    """Return parameters of a union by emission, and the gain in log weight."""
     fitted: dict[int, Arrays] = {}
     gain = 0.0
     own = [np.flatnonzero(state.states == k) for k in (one, two)]
     for i, emission in model.non_conjugate:
-        fitted[i], log_weight = emission.subset(np.concatenate(own)).fitted()
-        gain += log_weight - sum(emission.subset(positions).fitted()[1] for positions in own)
+        fitted[i], log_weight = emission.subset(np.concatenate(own)).propose(rng)
+        gain += log_weight - sum(emission.subset(rows).propose(rng)[1] for rows in own)
     return fitted, gain
 
 
@@ -81,8 +84,6 @@ def dissolve_small(model: HmmModel, state: HmmState) -> HmmState:
 
     For states that lie between others and have little of each: merging them with one gains nothing.
     """
-    if not model.conjugate:
-        return occupied(state)
     sizes = np.bincount(state.states)
     small = [k for k in np.argsort(sizes, kind="stable") if sizes[k] < sizes.mean()]
     gone: set[int] = set()
@@ -123,7 +124,7 @@ def _posterior_means(model: HmmModel, state: HmmState) -> list[Arrays]:
 def _value(model: HmmModel, state: HmmState) -> float:
     """Log evidence of what was seen, and of the paths given sticks."""
     found = statistics(model, state)
-    value = hdp.log_probability(found.counts, state.process.alpha, state.process.sticks)
+    value = state.process.log_probability(found.counts)
     logs = np.zeros((model.n_positions, state.n_states))
     for i, emission in model.non_conjugate:
         emission.add_log_densities(state.parameters[i], 0, model.n_positions, logs)

@@ -19,41 +19,61 @@ M. Escobar and M. West, "Bayesian density estimation and inference using mixture
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.draw import mixture as kernels
-from structlearn._src.sample import hinge
-from structlearn._src.sample.hdp import Concentration, draw_gamma, first_value
+from structlearn._src.sample.emission import Gaussian
+from structlearn._src.sample.hdp import Concentration, Restaurant, draw_gamma, first_value
+from structlearn._src.sample.hmm import HmmModel, HmmState, statistics
+from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.new_component import MaxMargin
 from structlearn._src.sample.normal_wishart import Moments, NormalWishart
+from structlearn._src.sample.split_merge import split_or_merge
 
 _ROOM = 16  # components that arrays grow by: copies are rare, and idle ones cost little
 
 
-@dataclass(frozen=True, eq=False)
-class MixtureData:
-    """What is given: features and labels of rows, and the priors."""
+class MixtureModel(HmmModel):
+    """Rows, their labels and the priors: a chain model whose sequences are single rows."""
 
-    X: Floats  #: (rows, D) what the Gaussians see
-    V: Floats  #: (rows, M) what the classifiers see
-    labels: Ints  #: (rows,) from 0; -1 where missing
-    n_labels: int
-    prior: NormalWishart
-    classifier: MaxMargin  #: of every component; a subclass may have another potential
-    concentration: Concentration = 1.0
+    emissions: tuple[Gaussian, LabelEmission]
+
+    @staticmethod
+    def of(points: Gaussian, labelled: LabelEmission, concentration: Concentration) -> MixtureModel:
+        """Return the mixture of rows; it has no sticks."""
+        offsets = np.arange(len(points.data) + 1)
+        return MixtureModel(offsets, (points, labelled), concentration, 0.0)
 
 
-class MixtureState(NamedTuple):
+class MixtureState(HmmState):
     """Component of every row, weights of their classifiers (K, L, M), and the concentration."""
 
-    assigned: Ints
-    weights: Floats
-    concentration: float
+    __slots__ = ()
+
+    @staticmethod
+    def of(assigned: Ints, weights: Floats, concentration: float) -> MixtureState:
+        """Return a state; Gaussians are integrated out and have no parameters."""
+        process: Any = Restaurant(concentration, len(weights))
+        return MixtureState(assigned, process, ((), (weights,)))
+
+    @property
+    def assigned(self) -> Ints:
+        """(rows,) Their components."""
+        return self.states
+
+    @property
+    def weights(self) -> Floats:
+        """(K, L, M) Of the classifiers."""
+        return self.parameters[1][0]
+
+    @property
+    def concentration(self) -> float:
+        """Of the Dirichlet process."""
+        return self.process.alpha
 
 
 class MixtureInfo(NamedTuple):
@@ -74,81 +94,92 @@ class MixtureDraw(NamedTuple):
 
 
 class MixtureSampler:
-    """Sweeps over a mixture, which begins with `n_start` components at random."""
+    """Sweeps over a mixture: components row by row, then splits and merges, then all else.
 
-    def __init__(self, data: MixtureData, n_start: int = 1) -> None:
-        self.data = data
+    It begins with `n_start` components at random.
+    """
+
+    def __init__(self, model: MixtureModel, n_start: int = 1, n_moves: int = 0) -> None:
+        self.model = model
         self.n_start = n_start
-        self._prior = kernel_prior(data.prior, len(data.X), data.classifier)
-        expected = data.classifier.log_expected_potential(data.V, data.n_labels)
-        self._log_new = data.prior.log_predictive(data.X) + np.where(data.labels < 0, 0.0, expected)
+        self.n_moves = n_moves
+        points, labelled = model.emissions
+        assert isinstance(labelled.loss, MaxMargin)
+        assert isinstance(points.prior, NormalWishart)
+        self.classifier = labelled.loss
+        self.prior = points.prior
+        self._kernel_prior = kernel_prior(self.prior, len(points.data), self.classifier)
+        expected = self.classifier.log_expected_potential(labelled.features, labelled.n_labels)
+        self._log_new = self.prior.log_predictive(points.data)
+        self._log_new += np.where(labelled.labels < 0, 0.0, expected)
 
     def begin(self, rng: np.random.Generator) -> MixtureState:
         """Return a state with rows in components at random, and weights from their prior."""
-        data = self.data
-        drawn = rng.integers(self.n_start, size=len(data.X))
+        drawn = rng.integers(self.n_start, size=self.model.n_positions)
         _, assigned = np.unique(drawn, return_inverse=True)
-        shape = (int(assigned.max()) + 1, data.n_labels, data.V.shape[1])
-        weights = hinge.prior_weights(data.classifier.variance, shape, rng)
-        return MixtureState(assigned.astype(np.int64), weights, first_value(data.concentration))
+        (weights,) = self.model.emissions[1].draw_prior(int(assigned.max()) + 1, rng)
+        return MixtureState.of(assigned.astype(np.int64), weights, first_value(self.model.alpha))
 
     def step(
         self, state: MixtureState, rng: np.random.Generator, sweep: int = 0
     ) -> tuple[MixtureState, MixtureInfo]:
         """Draw components, weights and the concentration anew."""
-        data = self.data
-        assigned, weights = self._assign(state, rng)
-        weights = data.classifier.draw_weights(data.V, data.labels, assigned, weights, rng)
-        alpha = draw_gamma(
-            data.concentration, state.concentration, len(weights), len(assigned), rng
-        )
-        new = MixtureState(assigned, weights, alpha)
+        model = self.model
+        moved: HmmState = self._assign(state, rng)
+        found = statistics(model, moved)
+        for _ in range(self.n_moves):
+            moved, found, _ = split_or_merge(model, moved, found, rng)
+        (weights,) = model.emissions[1].draw(moved.states, moved.parameters[1], rng)
+        alpha = draw_gamma(model.alpha, state.concentration, len(weights), model.n_positions, rng)
+        new = MixtureState.of(moved.states, weights, alpha)
         return new, MixtureInfo(len(weights), alpha, self._log_potential(new))
 
     def _log_potential(self, state: MixtureState) -> float:
         """Return the mean log potential of the labels."""
-        scores = np.einsum("tlm,tm->tl", state.weights[state.assigned], self.data.V)
-        return float(self.data.classifier.log_potential(scores, self.data.labels).mean())
+        labelled = self.model.emissions[1]
+        scores = np.einsum("tlm,tm->tl", state.weights[state.assigned], labelled.features)
+        return float(self.classifier.log_potential(scores, labelled.labels).mean())
 
     def draw(self, state: MixtureState) -> MixtureDraw:
         """Return what predictions need."""
-        given = moments(self.data.X, state.assigned, len(state.weights))
-        after = self.data.prior.posterior(given)
+        points, _ = self.model.emissions
+        given = Moments(*points.statistics(state.assigned, state.n_states))
+        after = self.prior.posterior(given)
         return MixtureDraw(given.counts.astype(np.int64), after, state.weights, state.concentration)
 
-    def _assign(self, state: MixtureState, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    def _assign(self, state: MixtureState, rng: np.random.Generator) -> MixtureState:
         """Draw the components of all rows.
 
         The kernel returns whenever a row opens a component, whose weights are drawn here: with
         functions that compiled code does not have.
         """
-        data = self.data
+        points, labelled = self.model.emissions
         assigned = state.assigned.copy()
         uniforms = rng.random(len(assigned))
         log_new = self._log_new + np.log(state.concentration)
         components = kernel_components(self.draw(state))
-        scratch = np.empty(data.X.shape[1])
-        K = len(state.weights)
+        scratch = np.empty(points.data.shape[1])
+        K = state.n_states
         row = 0
         while row < len(assigned):
             if len(components.counts) == K:
                 components = _with_room(components)
             row, K, opened = kernels.assign(
-                self._prior, components, data.X, data.V, data.labels, log_new, assigned, uniforms,
-                np.empty(len(components.counts) + 1), scratch, row, K,
+                self._kernel_prior, components, points.data, labelled.features, labelled.labels,
+                log_new, assigned, uniforms, np.empty(len(components.counts) + 1), scratch, row, K,
             )  # fmt: skip
             if opened:
                 components.weights[K - 1] = self._new_weights(row - 1, rng)
-        return assigned, components.weights[:K].copy()
+        return MixtureState.of(assigned, components.weights[:K].copy(), state.concentration)
 
     def _new_weights(self, row: int, rng: np.random.Generator) -> Floats:
         """Draw the weights of a component that a row has opened."""
-        data = self.data
-        label = int(data.labels[row])
-        if label >= 0:
-            return data.classifier.draw_new_weights(data.V[row], label, data.n_labels, rng)
-        shape = (1, data.n_labels, data.V.shape[1])
-        return hinge.prior_weights(data.classifier.variance, shape, rng)[0]
+        _, labelled = self.model.emissions
+        label = int(labelled.labels[row])
+        if label < 0:
+            return labelled.draw_prior(1, rng)[0][0]
+        v = labelled.features[row]
+        return self.classifier.draw_new_weights(v, label, labelled.n_labels, rng)
 
 
 def votes(
@@ -188,16 +219,6 @@ def kernel_prior(prior: NormalWishart, rows: int, classifier: MaxMargin) -> kern
     )
     factor = np.linalg.cholesky(prior.scale)
     return kernels.Prior(prior.mean, factor, constants, strength, degrees, *classifier.code)
-
-
-def moments(X: Floats, assigned: Ints, components: int) -> Moments:
-    """Return number, sums and sums of outer products of the rows of every component."""
-    order = np.argsort(assigned, kind="stable")
-    borders = np.searchsorted(assigned[order], np.arange(components + 1))
-    parts = np.split(X[order], borders[1:-1])
-    sums = np.stack([part.sum(axis=0) for part in parts])
-    outers = np.stack([part.T @ part for part in parts])
-    return Moments(np.diff(borders).astype(np.float64), sums, outers)
 
 
 def kernel_components(draw: MixtureDraw) -> kernels.Components:

@@ -6,12 +6,12 @@ Transitions and the parameters of conjugate parts are integrated out, so that mo
 .. math:: p(Z, \beta) \propto \gamma^K \beta_u^{\gamma - 1} \prod_k \beta_k^{-1} \;
           p(Z \mid \alpha, \beta) \prod_k p(x_k) ,
 
-with the log evidence of what every state has seen. Two positions are drawn: if they share a state,
+with the log evidence of what every state has seen; in a mixture there are no sticks, and
+:math:`p(Z) \propto \alpha^K \prod_k \Gamma(n_k)`. Two positions are drawn: if they share a state,
 a split that separates them is proposed, else a merge of their states. Which positions leave in a
-split is drawn given two clusters, fitted to the union and begun at the two positions; a merge fits
-them too, to know the probability of the split back. The stick is broken at a uniform place.
-Parameters that are not conjugate are proposed anew, but only for moves that would be accepted
-without them: delayed acceptance.
+split is drawn from a chain of two sides (`launch`); a merge asks it for the probability of the
+split back. The stick is broken at a uniform place. Parameters that are not conjugate are proposed
+anew, in large states only for moves that would be accepted without them: delayed acceptance.
 
 References
 ----------
@@ -22,48 +22,38 @@ J. Christen and C. Fox, "Markov chain Monte Carlo using an approximation", JCGS 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import expit
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.sample import hdp
+from structlearn._src.common.arrays import Bools, Ints
+from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.sample import hdp, launch
 from structlearn._src.sample.emission import Arrays, Conjugate
-from structlearn._src.sample.hdp import Process
 from structlearn._src.sample.hmm import HmmModel, HmmState, HmmStatistics
 from structlearn._src.sample.runner import streams
 
-_ROUNDS = 5  # of fitting two clusters, most of which stay the same after two or three
-_FITTED = 2000  # positions that they are fitted to at most: more hardly move them
+SLACK = 20.0  # of log ratios: what labels make up for, where points and paths say no
 
 
 class Anchors(NamedTuple):
-    """The two positions that a move begins with, and whether states were drawn before them."""
+    """The two positions that a move begins with, and how the split of their states is proposed."""
 
     places: Ints
-    by_state: bool
+    by_state: bool  #: whether states were drawn before the positions
+    labelled: bool  #: whether emissions that are not conjugate tell the sides apart too
 
 
-class AnchorPair(NamedTuple):
-    """Two positions, and all that share their states."""
+class Change(NamedTuple):
+    """A state and what a move makes of it, with the positions of the states that it changes."""
 
-    positions: Ints
-    anchors: Ints  #: where the two are among `positions`
-    emissions: Sequence[Conjugate]  #: of `positions` alone
-    sides: Bools  #: which positions share the state of the second, and not of the first
-
-    @staticmethod
-    def of(model: HmmModel, state: HmmState, anchors: Ints) -> AnchorPair:
-        """Find the positions that share the states of two."""
-        one, two = state.states[anchors]
-        positions = np.flatnonzero((state.states == one) | (state.states == two))
-        emissions = [emission.subset(positions) for emission in model.conjugate]
-        sides = (state.states[positions] == two) & (one != two)
-        return AnchorPair(positions, np.searchsorted(positions, anchors), emissions, sides)
+    state: HmmState
+    before: Mapping[int, Ints]
+    new: HmmState
+    after: Mapping[int, Ints]
 
 
 def split_or_merge(
@@ -74,12 +64,13 @@ def split_or_merge(
     Afterwards transitions and the parameters of conjugate emissions are stale and must be drawn.
     """
     by_state = rng.random() < 0.5
+    labelled = not model.conjugate or rng.random() < 0.5
     places = _choose_states(state, rng) if by_state else _choose(model.n_positions, rng)
     if places is None:
         return state, found, False
     one, two = state.states[places]
     propose = _split if one == two else _merge
-    moved = propose(model, state, found, Anchors(places, by_state), rng)
+    moved = propose(model, state, found, Anchors(places, by_state, labelled), rng)
     return (state, found, False) if moved is None else (*moved, True)
 
 
@@ -116,23 +107,21 @@ def _split(
     model: HmmModel, state: HmmState, found: HmmStatistics, anchors: Anchors, rng: Generator
 ) -> tuple[HmmState, HmmStatistics] | None:
     """Propose to separate two positions that share a state; None if that is rejected."""
-    pair = AnchorPair.of(model, state, anchors.places)
+    union = launch.Union.of(state.states, model.offsets, anchors.places)
     k = int(state.states[anchors.places[0]])
-    odds = _log_odds(pair, rng)
-    sides = rng.random(len(odds)) < expit(odds)
-    sides[pair.anchors] = [False, True]
-    new = split_states(state, k, pair.positions[sides], rng.random())
+    chain = _launched(model, union, anchors, rng)
+    sides = chain.draw(1, rng)[0].astype(bool)
+    new = split_states(state, k, union.positions[sides], rng.random())
     counts = hdp.count_transitions(new.states, model.offsets, new.n_states)
-    after = HmmStatistics(counts, _separated(model, found, pair, k, sides))
-    gain = _log_target(model, new, after, [k, -1]) - _log_target(model, state, found, [k])
-    log_ratio = gain + np.log(state.process.sticks[k]) - log_proposal(odds, sides, pair)
+    after = HmmStatistics(counts, _separated(model, found, union, k, sides))
+    log_ratio = _log_target(model, new, after, [k, -1]) - _log_target(model, state, found, [k])
+    log_ratio += state.process.log_size(k) - launch.log_proposal(chain, sides)
     right = float(sides.sum())
     log_ratio += log_choice(new.n_states, len(sides) - right, right) if anchors.by_state else 0.0
-    if np.log(rng.random()) >= log_ratio:
-        return None
-    apart = {k: pair.positions[~sides], state.n_states: pair.positions[sides]}
-    proposed, log_weight = _exchange(model, state, {k: pair.positions}, new, apart, rng)
-    return (proposed, after) if np.log(rng.random()) < log_weight else None
+    apart = {k: union.positions[~sides], state.n_states: union.positions[sides]}
+    change = Change(state, {k: union.positions}, new, apart)
+    proposed = _accepted(model, change, log_ratio, np.log(rng.random()), rng)
+    return None if proposed is None else (proposed, after)
 
 
 def _merge(
@@ -141,44 +130,63 @@ def _merge(
     """Propose to merge the states of two positions; None if that is rejected."""
     one, two = map(int, state.states[anchors.places])
     after = merge_statistics(found, one, two)
-    sticks = _merged(state.process.sticks, one, two)
-    sizes = found.counts.sum(0)[[one, two]].astype(float)
-    new = state._replace(process=state.process._replace(sticks=sticks))
+    new = merge_states(state, one, two)
     place = one - (two < one)
-    gain = _log_target(model, new, after, [place])
-    gain -= _log_target(model, state, found, [one, two])
-    log_ratio = gain - np.log(state.process.sticks[[one, two]].sum())
+    log_ratio = _log_target(model, new, after, [place])
+    log_ratio -= _log_target(model, state, found, [one, two]) + new.process.log_size(place)
+    sizes = found.counts.sum(0)[[one, two]].astype(float)
     log_ratio -= log_choice(state.n_states, *sizes) if anchors.by_state else 0.0
     threshold = np.log(rng.random())
-    if threshold >= log_ratio:  # the probability of the split back, at most 1, is not needed
-        return None
-    pair = AnchorPair.of(model, state, anchors.places)
-    if threshold >= log_ratio + log_proposal(_log_odds(pair, rng), pair.sides, pair):
-        return None
-    joined = merge_states(state, one, two)
-    apart = {one: pair.positions[~pair.sides], two: pair.positions[pair.sides]}
-    proposed, log_weight = _exchange(model, state, apart, joined, {place: pair.positions}, rng)
-    return (proposed, after) if np.log(rng.random()) < log_weight else None
+    if threshold >= _foreseen(model, log_ratio):
+        return None  # whatever the probability of the split back, which is at most 1
+    union = launch.Union.of(state.states, model.offsets, anchors.places)
+    log_ratio += launch.log_proposal(_launched(model, union, anchors, rng), union.sides)
+    apart = {one: union.positions[~union.sides], two: union.positions[union.sides]}
+    change = Change(state, apart, new, {place: union.positions})
+    proposed = _accepted(model, change, log_ratio, threshold, rng)
+    return None if proposed is None else (proposed, after)
 
 
-def _exchange(
-    model: HmmModel,
-    state: HmmState,
-    before: Mapping[int, Ints],
-    new: HmmState,
-    after: Mapping[int, Ints],
-    rng: Generator,
-) -> tuple[HmmState, float]:
-    """Propose parameters that are not conjugate for states that a move made, with their positions.
+def _launched(model: HmmModel, union: launch.Union, anchors: Anchors, rng: Generator) -> Chains:
+    """Return the chain of two sides that a split is drawn from."""
+    return launch.launch(union, model.emissions if anchors.labelled else model.conjugate, rng)
+
+
+def _foreseen(model: HmmModel, log_ratio: float) -> float:
+    """How much of a log ratio without parameters that are not conjugate decides before them.
+
+    That which they will hardly make up for. It changes its sign with the direction of a move, which
+    is all that delayed acceptance needs. Where nothing is conjugate they decide everything.
+    """
+    slack = (SLACK if model.conjugate else np.inf) if model.non_conjugate else 0.0
+    return float(np.sign(log_ratio) * max(abs(log_ratio) - slack, 0.0))
+
+
+def _accepted(
+    model: HmmModel, change: Change, log_ratio: float, threshold: float, rng: Generator
+) -> HmmState | None:
+    """Return the new state, with parameters that are not conjugate proposed; None if rejected.
+
+    `log_ratio` is that of Metropolis and Hastings without these.
+    """
+    early = _foreseen(model, log_ratio)
+    if threshold >= early:
+        return None
+    proposed, log_weight = _exchange(model, change, rng)
+    return proposed if np.log(rng.random()) < log_ratio - early + log_weight else None
+
+
+def _exchange(model: HmmModel, change: Change, rng: Generator) -> tuple[HmmState, float]:
+    """Propose parameters that are not conjugate for states that a move made.
 
     Returns the new state with them, and their log weight less that of the parameters before. Every
     task has a stream of its own, so that threads change nothing.
     """
-    parameters = [tuple(a.copy() for a in own) for own in new.parameters]
+    parameters = [tuple(a.copy() for a in own) for own in change.new.parameters]
     tasks = [
         (i, emission.subset(positions), k, made)
         for i, emission in model.non_conjugate
-        for made, groups in ((False, before), (True, after))
+        for made, groups in ((False, change.before), (True, change.after))
         for k, positions in groups.items()
     ]
     own = streams(rng, len(tasks))
@@ -187,29 +195,27 @@ def _exchange(
     def work(first: int, last: int) -> None:
         i, emission, k, made = tasks[first]
         if not made:
-            given = tuple(a[k : k + 1] for a in state.parameters[i])
-            log_weights[first] = -emission.log_weight_of(given)
+            given = tuple(a[k : k + 1] for a in change.state.parameters[i])
+            log_weights[first] = -emission.log_weight_of(given, own[first])
             return
         proposed, log_weights[first] = emission.propose(own[first])
         for array, row in zip(parameters[i], proposed, strict=True):
             array[k] = row[0]
 
     threads.run(work, [(t, t + 1) for t in range(len(tasks))], model.n_jobs)
-    return new._replace(parameters=tuple(parameters)), float(log_weights.sum())
+    return change.new._replace(parameters=tuple(parameters)), float(log_weights.sum())
 
 
 def split_states(state: HmmState, k: int, leaving: Ints, share: float) -> HmmState:
     """Let some positions of state `k` leave for a new one, which gets the rest of its stick."""
-    alpha, gamma, sticks, _ = state.process
     states = state.states.copy()
     states[leaving] = state.n_states
-    whole = sticks[k]
-    sticks = np.insert(sticks, len(sticks) - 1, (1.0 - share) * whole)
-    sticks[k] = share * whole
     parameters = tuple(
         tuple(np.concatenate([a, a[k : k + 1]]) for a in arrays) for arrays in state.parameters
     )
-    return HmmState(states, Process(alpha, gamma, sticks, _stale(sticks)), parameters)
+    return state._replace(
+        states=states, process=state.process.split(k, share), parameters=parameters
+    )
 
 
 def merge_states(state: HmmState, one: int, two: int) -> HmmState:
@@ -218,19 +224,15 @@ def merge_states(state: HmmState, one: int, two: int) -> HmmState:
     numbers[two] = one
     numbers[numbers > two] -= 1
     parameters = tuple(tuple(np.delete(a, two, 0) for a in own) for own in state.parameters)
-    alpha, gamma, sticks, _ = state.process
-    sticks = _merged(sticks, one, two)
-    process = Process(alpha, gamma, sticks, _stale(sticks))
-    return HmmState(numbers[state.states], process, parameters)
+    process = state.process.merge(one, two)
+    return state._replace(states=numbers[state.states], process=process, parameters=parameters)
 
 
 def merge_statistics(found: HmmStatistics, one: int, two: int) -> HmmStatistics:
     """Return the statistics where two states are one."""
-    counts = found.counts.copy()
-    counts[:, one] += counts[:, two]
-    counts[one + 1] += counts[two + 1]
-    counts = np.delete(np.delete(counts, two, 1), two + 1, 0)
-    emitted = tuple(tuple(_merged(a, one, two) for a in own) for own in found.emitted)
+    columns = hdp.add_up(found.counts.T, one, two)
+    counts = hdp.add_up(columns.T, one + 1, two + 1)
+    emitted = tuple(tuple(hdp.add_up(a, one, two) for a in own) for own in found.emitted)
     return HmmStatistics(counts, emitted)
 
 
@@ -247,66 +249,23 @@ def log_evidence(
 
 def _log_target(model: HmmModel, state: HmmState, found: HmmStatistics, states: list[int]) -> float:
     """Log density of paths, sticks and what some states have seen: those that a move changes."""
-    _, gamma, sticks, _ = state.process
-    paths = hdp.log_probability(found.counts, state.process.alpha, sticks)
-    return paths + hdp.log_sticks(gamma, sticks) + log_evidence(model, found, states)
+    return state.process.log_density(found.counts) + log_evidence(model, found, states)
 
 
 def _separated(
-    model: HmmModel, found: HmmStatistics, pair: AnchorPair, k: int, sides: Bools
+    model: HmmModel, found: HmmStatistics, union: launch.Union, k: int, sides: Bools
 ) -> tuple[Arrays, ...]:
     """Return statistics where one side of a state has become the last one."""
-    both = iter([e.statistics(sides.astype(np.int64), 2) for e in pair.emissions])
+    both = (
+        emission.subset(union.positions).statistics(sides.astype(np.int64), 2)
+        if isinstance(emission, Conjugate)
+        else ()
+        for emission in model.emissions
+    )
     return tuple(
         tuple(
             np.concatenate([a[:k], b[:1], a[k + 1 :], b[1:]])
-            for a, b in zip(own, next(both), strict=True)
+            for a, b in zip(own, parts, strict=True)
         )
-        if isinstance(emission, Conjugate)
-        else ()
-        for emission, own in zip(model.emissions, found.emitted, strict=True)
+        for own, parts in zip(found.emitted, both, strict=True)
     )
-
-
-def _merged(array: Floats, one: int, two: int) -> Floats:
-    joined = array.copy()
-    joined[one] += joined[two]
-    return np.delete(joined, two, 0)
-
-
-def _log_odds(pair: AnchorPair, rng: Generator) -> Floats:
-    """Fit two clusters from the two positions; return the log odds of the second for all."""
-    n = len(pair.positions)
-    some = rng.choice(n, _FITTED, replace=False) if n > _FITTED else np.arange(n)
-    fitted = [e.subset(some) for e in pair.emissions]
-    seeds = [e.subset(pair.anchors) for e in pair.emissions]
-    clusters = [e.posterior_mean(e.statistics(np.arange(2), 2)) for e in seeds]
-    share = 0.0
-    before = np.zeros(0, bool)
-    for _ in range(_ROUNDS):
-        sides = _difference(fitted, clusters, len(some)) + share > 0.0
-        if np.array_equal(sides, before):  # nothing changes any more
-            break
-        before = sides
-        clusters = [e.posterior_mean(e.statistics(sides.astype(np.int64), 2)) for e in fitted]
-        share = float(np.log((sides.sum() + 1.0) / (len(sides) - sides.sum() + 1.0)))
-    return _difference(pair.emissions, clusters, n) + share
-
-
-def _difference(emissions: Sequence[Conjugate], clusters: Sequence[Arrays], n: int) -> Floats:
-    logs = np.zeros((n, 2))
-    for emission, parameters in zip(emissions, clusters, strict=True):
-        emission.add_log_densities(parameters, 0, n, logs)
-    return logs[:, 1] - logs[:, 0]
-
-
-def log_proposal(odds: Floats, sides: Bools, pair: AnchorPair) -> float:
-    """Log probability that positions go to these sides; that of the two anchors is certain."""
-    logs = -np.logaddexp(0.0, np.where(sides, -odds, odds))
-    logs[pair.anchors] = 0.0
-    return float(logs.sum())
-
-
-def _stale(sticks: Floats) -> Floats:
-    """Rows of the right shape that are to be drawn: NaN, so that nobody reads them before."""
-    return np.full((len(sticks), len(sticks)), np.nan)

@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.bayesian.fitted_settings import all_or_nothing, digest
 from structlearn._src.estimators.bayesian.sampled import Sampled, concentration, positive
 from structlearn._src.estimators.bayesian.scaled import Scaled, wishart, with_intercept
 from structlearn._src.estimators.doc import documented
+from structlearn._src.sample.emission import Gaussian
+from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.mixture import (
-    MixtureData,
     MixtureDraw,
     MixtureInfo,
+    MixtureModel,
     MixtureSampler,
     votes,
 )
@@ -37,23 +40,25 @@ class MixtureClassifier(Scaled, Sampled):
         """Return the classifiers of the components."""
         raise NotImplementedError
 
+    def _moves(self) -> int:
+        """Return how many splits and merges a sweep proposes; classifiers must be annealed."""
+        return 0
+
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Any:
-        """MixtureDraw from the posterior given rows (rows, features) and a class for each."""
+        """Draw from the posterior given rows (rows, features) and a class for each."""
         self._prepare()
         X, labels = self._read(X, y)
         self.prior_ = wishart(X.shape[1], self.spread, self.strength, self.degrees)
         scaled = self._scaled(X)
-        data = MixtureData(
-            scaled,
-            with_intercept(scaled),
-            labels,
-            len(self.classes_),
-            self.prior_,
-            self._classifier(),
-            concentration("concentration", self.concentration),
+        points = Gaussian(scaled, np.ones(len(X), bool), self.prior_)
+        labelled = LabelEmission(
+            with_intercept(scaled), labels, len(self.classes_), self._classifier()
         )
-        sampler = MixtureSampler(data, self.n_start)
+        alpha = concentration("concentration", self.concentration)
+        sampler = MixtureSampler(
+            MixtureModel.of(points, labelled, alpha), self.n_start, self._moves()
+        )
         values = {"rows": digest(X), "labels": digest(labels)}
         self._run(sampler, self._data_signature(len(X)) | values)
         self.draws_: list[MixtureDraw] = [sampler.draw(state) for state in self._drawn()]
@@ -115,6 +120,8 @@ class InfiniteSVM(MixtureClassifier):
         the Gamma distribution that it is drawn from.
     n_start
         Number of components to begin with, at random.
+    n_moves
+        Splits and merges of components that are proposed in a sweep.
     {sampling}
 
     Attributes
@@ -131,8 +138,10 @@ class InfiniteSVM(MixtureClassifier):
     -----
     Features are scaled to mean 0 and deviation 1, and classifiers see a constant feature too. A
     sweep draws the components of all rows with the Gaussians integrated out; the weight of a new
-    component is an exact integral. Weights are drawn by augmentation of the hinge. Predictions are
-    votes of all draws: each component votes for its best class, by its probability given the row.
+    component is an exact integral. Then splits and merges of whole components are proposed, with
+    classifiers annealed from their prior. Weights are drawn by augmentation of the hinge.
+    Predictions are votes of all draws: each component votes for its best class, by its probability
+    given the row.
 
     References
     ----------
@@ -153,11 +162,16 @@ class InfiniteSVM(MixtureClassifier):
 
     C: float = 1.0
     cost: float = 1.0
+    n_moves: int = 4
+
+    def _moves(self) -> int:
+        return self.n_moves
 
     def _classifier(self) -> MaxMargin:
         return MaxMargin(float(self.C), float(self.cost), float(self.variance))
 
     def _check(self) -> None:
         super()._check()
+        checks.integer("n_moves", self.n_moves)
         for name in ("C", "cost"):
             positive(name, getattr(self, name))

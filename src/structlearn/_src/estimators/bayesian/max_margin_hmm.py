@@ -64,7 +64,7 @@ class MaxMarginHMM(StateChain):
     covariance, spread, strength, degrees
         Of the features in a state, as in `InfiniteHMM`.
     alpha0, gamma0, n_start, burn_in, n_draws, thin, n_chains, n_moves
-        Of the chain and its sampler, as in `InfiniteHMM`. Without likelihood no splits are tried.
+        Of the chain and its sampler, as in `InfiniteHMM`.
     merge
         Whether states that are alike, as are their classifiers, are merged in burn-in.
     warm_start, random_state, n_jobs, time_limit, progress

@@ -221,7 +221,7 @@ def _restore_mixture(model: MixtureClassifier, given: dict[str, Any]) -> None:
     weights = unpack_floats("the weights", stack["weights"], parts.sizes, (L, D + 1))
     n = (len(parts.sizes),)
     alpha = file_checks.floats("the concentrations", stack["concentration"], n, above=0.0)
-    states = [*map(MixtureState, parts.numbers, weights, alpha.tolist())]
+    states = [*map(MixtureState.of, parts.numbers, weights, alpha.tolist())]
     check_same_data(model, model._data_signature(parts.numbers.shape[1]))
     model.chains_ = unpack_chains(given["chains"], MixtureInfo, states)
     model.draws_ = _draws(model._drawn(), given["after"], D)
@@ -255,5 +255,5 @@ FAMILIES = (
         restore=_restore_chains,
         extra_state=_chain_state,
     ),
-    mixture_family({"infinite-svm": f"{_HERE}.infinite_svm:InfiniteSVM"}),
+    mixture_family({"infinite-svm": f"{_HERE}.infinite_svm:InfiniteSVM"}, absent={"n_moves": 0}),
 )

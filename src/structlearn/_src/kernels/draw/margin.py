@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.kernels.draw.cholesky import backward, factorise, forward
-from structlearn._src.kernels.draw.density import combine, take_better
+from structlearn._src.kernels.draw.density import add_hinges, combine, take_better
 from structlearn._src.kernels.jit import inner, kernel
 
 _LANES = 64  # rows at a time, a power of 2: their products fill vector registers and fit the cache
@@ -189,3 +189,33 @@ def draw_weights(
                     _add_row(V[rows[i]], stiff[i], pull[i], precision)
             _solve(precision, noise[k, y], weights[k, y])
             _score(weights[k, y], columns, scores[y])
+
+
+@kernel
+def anneal(
+    V, columns, labels, weights, ridge, c, cost, least, heats, shares, first,
+    normals, uniforms, noise,
+):  # fmt: skip
+    """Redraw weights (1, L, M) in place as losses count by `heats` more or less, step by step.
+
+    Returns the sum over steps of `shares` times the log potential of the labels of all rows, taken
+    before the draw of a step if `first`, or after it. `normals` and `uniforms` are (steps, L,
+    rows), `noise` (steps, 1, L, M).
+    """
+    n = labels.size
+    order = np.arange(n)
+    borders = np.array([0, n])
+    fits = np.empty((n, 1))
+    total = 0.0
+    for t in range(heats.size):
+        for turn in range(2):
+            if (turn == 0) == first:
+                fits[:] = 0.0
+                add_hinges(columns, labels, weights, -2.0 * c, cost, 0, n, fits)
+                total += shares[t] * fits.sum()
+            else:
+                draw_weights(
+                    V, labels, order, borders, weights, ridge, heats[t] * c, cost, least,
+                    normals[t], uniforms[t], noise[t], 0, 1,
+                )  # fmt: skip
+    return total
