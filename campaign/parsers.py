@@ -378,7 +378,7 @@ def check_long(rng: np.random.Generator) -> None:
     with folder() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         (place / "a.psl").write_text("1: Knows(A, B) -> Likes(A, B)\n")
-        kinds = _long_kinds(place)
+        kinds = readers(place)
         read, samples, words = kinds[int(rng.integers(len(kinds)))]
         sample = samples[int(rng.integers(len(samples)))]
         start, stop = np.sort(rng.integers(0, len(sample) + 1, 2))
@@ -397,9 +397,11 @@ def check_long(rng: np.random.Generator) -> None:
             raise WrongError(told) from error
 
 
-def _long_kinds(
+def readers(
     place: pathlib.Path,
 ) -> list[tuple[Callable[[bytes], object], Sequence[bytes], Sequence[bytes]]]:
+    """Every parser as a function of bytes, with samples and words of its format."""
+
     def by_path(name: str, read: Callable[[pathlib.Path], object]) -> Callable[[bytes], object]:
         def run(data: bytes) -> object:
             (place / name).write_bytes(data)

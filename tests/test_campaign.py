@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from campaign import runner
+from campaign import guided, parsers, runner
 from campaign.__main__ import main
 from campaign.base import Check, at_most, expect
 from campaign.catalogue import CHECKS
@@ -112,6 +112,12 @@ def test_failures_are_kept_and_counted(tmp_path):
     (line,) = [row for row in report(tmp_path).splitlines() if row.startswith("graphs")]
     assert line.split()[1:] == [str(CHECKS["graphs"].cases), "20,000", "0", "1"]
     assert "--only graphs --seed 9" in record.path.read_text()
+
+
+def test_what_is_guided_by_coverage_is_in_the_catalogue(tmp_path):
+    (tmp_path / "a.psl").write_text("1: Knows(A, B) -> Likes(A, B)")
+    assert set(guided.NAMES) <= set(CHECKS)
+    assert len(parsers.readers(tmp_path)) == len(guided.NAMES)
 
 
 def test_unknown_checks_are_named(capsys):
