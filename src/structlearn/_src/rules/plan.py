@@ -93,7 +93,7 @@ def first_unlisted(clause: Clause, tables: Tables) -> str:
     slots, tests = split(clause, tables)
     body = [slot for slot in slots if slot.coefficient > 0]
     for head in [slot for slot in slots if slot.coefficient < 0 and not slot.outer]:
-        if any(_lists_all(tables, head, slot) for slot in body):
+        if any(_covers(tables, head, slot, one=False) for slot in body):
             continue
         whole = flat(tables, body, 1.0 - len(body), tests)
         join, conditions = whole.rows(whole.modes())
@@ -107,13 +107,13 @@ def first_unlisted(clause: Clause, tables: Tables) -> str:
     return ""
 
 
-def _lists_all(tables: Tables, head: Slot, slot: Slot) -> bool:
-    """Whether one atom of the body alone shows that the head is always listed."""
-    terms = slot.atom.terms
-    if not set(head.atom.terms) <= set(terms):
+def _covers(tables: Tables, slot: Slot, other: Slot, *, one: bool) -> bool:
+    """Whether one slot alone shows that the atom of another is listed, or 1, wherever it is."""
+    terms = other.atom.terms
+    if not set(slot.atom.terms) <= set(terms):
         return False
-    places = tuple(terms.index(term) for term in head.atom.terms)
-    return tables.covers(head.relation, slot.relation, places, one=False)
+    places = tuple(terms.index(term) for term in slot.atom.terms)
+    return tables.covers(slot.relation, other.relation, places, one)
 
 
 def split(clause: Clause, tables: Tables) -> tuple[list[Slot], list[Test]]:
@@ -124,16 +124,12 @@ def split(clause: Clause, tables: Tables) -> tuple[list[Slot], list[Test]]:
         if isinstance(literal.atom, Comparison):
             tests.append((literal.atom, literal.negated))
         else:
-            key = literal.atom.predicate.lower(), literal.atom.terms, literal.negated
-            slots.setdefault(key, _literal_slot(literal.atom, literal.negated, tables))
+            relation = tables.relation(literal.atom.predicate)
+            slot = Slot(literal.atom, relation, -1.0, relation.n_free == 0, keep="< 1")
+            if literal.negated:
+                slot = Slot(literal.atom, relation, 1.0, keep="> 0")
+            slots.setdefault((relation.name, literal.atom.terms, literal.negated), slot)
     return list(slots.values()), tests
-
-
-def _literal_slot(atom: Atom, negated: bool, tables: Tables) -> Slot:
-    relation = tables.relation(atom.predicate)
-    if negated:
-        return Slot(atom, relation, 1.0, keep="> 0")
-    return Slot(atom, relation, -1.0, outer=relation.n_free == 0, keep="< 1")
 
 
 def flat_linear(body: Linear, tables: Tables, sign: int, equal: bool) -> Flat:
@@ -163,20 +159,13 @@ def flat(
     ``Knows(A, B) & Trusts(A, B) -> ...``: without it the query has fewer tables.
     """
     needed = list(slots)
-    for slot in slots:
+    for slot in [slot for slot in slots if not slot.outer and not slot.relation.n_free]:
         others = [other for other in needed if other is not slot]
-        if any(_is_implied(tables, slot, other) for other in others):
+        inner = [other for other in others if not other.outer]
+        if any(_covers(tables, slot, other, one=True) for other in inner):
             needed = others
             constant += slot.coefficient
     return Flat(tables, needed, constant, tests, equal)
-
-
-def _is_implied(tables: Tables, slot: Slot, other: Slot) -> bool:
-    terms = other.atom.terms
-    if slot.outer or other.outer or slot.relation.n_free or not set(slot.atom.terms) <= set(terms):
-        return False
-    places = tuple(terms.index(term) for term in slot.atom.terms)
-    return tables.covers(slot.relation, other.relation, places, one=True)
 
 
 @dataclass(frozen=True)

@@ -91,12 +91,8 @@ class Declaration:
 
     def sources(self, partition: str, split: str = "infer") -> tuple[Source, ...]:
         """Return what a split uses of a partition: its own data and those for all splits."""
-        for name, given, allowed in (
-            ("partition", partition, PARTITIONS),
-            ("split", split, SPLITS),
-        ):
-            if given not in allowed:
-                raise FormatError(choose_one_of(name, given, allowed))
+        if split not in SPLITS:
+            raise FormatError(choose_one_of("split", split, SPLITS))
         own = () if split == "all" else self.data.get((partition, split), ())
         return self.data.get((partition, "all"), ()) + own
 

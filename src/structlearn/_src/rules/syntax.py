@@ -74,6 +74,11 @@ class Comparison:
     right: Term
     place: Place = field(default=START, compare=False)
 
+    @property
+    def terms(self) -> tuple[Term, Term]:
+        """Both sides."""
+        return self.left, self.right
+
 
 @dataclass(frozen=True)
 class Literal:
