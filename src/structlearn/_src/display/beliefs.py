@@ -33,7 +33,7 @@ class GridDisplay:
     state_names
         One for each state; by default their numbers.
     colours
-        See `state_colours`.
+        One for each state: a list, or the name of a colour map.
     """
 
     def __init__(
@@ -62,10 +62,9 @@ class GridDisplay:
         *,
         show: str | int = "labels",
         variables: Sequence[Hashable] | None = None,
-        state_names: Sequence[Any] | None = None,
-        colours: str | Sequence[Any] | None = None,
+        **looks: Any,
     ) -> GridDisplay:
-        """Show an answer about a grid.
+        """Show an answer about a grid; `state_names` and `colours` are as above.
 
         Parameters
         ----------
@@ -79,13 +78,10 @@ class GridDisplay:
         variables
             Row by row; by default the first ones of the answer.
         """
-        rows, columns = shape
-        looks: Any = {"state_names": state_names, "colours": colours}
+        which = variables, shape[0] * shape[1]
         if show == "labels" and answer.assignment is not None:
-            return cls(
-                _found(answer, "assignment", variables, rows * columns).reshape(shape), **looks
-            )
-        beliefs = _found(answer, "marginals", variables, rows * columns)
+            return cls(_found(answer, "assignment", *which).reshape(shape), **looks)
+        beliefs = _found(answer, "marginals", *which)
         looks["n_states"] = beliefs.shape[1]
         if show == "labels":
             return cls(beliefs.argmax(axis=1).reshape(shape), **looks)
@@ -93,14 +89,9 @@ class GridDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        image: Any,
-        *,
-        show: str | int = "labels",
-        colours: str | Sequence[Any] | None = None,
+        cls, estimator: Any, image: Any, *, show: str | int = "labels", **looks: Any
     ) -> GridDisplay:
-        """Show what a fitted estimator of grids says about one image.
+        """Show what a fitted estimator of grids says about one image; `colours` are as above.
 
         Parameters
         ----------
@@ -108,13 +99,11 @@ class GridDisplay:
             ``"labels"``: the prediction; ``"certainty"``: the largest probability of every pixel;
             a number: the probability of that class.
         """
-        names = estimator.classes_
+        looks["state_names"] = estimator.classes_
         if show == "labels":
-            labels = numbers_of(estimator.predict([image])[0], names)
-            return cls(labels, state_names=names, colours=colours)
+            return cls(numbers_of(estimator.predict([image])[0], estimator.classes_), **looks)
         (beliefs,) = estimator.predict_marginals([image])
-        values = _probabilities(beliefs, show)
-        return cls(values, kind="probability", state_names=names, colours=colours)
+        return cls(_probabilities(beliefs, show), kind="probability", **looks)
 
     def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> GridDisplay:
         """Draw, with a bar of colours beside it if `legend`."""
@@ -155,7 +144,7 @@ class ChainDisplay:
     state_names
         One for each state; by default their numbers.
     colours
-        See `state_colours`.
+        One for each state: a list, or the name of a colour map.
     """
 
     def __init__(
@@ -188,10 +177,9 @@ class ChainDisplay:
         *,
         variables: Sequence[Hashable] | None = None,
         paths: Mapping[str, Any] | None = None,
-        state_names: Sequence[Any] | None = None,
-        colours: str | Sequence[Any] | None = None,
+        **looks: Any,
     ) -> ChainDisplay:
-        """Show an answer about a chain.
+        """Show an answer about a chain; `state_names` and `colours` are as above.
 
         Parameters
         ----------
@@ -203,28 +191,23 @@ class ChainDisplay:
             Answers or arrays of states, by name.
             Shown as strips below; an answer without marginals becomes the first strip.
         """
-        given: dict[str, Any] = {}
+        given = dict(paths or {})
         beliefs = None
         if answer.marginals is not None:
             beliefs = _found(answer, "marginals", variables)
         else:
-            given[answer.query.replace("_", " ")] = answer
+            given = {answer.query.replace("_", " "): answer, **given}
         states = {
             name: _found(path, "assignment", variables) if isinstance(path, Answer) else path
-            for name, path in {**given, **(paths or {})}.items()
+            for name, path in given.items()
         }
-        return cls(beliefs, paths=states, state_names=state_names, colours=colours)
+        return cls(beliefs, paths=states, **looks)
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        sequence: Any,
-        *,
-        paths: Mapping[str, Any] | None = None,
-        colours: str | Sequence[Any] | None = None,
+        cls, estimator: Any, sequence: Any, *, paths: Mapping[str, Any] | None = None, **looks: Any
     ) -> ChainDisplay:
-        """Show what a fitted estimator of sequences says about one of them.
+        """Show what a fitted estimator of sequences says about one; `colours` are as above.
 
         Parameters
         ----------
@@ -240,7 +223,7 @@ class ChainDisplay:
         beliefs = estimator.predict_marginals(X)[0]
         given = {"predicted": estimator.predict(X)[0], **(paths or {})}
         states = {name: numbers_of(path, names) for name, path in given.items()}
-        return cls(beliefs, paths=states, state_names=names, colours=colours)
+        return cls(beliefs, paths=states, state_names=names, **looks)
 
     def plot(
         self, ax: Any = None, *, title: str | None = None, legend: bool = True

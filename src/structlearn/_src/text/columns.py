@@ -80,9 +80,8 @@ def read_columns(path: PathLike) -> Columns:
     """
     data = read_bytes(path)
     if _CONLLU.match(data):
-        data = _NO_WORD.sub(b"", data.removeprefix(_BOM)).replace(
-            b" ", b"\xc2\xa0"
-        )  # cells may have blanks
+        words = _NO_WORD.sub(b"", data.removeprefix(_BOM))
+        data = words.replace(b" ", b"\xc2\xa0")  # cells may have blanks, which part columns here
     return parse_columns(data, str(path))
 
 
