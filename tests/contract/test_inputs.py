@@ -408,3 +408,56 @@ def test_options_with_effect_are_not_told():
             {"alpha": 0.5, "cost": "hamming", "hidden_states": 2},
         ):
             SequenceLabeler(**options, **SOLVED).fit(ARRAYS, NODES)
+
+
+# ---- weights and classes -------------------------------------------------------------------
+
+STRUCTURED = ["SequenceLabeler", "GraphLabeler", "SequenceClassifier", "MulticlassClassifier"]
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [-1.0, *[1.0] * 5],
+        [np.nan, *[1.0] * 5],
+        [1e200] * 6,
+        [None, *[1.0] * 5],
+        ["a"] * 6,
+        [1.0] * 5,
+        np.ones((6, 1)),
+        np.ma.masked_equal([0, 1, 1, 1, 1, 1], 0),
+        pd.array([pd.NA, 1, 1, 1, 1, 1], dtype="Int64"),
+        [0.0] * 6,
+    ],
+)
+def test_weights_that_are_none_are_refused(name, weights):
+    case = ESTIMATORS[name]
+    labels = {"SequenceClassifier": WHOLE, "MulticlassClassifier": NODES[0]}.get(name, NODES)
+    with pytest.raises(ArgumentError, match="sample_weight"):
+        case.make().fit(case.X(ARRAYS), labels, sample_weight=weights)
+
+
+@pytest.mark.parametrize("options", [{"C": 1e200}, {"class_weight": {0: 1e200}}])
+def test_weights_beyond_all_measure_are_refused(options):
+    with pytest.raises(ArgumentError, match=next(iter(options))):
+        SequenceLabeler(**options).fit(ARRAYS, NODES)
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+@pytest.mark.parametrize("classes", [{0, 1}, [0, 0, 1], np.array([0.0, 1.0]), pd.Series([0, 1])])
+def test_classes_that_may_come(name, classes):
+    case = ESTIMATORS[name]
+    labels = {"SequenceClassifier": WHOLE, "MulticlassClassifier": NODES[0]}.get(name, NODES)
+    fitted = case.make().partial_fit(case.X(ARRAYS), labels, classes=classes)
+    assert fitted.classes_.tolist() == [0, 1]
+    for bad in ([0, pd.NA], [0, np.nan], [[0, 1]], ["0", 1]):
+        with pytest.raises(ValueError, match=r"classes|label|1d"):
+            case.make().partial_fit(case.X(ARRAYS), labels, classes=bad)
+
+
+def test_classes_belong_to_the_caller():
+    fitted = SequenceLabeler(**SOLVED).fit(ARRAYS, NODES)
+    before = [y.tolist() for y in fitted.predict(ARRAYS)]
+    fitted.classes_[:] = 7
+    assert [y.tolist() for y in fitted.predict(ARRAYS)] == before

@@ -34,7 +34,7 @@ WRONG = {
     "eps_y": (("a", -1, np.nan, np.inf), r"\[0, inf\)"),
     "eps_h": (("a", -1, np.nan, np.inf), r"\[0, inf\)"),
     "cost": (("haming", 3, None, ["a"], [[[1.0]]]), "'hamming', 'hamming-mean'.*array"),
-    "C": (("a", None, 0, -1, np.inf), r"\(0, inf\)"),
+    "C": (("a", None, 0, -1, np.inf, 1e101), r"\(0, 1e\+100\]"),
     "l1_ratio": (("a", None, -1, 1.5), r"\[0, 1\]"),
     "class_weight": (("balance", 3, [1, 2]), "None, 'balanced', or a mapping"),
     "solver": (("lbgfs", 3, None), "lbfgs"),

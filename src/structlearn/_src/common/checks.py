@@ -16,6 +16,8 @@ from structlearn._src.common.errors import (
     warn,
 )
 
+MOST = 1e100  # larger features and weights overflow where gradients are squared
+
 
 def one_of(argument: str, given: str, allowed: tuple[str, ...]) -> str:
     """Return `given` if it is in the closed list `allowed`."""

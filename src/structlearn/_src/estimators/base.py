@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -122,6 +122,7 @@ def as_classes(given: Any, argument: str = "y") -> Any:
 
     if np.ma.is_masked(given):
         raise ArgumentError(f"{argument} masks some classes; every one is needed: leave those out")
+    given = list(given) if isinstance(given, Set) else given
     if not isinstance(given, list | tuple):
         given = np.asarray(given)
     elif any(isinstance(name, str) for name in given):
@@ -134,10 +135,12 @@ def as_classes(given: Any, argument: str = "y") -> Any:
                 f"some of the classes in {argument} are text and others are not, so that they have "
                 f"no order; make all text"
             )
-        missing = [i for i, name in enumerate(array.tolist()) if name is None]
+        absent = (None, getattr(sys.modules.get("pandas"), "NA", None))
+        missing = [i for i, name in enumerate(array.tolist()) if any(name is x for x in absent)]
         if missing:
             raise ArgumentError(
-                f"entry {missing[0]} of {argument} is None, and each needs a class: leave it out"
+                f"entry {missing[0]} of {argument} is {array[missing[0]]}, and each needs a class: "
+                f"leave it out"
             )
         array = np.array(array.tolist())
     assert_all_finite(array, input_name=argument)

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.checks import MOST
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.text import rows as kernels
 
 Index = NDArray[np.int32]
 
-MOST = 1e100  # larger features overflow where gradients are squared
 _MOST_COLUMNS = 2**31 - 1  # columns are int32
 
 

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.checks import MOST
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.text import rows as kernels
-from structlearn._src.text.rows import MOST, Rows, binary_if_ones, stack
+from structlearn._src.text.rows import Rows, binary_if_ones, stack
 from structlearn._src.text.strings import Index, Strings
 
 _LISTS = {list, tuple, set, frozenset}

@@ -127,7 +127,7 @@ class StructuredEstimator(_Fitted):
     def classes_(self) -> Any:
         """Labels, in the order of the states."""
         check_is_fitted(self, "weights_")
-        return np.asarray(self.plan_.classes)
+        return np.array(self.plan_.classes)  # of the caller's own: to change it changes no answers
 
     @property
     def transitions_(self) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.checks import MOST
 from structlearn._src.common.errors import ArgumentError, IgnoredOptionWarning, warn
 from structlearn._src.model.model import Examples
 
@@ -19,10 +20,10 @@ def sample_weights(given: Any, n: int) -> Floats:
         return np.ones(n)
     weights = numbers("sample_weight", given)
     weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
-    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
+    if weights.shape != (n,) or not ((weights >= 0) & (weights < MOST)).all():  # not so NaN
         raise ArgumentError(
             f"sample_weight of shape {weights.shape} was given for {n} examples; it must hold one "
-            f"finite number of at least 0 for each"
+            f"number of at least 0, and below {MOST:g}, for each"
         )
     if not weights.any():
         raise ArgumentError("sample_weight is zero for all examples; at least one must count")
@@ -47,7 +48,7 @@ def check_class_weight(given: Any) -> None:
             f"class_weight={given!r} must be None, 'balanced', or a mapping from class to weight"
         )
     for name, weight in given.items():
-        checks.number(f"class_weight[{name!r}]", weight, low=0.0, open_high=True)
+        checks.number(f"class_weight[{name!r}]", weight, low=0.0, high=MOST)
 
 
 def class_weights(given: Any, classes: Any, examples: Examples) -> Floats:

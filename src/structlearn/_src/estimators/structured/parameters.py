@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common import checks
+from structlearn._src.common.checks import MOST
 from structlearn._src.common.errors import ArgumentError, IgnoredOptionWarning, warn
 from structlearn._src.common.names import DRIVERS, EDGES, HIDDEN, OLD_DRIVERS, SPACES, TRANSITIONS
 from structlearn._src.estimators.base import callbacks, threads
@@ -85,7 +86,7 @@ _SHARE = partial(checks.number, low=0.0, high=1.0)
 _COUNT = partial(checks.integer, low=1)
 
 _RULES: dict[str, Rule] = {
-    "C": partial(checks.number, low=0.0, open_low=True, open_high=True),
+    "C": partial(checks.number, low=0.0, open_low=True, high=MOST),
     "alpha": _SHARE,
     "l1_ratio": _SHARE,
     "cost": _alone(check_cost),

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, as_array, locate, offsets_of
+from structlearn._src.common.checks import MOST
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.model.term import Features, Sparse
-from structlearn._src.text.rows import MOST, Rows, from_csr
+from structlearn._src.text.rows import Rows, from_csr
 from structlearn._src.text.tokens import Vocabulary
 
 TOO_RARE = "min_count={} leaves no attribute, since none occurs so often; lower it"
