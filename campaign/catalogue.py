@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from campaign import (
     chains,
+    commands,
     fields,
     graphs,
     kills,
@@ -30,6 +31,7 @@ CHECKS = {
     "data-files": Check(parsers.check_data_files, parsers.FILES // 4, 1_000_000),
     "json": Check(parsers.check_json, parsers.FILES // 4, 1_000_000),
     "tables": Check(parsers.check_tables, parsers.FILES // 10, 1_000_000),
+    "commands": Check(commands.check, commands.COMMANDS, 10_000, seconds=300.0),
     "long-files": Check(parsers.check_long, 1, 5_000),
     "models": Check(models.check_models, parsers.FILES // 4, 1_000_000),
     "kills": Check(kills.check, kills.KILLS, 200),
