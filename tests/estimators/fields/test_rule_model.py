@@ -481,7 +481,7 @@ def test_files_of_before_do_not_say_how_learning_ended(tmp_path):
     model = friends().fit(max_iter=3, tol=None)
     model.save(path)
     record = json.loads(path.read_text())
-    del record["fit"]["ended_"]
+    del record["fit"]["ended_"], record["sha256"]
     path.write_text(json.dumps(record))
     again = RuleModel.load(path)
     assert (again.status_, hasattr(again, "ended_")) == (model.status_, False)
@@ -502,9 +502,42 @@ def test_files_of_before_do_not_say_how_learning_ended(tmp_path):
 def test_bad_files(tmp_path, change, words):
     path = tmp_path / "model.json"
     RuleModel(CHAIN).save(path)
-    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    record = json.loads(path.read_text())
+    del record["sha256"]
+    path.write_text(json.dumps(change(record)))
     with pytest.raises(FormatError, match=words):
         RuleModel.load(path)
+
+
+def test_altered_files_are_refused(tmp_path):
+    """Any byte, but for blanks that may as well be others."""
+    path = tmp_path / "model.json"
+    model = friends().fit(max_iter=3, tol=None)
+    model.save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.choice(len(whole), 300, replace=False):
+        altered = bytearray(whole)
+        altered[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(altered)
+        if bytes(altered).split() != whole.split():
+            with pytest.raises(FormatError, match=r"model\.json"):
+                RuleModel.load(path)
+    path.write_bytes(whole.replace(b"\n", b" "))
+    assert RuleModel.load(path).rules_ == model.rules_
+
+
+def test_a_file_is_changed_on_purpose_without_its_checksum(tmp_path):
+    path = tmp_path / "model.json"
+    RuleModel("1: P(A) -> Q(A)").save(path)
+    record = json.loads(path.read_text())
+    record["rules"] = ["2: P(A) -> Q(A)"]
+    path.write_text(json.dumps(record))
+    with pytest.raises(FormatError, match="checksum"):
+        RuleModel.load(path)
+    del record["sha256"]
+    path.write_text(json.dumps(record))
+    assert RuleModel.load(path).weights_.tolist() == [2.0]
 
 
 def test_files_that_are_not_json(tmp_path):

@@ -52,6 +52,7 @@ class Codec:
     path: str  #: module and name of the class, as in ``"package.module:Class"``
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: fields' names in files
     left_out: frozenset[str] = frozenset()  #: fields that are not kept
+    later: frozenset[str] = frozenset()  #: fields that first files lack; kept if not empty
     parts: Callable[[Any], dict[str, Any]] | None = None
     build: Callable[[Any, dict[str, Any]], Any] | None = None  #: from the class and the parts
 
@@ -61,7 +62,8 @@ class Codec:
             return self.parts(value)
         if hasattr(value, "state"):
             return dict(value.state())
-        return {name: getattr(value, field) for name, field in self._fields(value).items()}
+        parts = {name: getattr(value, field) for name, field in self._fields(value).items()}
+        return {name: part for name, part in parts.items() if name not in self.later or part}
 
     def decode(self, parts: dict[str, Any]) -> Any:
         """Return the value that has these parts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from structlearn._src.rules.program import Declaration, ProgramFile
 from structlearn._src.rules.write import write
 
 SCHEMA = "structlearn.rules/1"
+_KEYS = {"schema", "rules", "parameters", "fit"}
 _PARAMETERS = ("tol", "max_iter")
 #: How learning went; `ended_` is not in files of before, which also load.
 FACTS = ("value_", "n_iter_", "converged_", "status_", "ended_")
@@ -32,6 +34,7 @@ def save(
         "parameters": dict(parameters),
         "fit": dict(facts),
     }
+    record["sha256"] = _checksum(record)
     write_bytes(path, (json.dumps(record, indent=1) + "\n").encode())
 
 
@@ -46,12 +49,21 @@ def load(path: PathLike) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     schema = record.get("schema") if isinstance(record, dict) else None
     check_schema(path, schema, SCHEMA, "; files of PSL are read by RuleModel.from_file")
     with damaged(path):
+        if record.pop("sha256", None) not in (None, _checksum(record)):  # files of before have none
+            raise FormatError("its checksum does not fit; whoever changed it on purpose removes it")
+        if not record.keys() <= _KEYS:
+            raise FormatError(f"there is no place for {max(record.keys() - _KEYS)!r}")
         rules = [_text(rule) for rule in record["rules"]]
         parameters = {name: record["parameters"][name] for name in _PARAMETERS}
         facts = {name: value for name, value in record["fit"].items() if name in FACTS}
         if "ended_" in facts:
             facts["ended_"] = Ending(facts["ended_"])
         return rules, parameters, facts
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    """Return what changes with any fact, but not with blanks and the order of the facts."""
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager
