@@ -107,6 +107,8 @@ def test_arguments_come_back_as_they_were_given(given, back):
     tables = Tables({"P": 1}, n_jobs=1)
     tables.target("P", given)
     assert tables.arguments("P")[1][0].tolist() == back
+    assert [tables.find("P", [each]) for each in back] == [0, 1]
+    assert tables.find("P", [np.float32(7)]) == 1
     tables.target("P", [("9",)])
     assert tables.arguments("P")[1][0].tolist() == [*map(str, back), "9"]
 

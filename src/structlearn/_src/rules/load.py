@@ -162,7 +162,7 @@ def _rows(name: str, arity: int, rows: list[Any]) -> Given:
         if any(map(_is_lost, row[:arity])):
             raise AtomError(_lost(name, f"row {i + 1} of the rows", list(row[:arity])))
     columns = list(zip(*rows, strict=True)) or [()] * arity
-    cells: list[Any] = [list(map(_cell, column)) for column in columns[:arity]]
+    cells: list[Any] = [list(map(cell, column)) for column in columns[:arity]]
     types = ("VARCHAR",) * arity
     if widths == {arity + 1}:
         is_text = any(isinstance(value, str) for value in columns[arity])
@@ -183,7 +183,8 @@ def _is_lost(argument: Any) -> bool:
     return argument is None or bool(nan) or type(argument).__name__ in ("NAType", "NaTType")
 
 
-def _cell(argument: Any) -> str:
+def cell(argument: Any) -> str:
+    """The text of an argument: whole numbers are the same in any type."""
     whole = isinstance(argument, float | np.floating) and argument.is_integer()
     return str(int(argument) if whole else argument)
 

@@ -18,7 +18,7 @@ from structlearn._src.common.errors import (
     did_you_mean,
 )
 from structlearn._src.rules.database import Database
-from structlearn._src.rules.load import TEXTS, Stage, atom_text, stage
+from structlearn._src.rules.load import TEXTS, Stage, atom_text, cell, stage
 
 
 @dataclass
@@ -99,7 +99,6 @@ class Tables(Database):
         super().__init__(source, n_jobs, memory)
         self.connection.execute("CREATE TABLE constants (code INTEGER, text VARCHAR)")
         self.relations: dict[str, Relation] = {}
-        self._blocks: list[tuple[int, Relation]] = []  # first atom of every call of target
         self._covers: dict[tuple[Any, ...], bool] = {}
         self.n_free = 0
         for name, arity in arities.items():
@@ -149,7 +148,6 @@ class Tables(Database):
         with self.lock:
             added, numbers = self._add(relation, relation.table, data, header, free=True)
             if added:
-                self._blocks.append((self.n_free, relation))
                 new = f"SELECT * FROM {relation.table} WHERE atom >= {self.n_free}"
                 self.connection.execute(f"INSERT INTO {relation.free} {new}")
                 known = relation.numbers or numbers
@@ -211,15 +209,12 @@ class Tables(Database):
     def names(self, atoms: Sequence[int] | Ints) -> list[str]:
         """Return the texts of free atoms, such as ``Likes('cyd', 'tea')``, given by number."""
         wanted = np.asarray(atoms, np.int64)
-        firsts = np.array([first for first, _ in self._blocks])
-        blocks = np.searchsorted(firsts, wanted, "right") - 1
         names: dict[int, str] = {}
-        for block in np.unique(blocks):
-            relation = self._blocks[block][1]
+        for relation in [each for each in self.relations.values() if each.n_free]:
             found = self.connection.execute(
                 f"SELECT atom, {relation.keys} FROM {relation.free} WHERE atom IN "
                 f"(SELECT unnest(?::INTEGER[]))",
-                [np.unique(wanted[blocks == block]).tolist()],
+                [np.unique(wanted).tolist()],
             ).fetchnumpy()
             columns = [self._decode(found[column]) for column in relation.columns]
             rows = zip(found["atom"].tolist(), zip(*columns, strict=True), strict=True)
@@ -229,11 +224,11 @@ class Tables(Database):
     def find(self, predicate: str, arguments: Sequence[Any]) -> int:
         """Number of a free atom."""
         relation = self.relation(predicate)
-        text = atom_text(relation.name, arguments)
+        texts = list(map(cell, arguments))
+        text = atom_text(relation.name, texts)
         if len(arguments) != relation.arity:
             raise AtomError(f"{text} has {len(arguments)} arguments: {relation.arity} are needed")
-        codes = [self.code(str(argument)) for argument in arguments]
-        same = " AND ".join(f"a{i} = {code}" for i, code in enumerate(codes))
+        same = " AND ".join(f"a{i} = {self.code(each)}" for i, each in enumerate(texts))
         query = f"SELECT atom FROM {relation.table} WHERE {same}"
         found = self.connection.execute(query).fetchall()
         if not found or found[0][0] < 0:
