@@ -17,20 +17,10 @@ Part = TypeVar("Part", syntax.Literal, syntax.Summand)
 
 
 def check(program: syntax.Program, predicates: Iterable[syntax.Predicate]) -> syntax.Program:
-    """Check every rule, and spell its predicates as they are declared.
+    """Check every rule, and spell its predicates as they are declared, whatever their case.
 
-    Parameters
-    ----------
-    program
-        The rules.
-    predicates
-        All that the rules may use. Their names do not depend on case.
-
-    Raises
-    ------
-    RuleError
-        If a predicate is not declared or has another arity, a variable has no values to range
-        over, a summed variable is used twice, or a filter does not fit its rule.
+    A `RuleError` says that a predicate is not declared or has another arity, a variable has no
+    values to range over, a summed variable is used twice, or a filter does not fit its rule.
     """
     known = {predicate.name.lower(): predicate for predicate in predicates}
     return tuple(check_rule(rule, known) for rule in program)

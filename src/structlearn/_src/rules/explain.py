@@ -11,7 +11,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError, RuleError
-from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
+from structlearn._src.field.hinges import EQUAL, HINGE
 from structlearn._src.rules.ground import Grounding
 from structlearn._src.rules.parse import parse_rule
 from structlearn._src.rules.syntax import Constant, Linear, Number
@@ -29,34 +29,17 @@ _ACTIVE = 1e-5
 
 @dataclass(frozen=True)
 class Pull:
-    r"""What one grounding does to an atom.
+    r"""What one grounding :math:`l(y) = b + \sum_k a_k y_k` does to an atom."""
 
-    Parameters
-    ----------
-    rule
-        Number of the rule.
-    text
-        Its text.
-    slope
-        Derivative of the energy by the atom's value through this grounding,
-        :math:`w p \max(l, 0)^{p - 1} a`: above 0 it pulls down, below 0 up.
-    distance
-        :math:`l(y)`; the grounding is satisfied where it is at most 0.
-    hard
-        Whether it is a constraint: its pull is what the others make necessary.
-    atoms
-        The free atoms in it: name, coefficient, value.
-    constant
-        What the observed atoms add to :math:`l`.
-    """
-
-    rule: int
+    rule: int  #: its number
     text: str
+    #: Derivative of the energy by the atom's value through this grounding,
+    #: :math:`w p \max(l, 0)^{p - 1} a`: above 0 it pulls down, below 0 up.
     slope: float
-    distance: float
-    hard: bool
-    atoms: tuple[tuple[str, float, float], ...]
-    constant: float
+    distance: float  #: :math:`l(y)`; the grounding is satisfied where it is at most 0
+    hard: bool  #: whether it is a constraint: its pull is what the others make necessary
+    atoms: tuple[tuple[str, float, float], ...]  #: the free ones: name, coefficient, value
+    constant: float  #: what the observed atoms add to :math:`l`
 
     def __str__(self) -> str:
         way = "down" if self.slope > 0 else "up" if self.slope < 0 else "holds"
@@ -65,50 +48,18 @@ class Pull:
         return f"{way}{amount}  {terms} {self.constant:+.4g}  |  {self.text}"
 
 
-def explain(
-    grounding: Grounding,
-    atom: str | int,
-    values: Floats,
-    *,
-    weights: Floats | None = None,
-    forces: Floats | None = None,
-) -> list[Pull]:
-    r"""List the groundings that pull an atom up or down, the strongest first.
+def explain(grounding: Grounding, variable: int, values: Floats, forces: Floats) -> list[Pull]:
+    """List the groundings that pull a target up or down, the strongest first.
 
-    At the minimum of the energy the slopes of an atom strictly between 0 and 1 add up to 0, those
-    of linear hinges at their kink and of constraints included. Their slopes do not follow from the
-    values: give `forces` to have them.
-
-    Parameters
-    ----------
-    grounding
-        The ground program.
-    atom
-        A target such as ``"Likes('bob', 'tea')"``, or its number.
-    values
-        (free atoms) Where to look, such as the best values.
-    weights
-        (rules) Those of the rules if not given.
-    forces
-        (forms) Derivative of the energy by each form :math:`l`; from `weights` if not given, and
-        0 for hard forms.
-
-    Returns
-    -------
-    list of Pull
-        Groundings with a slope, and constraints without anything to spare.
+    `forces` are the derivatives of the energy by each form at the `values`, which for linear hinges
+    at their kink and for constraints do not follow from these. At the minimum the slopes of an atom
+    strictly between 0 and 1 add up to 0. Constraints without anything to spare are listed too.
     """
     hinges = grounding.hinges
-    variable = find_atom(grounding.tables, atom)
     entries = np.flatnonzero(hinges.variables == variable)
     forms = np.searchsorted(hinges.offsets, entries, "right") - 1
     distances = hinges.values(values)[forms]
-    if forces is None:
-        weights = grounding.weights if weights is None else weights
-        slopes = _forces(hinges, forms, distances, weights)
-    else:
-        slopes = forces[forms]
-    slopes = slopes * hinges.coefficients[entries]
+    slopes = forces[forms] * hinges.coefficients[entries]
     tight = np.where(hinges.kinds[forms] == EQUAL, 0.0, -distances) <= _ACTIVE
     shown = np.flatnonzero((slopes != 0) | ((hinges.kinds[forms] != HINGE) & tight))
     shown = shown[np.argsort(-np.abs(slopes[shown]), kind="stable")]
@@ -119,16 +70,10 @@ def explain(
     ]
 
 
-def find_atom(tables: Tables, atom: str | Sequence[Any] | int) -> int:
-    """Number of a target, given by its text, by predicate and arguments, or by that number."""
+def find_atom(tables: Tables, atom: str | Sequence[Any]) -> int:
+    """Number of a target, given by its text, or by predicate and arguments."""
     if isinstance(atom, str):
         return tables.find(*read_atom(atom))
-    if isinstance(atom, int):
-        if not 0 <= atom < tables.n_free:
-            raise ArgumentError(
-                f"there is no atom {atom}: the {tables.n_free} targets count from 0"
-            )
-        return atom
     if not isinstance(atom, Sequence) or len(atom) < 2:
         raise _no_atom(atom)
     return tables.find(atom[0], list(atom[1:]))
@@ -139,14 +84,7 @@ def _no_atom(given: Any) -> ArgumentError:
 
 
 def read_atom(text: str) -> tuple[str, list[str]]:
-    """Read an atom without variables; quotes may be left out.
-
-    Examples
-    --------
-    >>> from structlearn._src.rules.explain import read_atom
-    >>> read_atom("Likes('bob', tea)")
-    ('Likes', ['bob', 'tea'])
-    """
+    """Read an atom without variables, such as ``Likes('bob', tea)``; quotes may be left out."""
     quoted = _ARGUMENT.sub(lambda found: f"'{found[1]}'" if found[1] else found[0], text)
     try:
         body = parse_rule(f"{quoted} >= 1 .").body
@@ -156,13 +94,6 @@ def read_atom(text: str) -> tuple[str, list[str]]:
     if first is None or first.atom is None or first.coefficient != Number(1.0):
         raise _no_atom(text)
     return first.atom.predicate, [t.value for t in first.atom.terms if isinstance(t, Constant)]
-
-
-def _forces(hinges: Hinges, forms: Ints, distances: Floats, weights: Floats) -> Floats:
-    """Derivative of the weighted hinges by their forms; 0 for constraints."""
-    powers = hinges.powers[forms]
-    above = np.where(powers == 2, 2 * np.maximum(distances, 0), distances > 0)
-    return np.where(hinges.kinds[forms] == HINGE, weights[hinges.groups[forms]] * above, 0.0)
 
 
 def _names(grounding: Grounding, forms: Ints) -> dict[int, str]:

@@ -31,27 +31,13 @@ MISSED = 1e-6
 
 @dataclass(frozen=True)
 class Grounding:
-    """A ground program.
-
-    Parameters
-    ----------
-    hinges
-        One linear form for each grounding; its group is the number of its rule.
-    rules
-        The program.
-    weights
-        (rules) 0 for hard rules.
-    hard
-        (rules) Which rules are hard constraints.
-    tables
-        The atoms; a variable of the hinges is the number of a free atom there.
-    """
+    """A ground program: a linear form for each grounding, whose group is the number of its rule."""
 
     hinges: Hinges
     rules: Program
-    weights: Floats
-    hard: Bools
-    tables: Tables
+    weights: Floats  #: (rules) 0 for hard rules
+    hard: Bools  #: (rules) which are hard constraints
+    tables: Tables  #: a variable of the hinges is the number of a free atom there
 
     @cached_property
     def counts(self) -> Ints:
@@ -84,35 +70,9 @@ def ground(rules: Program, tables: Tables) -> Grounding:
     """Ground a program: one query for each rule.
 
     Groundings without free atoms, and those satisfied for every value of the free atoms, are not
-    there. A weighted rule with ``=`` gives two hinges. The order of the forms does not depend on
-    the number of threads: by rule, then by atoms.
-
-    Parameters
-    ----------
-    rules
-        Checked against the predicates of `tables`.
-    tables
-        The atoms. Those of a predicate without targets are 0 where they are not listed.
-
-    Raises
-    ------
-    AtomError
-        If a rule reaches an atom of a predicate with targets that is neither observed nor target.
-
-    Examples
-    --------
-    >>> from structlearn._src.rules.ground import ground
-    >>> from structlearn._src.rules.parse import parse
-    >>> from structlearn._src.rules.tables import Tables
-    >>> tables = Tables({"Knows": 2, "Likes": 2})
-    >>> tables.observe("Knows", [("ann", "bob"), ("bob", "cyd")])
-    >>> tables.observe("Likes", [("ann", "tea", 0.75)])
-    >>> tables.target("Likes", [("bob", "tea"), ("cyd", "tea")])
-    >>> grounding = ground(parse("20: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2"), tables)
-    >>> grounding.hinges.offsets, grounding.hinges.variables, grounding.hinges.coefficients
-    (array([0, 1, 3]), array([0, 0, 1], dtype=int32), array([-1.,  1., -1.]))
-    >>> grounding.hinges.constants
-    array([0.75, 0.  ])
+    there; atoms of a predicate without targets are 0 where they are not listed, and others that a
+    rule reaches must be. A weighted rule with ``=`` gives two hinges. The order of the forms does
+    not depend on the number of threads: by rule, then by atoms.
     """
     hinges = _assemble(rules, tables)
     weights = np.array([rule.weight or 0.0 for rule in rules])

@@ -130,15 +130,9 @@ def _readable(name: str, data: Any) -> Iterator[None]:
         raise FormatError(f"the atoms of {name}{where} cannot be read: {reason}") from None
 
 
-def _described(connection: DuckDBPyConnection, query: str) -> list[tuple[str, str]]:
-    described = connection.execute(f"DESCRIBE {query}").fetchall()
-    return [(column[0], column[1]) for column in described]
-
-
 def _named(connection: DuckDBPyConnection, table: str, what: str, arity: int) -> Given:
-    columns = _described(connection, f"SELECT * FROM {table}")
-    chosen = ", ".join(f"{identifier(column)} AS c{i}" for i, (column, _) in enumerate(columns))
-    types = tuple(kind for _, kind in columns)
+    names, types, *_ = zip(*connection.execute(f"DESCRIBE {table}").fetchall(), strict=True)
+    chosen = ", ".join(f"{identifier(column)} AS c{i}" for i, column in enumerate(names))
     numbers = tuple(kind in (*_WHOLE_TYPES, *_FRACTION_TYPES) for kind in types[:arity])
     return Given(f"SELECT {chosen} FROM {table}", types, what, numbers=numbers)
 

@@ -180,14 +180,17 @@ class Flat:
 
     def plan(self) -> QueryPlan | None:
         """Write the query; None if there can be no groundings with free atoms."""
-        branches = list(self._branches())
-        if not branches:
+        queries = []
+        for modes in self._branches():
+            join, conditions = self.rows(modes)
+            queries.append(f"SELECT {self._columns(modes)} {join.clause(conditions)}")
+        if not queries:
             return None
         opened = [i for i, slot in enumerate(self.slots) if slot.is_open]
         column = {slot: i for i, slot in enumerate(opened)}
         twins = [(column[i], column[j]) for i, j in self._pairs(opened) if not self._opposed(i, j)]
         return QueryPlan(
-            " UNION ALL ".join(self._query(modes) for modes in branches),
+            " UNION ALL ".join(queries),
             tuple(self.slots[i].coefficient for i in opened),
             tuple(twins),
         )
@@ -239,10 +242,6 @@ class Flat:
         """An atom on both sides of a clause satisfies it."""
         left, right = self.slots[i], self.slots[j]
         return bool(left.keep) and left.coefficient != right.coefficient
-
-    def _query(self, modes: Sequence[Mode]) -> str:
-        join, conditions = self.rows(modes)
-        return f"SELECT {self._columns(modes)} {join.clause(conditions)}"
 
     def rows(self, modes: Sequence[Mode]) -> tuple[Join, list[str]]:
         """Join the slots; the conditions leave out forms that are satisfied."""

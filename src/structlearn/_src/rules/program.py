@@ -272,12 +272,11 @@ def _declaration(whole: Part) -> Declaration:
         if kind not in _TYPES:
             whole.wrong(choose_one_of(f"a type of {key}", kind, _TYPES))
     name, arity = _signature(whole, len(types))
-    data = {
-        (partition, split): _sources(part, arity)
-        for partition in PARTITIONS
-        if partition in entry
-        for split, part in _by_split(entry[partition])
-    }
+    data: dict[tuple[str, str], tuple[Source, ...]] = {}
+    for partition in [each for each in PARTITIONS if each in entry]:
+        given = entry[partition]
+        splits = given.parts(SPLITS) if isinstance(given.value, dict) else {"all": given}
+        data |= {(partition, split): _sources(part, arity) for split, part in splits.items()}
     targets = any(sources for (part, _), sources in data.items() if part == "targets")
     is_open = whole.value.get("open", targets) or _is_true(whole.value.get("force-open"))
     if targets and not is_open:
@@ -302,10 +301,6 @@ def _signature(whole: Part, n_types: int) -> tuple[str, int]:
         found = f"the arities {sorted(given)}" if given else "no arity"
         whole.wrong(f"{whole.name} has {found}: write one number from 1 to 9999, as in '{name}/2'")
     return name, int(min(given))
-
-
-def _by_split(part: Part) -> list[tuple[str, Part]]:
-    return list(part.parts(SPLITS).items()) if isinstance(part.value, dict) else [("all", part)]
 
 
 def _sources(part: Part, arity: int) -> tuple[Source, ...]:

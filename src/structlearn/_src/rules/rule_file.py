@@ -102,13 +102,12 @@ def _declared(declared: Declaration, folder: Path) -> dict[str, Any]:
     for (partition, split), sources in declared.data.items():
         places = entry.setdefault(partition, {}).setdefault(split, [])
         for source in sources:
-            places += [_relative(source, folder)] if isinstance(source, Path) else map(list, source)
+            if isinstance(source, Path):
+                places.append(os.path.relpath(source, folder))
+            else:
+                places += map(list, source)
     evaluations = [
         {"evaluator": each.name, "options": dict(each.options), "primary": each.primary}
         for each in declared.evaluations
     ]
     return entry | ({"evaluations": evaluations} if evaluations else {})
-
-
-def _relative(path: Path, folder: Path) -> str:
-    return os.path.relpath(path, folder)

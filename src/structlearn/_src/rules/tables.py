@@ -64,28 +64,7 @@ class Tables(Database):
     Atoms lie in DuckDB, in memory, and spill to a folder for temporary files where they do not
     fit. Arguments are kept as whole numbers: those from 0 to 2^30 - 1 stand for themselves, every
     other text has a code in one dictionary. A free atom has a number, counted from 0 in the order
-    in which targets were given: its variable in `Hinges`.
-
-    Parameters
-    ----------
-    arities
-        Number of arguments of every predicate. Names do not depend on case.
-    source
-        A file of DuckDB; the tables in it can be given by name. It is only read.
-    n_jobs
-        Threads of DuckDB; all cores if not given. Results do not depend on it.
-    memory
-        Limit for DuckDB, such as ``"2GB"``; it spills to disk above.
-
-    Examples
-    --------
-    >>> from structlearn._src.rules.tables import Tables
-    >>> tables = Tables({"Knows": 2, "Likes": 2})
-    >>> tables.observe("Knows", [("ann", "bob"), ("bob", "cyd")])
-    >>> tables.observe("Likes", [("ann", "tea", 0.8)])
-    >>> tables.target("Likes", [("bob", "tea"), ("cyd", "tea")])
-    >>> tables.n_free, tables.names([1])
-    (2, ["Likes('cyd', 'tea')"])
+    in which targets were given: its variable in `Hinges`. Case does not matter in predicates.
     """
 
     def __init__(

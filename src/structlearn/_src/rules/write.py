@@ -10,17 +10,7 @@ _ESCAPED = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f", "\\": "\\", "
 
 
 def write(rule: syntax.Rule) -> str:
-    """Write one rule.
-
-    Examples
-    --------
-    >>> from structlearn._src.rules.parse import parse_rule
-    >>> from structlearn._src.rules.write import write
-    >>> write(parse_rule("2: Q(A)<<P(A)^2"))
-    '2: P(A) -> Q(A) ^2'
-    >>> write(parse_rule("S(A, +B) <= 1 . {B: P(B)}"))
-    'S(A, +B) <= 1 . {B: P(B)}'
-    """
+    """Write one rule, such as ``2: P(A) -> Q(A) ^2``."""
     if isinstance(rule.body, syntax.Linear):
         body = write_linear(rule.body, rule.weight is None)
         filters = "".join(f" {write_filter(each)}" for each in rule.body.filters)

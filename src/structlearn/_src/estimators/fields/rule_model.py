@@ -288,7 +288,7 @@ class RuleModel(FieldEstimator, Estimator):
         """
         number = find_atom(self.tables, atom)
         result = self.result_
-        return explain(self.grounding_, number, result.y, forces=result.multipliers)
+        return explain(self.grounding_, number, result.y, result.multipliers)
 
     def score(
         self,
