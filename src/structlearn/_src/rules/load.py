@@ -131,7 +131,7 @@ def _readable(name: str, data: Any) -> Iterator[None]:
 
 
 def _named(connection: DuckDBPyConnection, table: str, what: str, arity: int) -> Given:
-    names, types, *_ = zip(*connection.execute(f"DESCRIBE {table}").fetchall(), strict=True)
+    names, types, *_ = zip(*connection.execute(f"DESCRIBE FROM {table}").fetchall(), strict=True)
     chosen = ", ".join(f"{identifier(column)} AS c{i}" for i, column in enumerate(names))
     numbers = tuple(kind in (*_WHOLE_TYPES, *_FRACTION_TYPES) for kind in types[:arity])
     return Given(f"SELECT {chosen} FROM {table}", types, what, numbers=numbers)
