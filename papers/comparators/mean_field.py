@@ -41,7 +41,7 @@ from structlearn._src.estimators.bayesian.scaled import (
     with_intercept,
 )
 from structlearn._src.estimators.doc import documented
-from structlearn._src.estimators.structured.multiclass import MulticlassClassifier
+from structlearn._src.estimators.structured.classifier import MulticlassClassifier
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.sample.hinge import Hinge
 

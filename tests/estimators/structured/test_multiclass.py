@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.estimators.structured.multiclass import MulticlassClassifier
+from structlearn._src.estimators.structured.classifier import MulticlassClassifier
 
 CHECKS = list(estimator_checks_generator(MulticlassClassifier(), mark="skip"))
 

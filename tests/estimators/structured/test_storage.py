@@ -17,10 +17,12 @@ from scipy.sparse import csr_array
 from structlearn import load, save
 from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
 from structlearn._src.estimators import storage as persist
-from structlearn._src.estimators.structured.classifier import SequenceClassifier
+from structlearn._src.estimators.structured.classifier import (
+    MulticlassClassifier,
+    SequenceClassifier,
+)
 from structlearn._src.estimators.structured.graph import GraphLabeler
 from structlearn._src.estimators.structured.grid import GridLabeler
-from structlearn._src.estimators.structured.multiclass import MulticlassClassifier
 from structlearn._src.estimators.structured.sequence import SequenceLabeler
 from structlearn._src.estimators.structured.storage import FAMILIES
 from structlearn._src.files import store

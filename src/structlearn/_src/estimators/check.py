@@ -17,8 +17,10 @@ from sklearn.pipeline import make_pipeline
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.estimators.structured.classes import StructuredClassifier
-from structlearn._src.estimators.structured.classifier import SequenceClassifier
+from structlearn._src.estimators.structured.classifier import (
+    SequenceClassifier,
+    StructuredClassifier,
+)
 from structlearn._src.estimators.structured.graph import GraphLabeler
 from structlearn._src.estimators.structured.grid import GridLabeler
 from structlearn._src.estimators.structured.sequence import SequenceLabeler

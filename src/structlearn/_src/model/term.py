@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -74,24 +73,6 @@ def _rows(features: Features, n_rows: int) -> Rows:
     if features is None:
         return Rows(np.arange(n_rows + 1), np.zeros(n_rows, np.int32), np.empty(0), 1)
     return features.rows if isinstance(features, Sparse) else from_dense(features)
-
-
-class Term(Protocol):
-    """One linear map."""
-
-    @property
-    def size(self) -> int:
-        """Number of entries of a table."""
-
-    @property
-    def n_weights(self) -> int:
-        """Number of weights."""
-
-    def push(self, weights: Floats, features: Features, n_jobs: int | None = None) -> Floats:
-        """Tables (rows, size); a single row if all factors have the same."""
-
-    def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
-        """Return the weights' share of `marginals`, which has the shape of what `push` returns."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +221,10 @@ class PairsTerm:
             need = f"sparse features with {len(self.offsets) - 1} columns"
             raise ArgumentError(_unfit(features, need))
         return features
+
+
+#: One linear map; `push` returns tables (rows, size), or one row if all factors have the same.
+Term = TableTerm | LinearTerm | PairsTerm
 
 
 def _unfit(features: Features, need: str) -> str:

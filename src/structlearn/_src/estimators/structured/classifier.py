@@ -1,17 +1,122 @@
-"""One class for every sequence."""
+"""One class for every example: numbers for classes, and classifiers of sequences and of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.base import ClassifierMixin, as_classes, check_is_fitted
 from structlearn._src.estimators.doc import documented
-from structlearn._src.estimators.structured.classes import StructuredClassifier
-from structlearn._src.estimators.structured.plan import Coder, Design, Reader
-from structlearn._src.estimators.structured.read_sequences import SequenceReader
+from structlearn._src.estimators.structured.base import StructuredEstimator
+from structlearn._src.estimators.structured.plan import Batch, Coder, Design, Reader
+from structlearn._src.estimators.structured.read_sequences import RowReader, SequenceReader
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.hidden_chain import HiddenChainDesign
+from structlearn._src.model.model import Tables
+from structlearn._src.model.pairwise import PairwiseDesign
+
+if TYPE_CHECKING:
+    from structlearn._src.learn.dominance import Dominance
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCoder:
+    """Numbers for classes, in sorted order; unlike in structures, -1 is a class like any other."""
+
+    names: Any  #: (classes,) every class, sorted
+
+    def transform(self, Y: Any) -> Ints:
+        """Return the number of every class."""
+        given = np.asarray(Y)
+        places = np.searchsorted(self.names, given).clip(max=len(self.names) - 1)
+        unknown = np.flatnonzero(self.names[places] != given)
+        if len(unknown):
+            name = given.tolist()[unknown[0]]
+            raise ArgumentError(
+                f"class {name!r} of example {unknown[0]} was not seen in training, nor is it among "
+                f"`classes`; the known classes are {self.names.tolist()}"
+            )
+        return places.astype(np.int64)
+
+
+class StructuredClassifier(ClassifierMixin, StructuredEstimator):
+    """Base class of estimators that give one class to every example."""
+
+    def _coder(self, Y: Any, data: GraphData, classes: Any) -> Coder:
+        return ClassCoder(np.unique(Y if classes is None else as_classes(classes, "classes")))
+
+    def _numbers(self, coder: Coder, design: Design, Y: Any, data: GraphData) -> Ints:
+        if len(Y) != data.n_examples:
+            raise ArgumentError(
+                f"X has {data.n_examples} examples and y has {len(Y)}; every example needs one "
+                f"class"
+            )
+        return coder.transform(Y)
+
+    def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
+        return X, as_classes(y)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from examples.
+
+        Parameters
+        ----------
+        X
+            The examples.
+        y
+            (examples,) Their classes.
+        sample_weight
+            (examples,) How much each counts.
+        """
+        return self._learning.fit(self, X, y, sample_weight)
+
+    @documented
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Go once through more examples, from the weights so far.
+
+        {steps}
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes
+            All classes that may come; by default those of the first call.
+        """
+        return self._learning.partial_fit(self, X, y, classes, sample_weight)
+
+    def predict(self, X: Any, joint: bool = False) -> Any:
+        """Return the class of every example.
+
+        Parameters
+        ----------
+        X
+            As in `fit`.
+        joint
+            Maximise over hidden variables too, instead of summing them out at the temperature
+            `eps_h` of the loss.
+        """
+        joint = checks.boolean("joint", joint)
+        batch, tables = self._read(X)
+        return self.classes_[self._best(batch, tables, joint)[batch.outputs]]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities (examples, classes), at temperature 1."""
+        return self._marginals(*self._read(X))
+
+    def dominance(self, X: Any, y: Any) -> Dominance:
+        """Tell how sure the model is of classes: of the true and of the likeliest ones.
+
+        Where no class has a probability of at least 1/2, the hinge need not be consistent.
+        """
+        found: Dominance = self._learning.dominance(self, X, y)
+        return found
 
 
 @documented
@@ -69,3 +174,92 @@ class SequenceClassifier(StructuredClassifier):
         batch, tables = self._read(X)
         found = self._hidden(batch, tables, self._best(batch, tables))
         return batch.data.cut(found[batch.hidden_variables])
+
+
+@documented
+@dataclass(kw_only=True, eq=False, repr=False)
+class MulticlassClassifier(StructuredClassifier):
+    r"""One class for every row: logistic regression, multiclass SVM and all between.
+
+    .. math:: \theta(y) = \langle w_y, x \rangle
+
+    Parameters
+    ----------
+    fit_intercept
+        Whether every row has one more feature, which is always 1. Its weights are penalised like
+        all others.
+    {shared}
+
+    Notes
+    -----
+    `X` is an array or a SciPy sparse matrix (examples, features) and `y` holds one class for each,
+    where -1 is a class like any other. There is nothing hidden, so that ``loss="log"`` is
+    multinomial logistic regression, and ``loss="hinge"`` the support vector machine of Crammer
+    and Singer. With two classes both have weights, so that the penalty on their difference is half
+    of that in scikit-learn's binary models.
+
+    {notes}
+
+    References
+    ----------
+    K. Crammer and Y. Singer, "On the algorithmic implementation of multiclass kernel-based vector
+    machines", 2001.
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), ["low", "low", "high", "high"]
+    >>> MulticlassClassifier(C=10.0).fit(X, y).predict([[0.5], [2.5]])
+    array(['low', 'high'], dtype='<U4')
+    """
+
+    fit_intercept: bool = True
+
+    def _validated(self, X: Any, y: Any, first: bool) -> tuple[Any, Any]:
+        from sklearn.utils.validation import validate_data
+
+        checks.not_masked("the features", X)
+        X, y = super()._validated(X, y, first)
+        return validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
+
+    def _reader(self, X: Any) -> tuple[Reader, GraphData]:
+        columns = tuple(getattr(self, "feature_names_in_", ()))  # set by scikit-learn's check
+        reader = RowReader(X.shape[1], bool(self.fit_intercept), columns)
+        return reader, reader.read(X)
+
+    def _design(self, reader: Reader, data: GraphData, coder: Coder) -> Design:
+        return PairwiseDesign(chain=True)
+
+    def _read(self, X: Any) -> tuple[Batch, Tables]:
+        from sklearn.utils.validation import validate_data
+
+        check_is_fitted(self, "weights_")
+        checks.not_masked("the features", X)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return super()._read(X)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the scores (examples, classes); with two classes (examples,), their difference."""
+        scores = self._read(X)[1][0]
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights (classes, features); with two classes (1, features), their difference."""
+        return self._by_class()[:, : self.n_features_in_]
+
+    @property
+    def intercept_(self) -> Floats:
+        """Weights (classes,) of the constant feature, zeros without; (1,) with two classes."""
+        return self._by_class()[:, self.n_features_in_ :].sum(axis=1)
+
+    def _by_class(self) -> Floats:
+        check_is_fitted(self, "weights_")
+        table = self.weights_.reshape(-1, self.plan_.states).T
+        return table[1:] - table[:1] if len(table) == 2 else table
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -9,6 +9,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.estimators.structured.read_graphs import GraphReader, GridReader
+from structlearn._src.estimators.structured.read_sequences import (
+    ColumnReader,
+    RowReader,
+    SequenceReader,
+)
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.hidden_chain import HiddenChainDesign
 from structlearn._src.model.model import Examples, LinearModel
@@ -18,22 +24,10 @@ from structlearn._src.model.term import LinearTerm, PairsTerm, Term
 #: Features, each with a label and its weight.
 Ranked = list[tuple[str, object, float]]
 
+#: Turns input into graph data, by what it learnt from the first.
+Reader = RowReader | SequenceReader | ColumnReader | GraphReader | GridReader
 #: Turns graph data into structures, features and a model.
 Design = PairwiseDesign | HiddenChainDesign
-
-
-class Reader(Protocol):
-    """Turns input into graph data, by what it learnt from the first."""
-
-    @property
-    def width(self) -> int:
-        """Number of features of nodes, without the intercept."""
-
-    def read(self, X: Any) -> GraphData:
-        """Return nodes, edges and features of all examples."""
-
-    def names(self) -> list[str]:
-        """Name of every feature of the nodes."""
 
 
 class Coder(Protocol):

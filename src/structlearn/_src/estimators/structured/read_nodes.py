@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +17,6 @@ from structlearn._src.text.rows import Rows, from_csr
 from structlearn._src.text.tokens import Vocabulary
 
 TOO_RARE = "min_count={} leaves no attribute, since none occurs so often; lower it"
-
-
-class Nodes(Protocol):
-    """Reads the features of the nodes of many examples, as it learnt from the first."""
-
-    @property
-    def width(self) -> int:
-        """Number of features, without the intercept."""
-
-    def read(self, parts: Any) -> tuple[Features, Ints]:
-        """Features of all nodes, and where the nodes of every example begin."""
-
-    def names(self) -> list[str]:
-        """Name of every feature."""
 
 
 class NodeReader:
@@ -160,6 +146,10 @@ class TokenNodes:
     def names(self) -> list[str]:
         """Name of every feature."""
         return [*self.vocabulary.names, *["intercept"][: self.intercept]]
+
+
+#: Reads the features of the nodes of many examples, as it learnt from the first.
+Nodes = ArrayNodes | SparseNodes | TokenNodes
 
 
 def learn_nodes(

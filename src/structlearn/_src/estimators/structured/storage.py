@@ -65,7 +65,7 @@ _RECORDS = {
     "linear": Codec("structlearn._src.model.term:LinearTerm"),
     "pairs": Codec("structlearn._src.model.term:PairsTerm"),
     "table": Codec("structlearn._src.model.term:TableTerm", parts=_table_parts, build=_table),
-    "classes": Codec(f"{_HERE}.classes:ClassCoder"),
+    "classes": Codec(f"{_HERE}.classifier:ClassCoder"),
     "row-reader": Codec(f"{_HERE}.read_sequences:RowReader", later=frozenset({"columns"})),
     "sequence-reader": Codec(f"{_HERE}.read_sequences:SequenceReader"),
     "column-reader": Codec(f"{_HERE}.read_sequences:ColumnReader", left_out=frozenset({"n_jobs"})),
@@ -138,7 +138,7 @@ FAMILIES = (
         estimators={
             "graph-labeler": f"{_HERE}.graph:GraphLabeler",
             "grid-labeler": f"{_HERE}.grid:GridLabeler",
-            "multiclass-classifier": f"{_HERE}.multiclass:MulticlassClassifier",
+            "multiclass-classifier": f"{_HERE}.classifier:MulticlassClassifier",
             "sequence-classifier": f"{_HERE}.classifier:SequenceClassifier",
             "sequence-labeler": f"{_HERE}.sequence:SequenceLabeler",
         },
