@@ -86,11 +86,12 @@ def _make(folder: Path) -> None:
 
 def _write(record: Any, folder: Path) -> None:
     """Write numbers and pictures into a folder."""
-    from structlearn._src.common.paths import write_bytes
+    from structlearn._src.common.paths import replacing, write_bytes
 
     text = json.dumps(record.plain(), indent=1)
     write_bytes(folder / f"{record.name}.json", text.encode() + b"\n")
     for name, draw in record.pictures.items():
         path = folder / f"{record.name}-{name}.png"
-        draw().savefig(path, dpi=120)
+        with replacing(path) as file:
+            draw().savefig(file, format="png", dpi=120)
         print(f"picture: {path}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from structlearn._src.cli.arguments import add_old, add_shared, natural
+from structlearn._src.common.paths import replacing
 from structlearn._version import __version__
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def _tell(number: int, stop: Stop, folder: Path | None) -> None:
         return
     for name, draw in stop.pictures.items():
         path = folder / f"{number}-{name}.png"
-        draw().savefig(path)
+        with replacing(path) as file:
+            draw().savefig(file, format="png")
         print(f"Picture: {path}", flush=True)
 
 

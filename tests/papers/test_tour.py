@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pathlib
 import re
 
 import numpy as np
@@ -23,9 +24,10 @@ def tour(tmp_path_factory):
     lines = []
     save = Figure.savefig
 
-    def record(figure, path, *args, **kwargs):
-        save(figure, path, *args, **kwargs)
-        figures[path.name] = figure
+    def record(figure, file, *args, **kwargs):
+        save(figure, file, *args, **kwargs)
+        name = pathlib.Path(file.name).name  # of a temporary file: .NAME.12345678.part
+        figures[name[1:].rsplit(".", 2)[0]] = figure
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", record)
