@@ -74,7 +74,7 @@ def estimators() -> list[tuple[Any, tuple[Any, ...]]]:
     graphs = [(rng.normal(size=(3, 2)), np.array([[0, 1], [1, 2]])) for _ in range(2)]
     colours = [np.array([0, 1, 1]), np.array([1, 0, 0])]
     short = {"max_iter": 5, "n_jobs": 1, "random_state": 0}
-    drawn = {"burn_in": 2, "n_draws": 3, "n_jobs": 1, "random_state": 0}
+    drawn = {"n_chains": 1, "burn_in": 2, "n_draws": 3, "n_jobs": 1, "random_state": 0}
     return [
         (SequenceLabeler(**short), (X, Y)),
         (SequenceLabeler(**short, hidden="node", loss="marginal"), (X, Y)),

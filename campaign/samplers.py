@@ -74,7 +74,7 @@ def prior_of_states(rng: np.random.Generator) -> None:
     """Data that say nothing leave the number of states at its prior, by restaurants."""
     alpha, gamma = (float(x) for x in rng.uniform(0.5, 3.0, 2))
     options = {
-        "burn_in": 0, "n_draws": DRAWS, "n_start": 2, "random_state": int(rng.integers(2**32)), "n_jobs": 1,
+        "burn_in": 0, "n_draws": DRAWS, "n_start": 2, "random_state": int(rng.integers(2**32)), "n_jobs": 1, "n_chains": 1,
         "alpha0": alpha, "gamma0": gamma, "merge": False, "n_moves": int(rng.integers(0, 3)),
     }  # fmt: skip
     nothing = [np.array([[1.0], [np.nan]]), np.full((3, 1), np.nan)]

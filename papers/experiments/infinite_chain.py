@@ -50,6 +50,7 @@ def models(seed: int, quick: bool = False) -> dict[str, Any]:
     """
     n = 10 if quick else 100
     sampled: dict[str, Any] = {"n_draws": n, "n_start": 10, "random_state": seed, "n_jobs": 1}
+    alone: dict[str, Any] = {"n_chains": 1}
     sampled |= {"variance": 400.0, "spread": 0.25}
     chain = sampled | {"alpha0": 2.0, "gamma0": 2.0, "merge": False}
     field: dict[str, Any] = {"max_iter": n // 2, "spread": 0.25, "random_state": seed}
@@ -57,10 +58,10 @@ def models(seed: int, quick: bool = False) -> dict[str, Any]:
         "linear SVM": LinearSVC(),
         "iM2EDM": SwitchingSVM(likelihood=False, **field),
         "iM2EDM with likelihood": SwitchingSVM(**field),
-        "M2iHMM-2": MaxMarginHMM(likelihood=False, burn_in=n, **chain),
-        "GiSVM": InfiniteSVM(concentration=2.0, burn_in=n, **sampled),
+        "M2iHMM-2": MaxMarginHMM(likelihood=False, burn_in=n, **chain, **alone),
+        "GiSVM": InfiniteSVM(concentration=2.0, burn_in=n, **sampled, **alone),
         _MORE: InfiniteSVM(concentration=2.0, burn_in=n, n_chains=3, **sampled),
-        "M2iHMM-1": MaxMarginHMM(burn_in=n, **chain),
+        "M2iHMM-1": MaxMarginHMM(burn_in=n, **chain, **alone),
         _LONG: MaxMarginHMM(burn_in=5 * n, n_chains=3, **chain),
     }
 
@@ -142,7 +143,7 @@ def recovered(seed: int, quick: bool = False) -> dict[str, Ints]:
     for name, likelihood in (("M2iHMM-2", False), ("M2iHMM-1", True)):
         model = MaxMarginHMM(
             likelihood=likelihood, alpha0=2.0, gamma0=2.0, n_start=10, spread=0.25, merge=False,
-            burn_in=0, n_draws=max(_SWEEPS), random_state=seed, n_jobs=1,
+            burn_in=0, n_draws=max(_SWEEPS), n_chains=1, random_state=seed, n_jobs=1,
         ).fit([steps.features], [steps.labels])  # fmt: skip
         for sweep in _SWEEPS:
             bars[f"{name}, sweep {sweep}"] = matched(model.draws_[sweep - 1].states, steps.states)

@@ -4,6 +4,7 @@ from structlearn._src.common.errors import (
     ArgumentError,
     AtomError,
     BrokenRuleWarning,
+    BurnInWarning,
     CacheWarning,
     DataNotFoundError,
     EvidenceError,
@@ -14,6 +15,7 @@ from structlearn._src.common.errors import (
     IgnoredOptionWarning,
     ImpossibleEvidenceError,
     InfeasibleError,
+    MixingWarning,
     PotentialError,
     QueryError,
     RepeatedRuleWarning,
@@ -26,10 +28,10 @@ from structlearn._src.common.errors import (
 )
 
 __all__ = [
-    "ArgumentError", "AtomError", "BrokenRuleWarning", "CacheWarning", "DataNotFoundError",
-    "EvidenceError", "FeatureNameWarning", "FormatError", "GraphError",
+    "ArgumentError", "AtomError", "BrokenRuleWarning", "BurnInWarning", "CacheWarning",
+    "DataNotFoundError", "EvidenceError", "FeatureNameWarning", "FormatError", "GraphError",
     "GreedyCoefficientWarning", "IgnoredOptionWarning", "ImpossibleEvidenceError",
-    "InfeasibleError", "PotentialError", "QueryError", "RepeatedRuleWarning", "RuleError",
-    "SilentRuleWarning", "StructlearnError", "TooWideError", "UncertifiedWarning",
+    "InfeasibleError", "MixingWarning", "PotentialError", "QueryError", "RepeatedRuleWarning",
+    "RuleError", "SilentRuleWarning", "StructlearnError", "TooWideError", "UncertifiedWarning",
     "UnreachedAtomWarning",
 ]  # fmt: skip

@@ -144,7 +144,7 @@ INFINITE = {
 @pytest.mark.parametrize("name", INFINITE)
 def test_models_with_any_number_of_states(name, tmp_path, capsys):
     X, y = np.arange(12.0)[:, None], np.repeat(["n", "y"], 6)
-    few = {"burn_in": 1, "n_draws": 2, "n_start": 2, "random_state": 0}
+    few = {"n_chains": 1, "burn_in": 1, "n_draws": 2, "n_start": 2, "random_state": 0}
     model = {
         "InfiniteHMM": InfiniteHMM(**few),
         "symbols": InfiniteHMM(emission="categorical", **few),

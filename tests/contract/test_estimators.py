@@ -87,7 +87,7 @@ ROWS = RNG.normal(size=(24, 2))
 SIDES = (ROWS[:, 0] > 0).astype(int)
 POINTS, MARKS = np.split(ROWS, [10]), np.split(SIDES, [10])
 SOLVED = {"max_iter": 5, "random_state": 0}
-SWEEPS = {"burn_in": 3, "n_draws": 3, "n_jobs": 1, "random_state": 0}
+SWEEPS = {"burn_in": 3, "n_draws": 3, "n_jobs": 1, "n_chains": 1, "random_state": 0}
 RULES = "1: Near(A, B) & Warm(A) -> Warm(B) ^2\n0.5: !Warm(A) ^2"
 FORMS = np.array([[1.0, 0.0, -1.0], [-1.0, 1.0, 0.0], [0.0, -1.0, 1.0], [0.0, 0.0, 1.0]])
 

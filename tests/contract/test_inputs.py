@@ -32,7 +32,7 @@ NODES = [(x[:, 0] > 0).astype(int) for x in ARRAYS]
 WHOLE = [int(x[:, 1].sum() > 0) for x in ARRAYS]
 EDGES = np.stack([np.arange(SIZE - 1), np.arange(1, SIZE)], axis=1)
 SOLVED = {"max_iter": 8, "random_state": 0}
-SWEEPS = {"burn_in": 2, "n_draws": 2, "n_jobs": 1, "random_state": 0}
+SWEEPS = {"burn_in": 2, "n_draws": 2, "n_jobs": 1, "n_chains": 1, "random_state": 0}
 
 
 class Nodes:

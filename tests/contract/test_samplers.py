@@ -12,6 +12,7 @@ from geweke import OFFSETS, FlatGaussian, HmmCase, MixtureCase, deviations
 from papers.comparators import InfiniteLogit, SwitchingSVM, TruncatedSVM
 from papers.comparators.infinite_logit import Logit
 from structlearn import InfiniteHMM, InfiniteSVM, MaxMarginHMM
+from structlearn._src.common.errors import BurnInWarning
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.sample.emission import Gaussian
 from structlearn._src.sample.hdp import Gamma
@@ -73,7 +74,8 @@ def _restaurant(n, alpha):
     return found
 
 
-LONG = {"burn_in": 0, "n_draws": 800, "n_start": 2, "random_state": 0, "n_jobs": 1}
+ONE = {"random_state": 0, "n_jobs": 1, "n_chains": 1}
+LONG = {"burn_in": 0, "n_draws": 800, "n_start": 2, **ONE}
 FIXED = {"alpha0": 1.5, "gamma0": 2.0, "merge": False, "n_moves": 1}
 NOTHING = {"C": 1e-9}  # labels that say nothing
 ONE_SEEN = [np.array([[1.0], [np.nan]]), np.full((3, 1), np.nan)]  # a single point says nothing
@@ -194,7 +196,7 @@ def test_a_step_changes_no_state_that_it_is_given(name):
 
 # ---- estimators --------------------------------------------------------------------------
 
-FEW = {"burn_in": 4, "n_draws": 4, "n_start": 4, "random_state": 0, "n_jobs": 1}
+FEW = {"burn_in": 4, "n_draws": 4, "n_start": 4, **ONE}
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2)) + np.repeat([[0, 0], [5, 5]], 20, axis=0)
 Y = (X[:, 0] > 2.5).astype(int)
@@ -220,7 +222,8 @@ def test_how_sampling_ended(name):
     _, data = ESTIMATORS[name]
     whole = _fitted(name)
     assert (whole.ended_, whole.status_, len(whole.draws_)) == (Ending.DONE, "done", 4)
-    late = _fitted(name, time_limit=0.0)
+    with pytest.warns(BurnInWarning):
+        late = _fitted(name, time_limit=0.0)
     assert (late.ended_, late.status_, len(late.draws_)) == (Ending.TIME, "time", 1)
     stopped = _fitted(name, progress=_interrupting(6), warm_start=True)
     assert stopped.ended_ is Ending.INTERRUPTED

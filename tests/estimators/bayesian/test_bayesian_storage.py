@@ -23,20 +23,22 @@ STEPS = [np.where(x[:, 0] > x[:, 1], "up", "down") for x in X]
 GAPS = [np.where(np.arange(len(x))[:, None] == 3, np.nan, x) for x in X]
 WORDS = [list("abbacab"), list("cab")]
 ROWS, CLASSES = np.concatenate(X), np.concatenate(STEPS)
+pytestmark = pytest.mark.filterwarnings("ignore::structlearn.errors.BurnInWarning")
 FEW = {"burn_in": 3, "n_draws": 4, "n_start": 3, "random_state": 5}
+ONE = {"n_chains": 1, **FEW}
 ROUNDS = {"n_components": 3, "max_iter": 3, "random_state": 0}
 
 MODELS = {
     "points": (InfiniteHMM(n_chains=2, **FEW), GAPS, None),
-    "diagonal": (InfiniteHMM(covariance="diagonal", alpha0=2.0, **FEW), X, None),
-    "symbols": (InfiniteHMM(emission="categorical", thin=2, **FEW), WORDS, None),
-    "no draws yet": (InfiniteHMM(time_limit=0.0, **FEW), X, None),
-    "labels": (MaxMarginHMM(**FEW), GAPS, STEPS),
-    "labels alone": (MaxMarginHMM(likelihood=False, vote="iterated", **FEW), X, STEPS),
-    "label of all": (MaxMarginHMM(**FEW), X, [1, 0, 1]),
+    "diagonal": (InfiniteHMM(covariance="diagonal", alpha0=2.0, **ONE), X, None),
+    "symbols": (InfiniteHMM(emission="categorical", thin=2, **ONE), WORDS, None),
+    "no draws yet": (InfiniteHMM(time_limit=0.0, **ONE), X, None),
+    "labels": (MaxMarginHMM(**ONE), GAPS, STEPS),
+    "labels alone": (MaxMarginHMM(likelihood=False, vote="iterated", **ONE), X, STEPS),
+    "label of all": (MaxMarginHMM(**ONE), X, [1, 0, 1]),
     "svm": (InfiniteSVM(n_chains=2, **FEW), ROWS, CLASSES),
     "svm, no draws yet": (InfiniteSVM(n_chains=2, time_limit=0.0, **FEW), ROWS, CLASSES),
-    "logit": (InfiniteLogit(concentration=2.0, **FEW), ROWS, CLASSES == "up"),
+    "logit": (InfiniteLogit(concentration=2.0, **ONE), ROWS, CLASSES == "up"),
     "truncated": (TruncatedSVM(**ROUNDS), ROWS, CLASSES.astype(object)),
     "switching": (SwitchingSVM(**ROUNDS), X, STEPS),
     "switching, labels alone": (SwitchingSVM(likelihood=False, **ROUNDS), X, STEPS),
@@ -139,7 +141,7 @@ def test_many_draws_are_few_arrays(tmp_path):
 def test_names_of_features(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(ROWS, columns=["width", "height"])
-    for model in (InfiniteSVM(**FEW), TruncatedSVM(**ROUNDS)):
+    for model in (InfiniteSVM(**ONE), TruncatedSVM(**ROUNDS)):
         save(model.fit(table, CLASSES), tmp_path / "model")
         again = load(tmp_path / "model")
         assert again.feature_names_in_.tolist() == ["width", "height"]

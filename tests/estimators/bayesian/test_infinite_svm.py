@@ -12,7 +12,7 @@ from papers.data.switching import Switching
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 
-SHORT = {"burn_in": 20, "n_draws": 10, "n_start": 5, "random_state": 0, "n_jobs": 1}
+SHORT = {"burn_in": 20, "n_draws": 10, "n_start": 5, "random_state": 0, "n_chains": 1}
 CHECKS = list(estimator_checks_generator(InfiniteSVM(**SHORT), mark="skip"))
 MODELS = [InfiniteSVM, InfiniteLogit]
 

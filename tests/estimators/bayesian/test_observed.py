@@ -18,7 +18,7 @@ from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
 from structlearn._src.estimators.bayesian.observed import read_labels, read_points, read_symbols
 from structlearn._src.estimators.bayesian.scaled import scale_of
 
-FEW = {"burn_in": 4, "n_draws": 3, "n_start": 4, "random_state": 0, "n_jobs": 1}
+FEW = {"burn_in": 4, "n_draws": 3, "n_start": 4, "random_state": 0, "n_chains": 1}
 ROUNDS = {"n_components": 3, "max_iter": 3, "random_state": 0}
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2)) + np.repeat([[0, 0], [5, 5]], 20, axis=0)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
 
 from papers.comparators import SwitchingSVM, TruncatedSVM
-from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.errors import ArgumentError, BurnInWarning, MixingWarning
 from structlearn._src.common.random import generator
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
 from structlearn._src.sample import summary
 
-FEW = {"burn_in": 4, "n_draws": 2, "n_start": 4, "random_state": 0, "n_jobs": 1}
+ONE = {"random_state": 0, "n_jobs": 1, "n_chains": 1}
+FEW = {"burn_in": 4, "n_draws": 2, "n_start": 4, **ONE}
 ROUNDS = {"n_components": 3, "max_iter": 3, "random_state": 0}
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2)) + np.repeat([[0, 0], [5, 5]], 20, axis=0)
@@ -82,6 +84,57 @@ def test_chains_with_labels_do_not_go_on_without_likelihood_nor_with_fewer_draws
         fitted.set_params(n_draws=1).fit(X, Y)
     with pytest.raises(ArgumentError, match="likelihood was True and is False"):
         fitted.set_params(likelihood=False).fit(X, Y)
+
+
+# ---- what an ending promises -------------------------------------------------------------
+
+
+def _interrupt(fraction, words):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("early", [{"time_limit": 0.0}, {"progress": _interrupt}])
+@pytest.mark.parametrize(("model", "data"), [(HMM, (X,)), (LABELLED, (X, Y)), (SVM, (X, Y))])
+def test_an_end_in_burn_in_is_said_and_can_be_made_good(model, data, early):
+    model = copy.deepcopy(model).set_params(**early)
+    with pytest.warns(BurnInWarning, match=r"burn_in=4"):
+        model.fit(*data)
+    assert model.ended_.early
+    assert not any(chain.draws for chain in model.chains_)
+    assert len(model.predict(data[0])) > 0
+    whole = copy.deepcopy(model).set_params(time_limit=None, progress=None).fit(*data)
+    model.set_params(time_limit=None, progress=None, warm_start=True).fit(*data)
+    assert model.status_ == "done"
+    for name, values in whole.traces().items():
+        np.testing.assert_array_equal(model.traces()[name], values)
+
+
+def test_an_end_after_burn_in_has_draws_and_says_nothing():
+    told = []
+
+    def tell(fraction, words):
+        told.append(words)
+        if len(told) == 6:
+            raise KeyboardInterrupt
+
+    model = InfiniteHMM(**FEW | {"n_draws": 9}, progress=tell).fit(X)
+    assert model.status_ == "interrupted"
+    assert len(model.draws_) == 2
+
+
+LEVELS = np.repeat([0.0, 4.0, 8.0, 12.0], 25)[:, None]
+STUCK = {"n_chains": 4, "burn_in": 0, "n_draws": 12, "n_start": 12, "n_moves": 0, "merge": False}
+
+
+def test_chains_that_do_not_agree_are_a_warning():
+    noisy = LEVELS + RNG.normal(size=LEVELS.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(MixingWarning, match=r"R-hat of \w+ is .*n_draws"):
+            InfiniteHMM(**STUCK, random_state=1).fit(noisy)
+        two = RNG.normal(size=(60, 1)) + np.repeat([[0.0], [30.0]], 30, axis=0)
+        model = InfiniteHMM(n_chains=2, burn_in=60, n_draws=60, random_state=0).fit(two)
+    assert model.n_states_ == 2
 
 
 # ---- fits that fail, and parameters that are set later -----------------------------------

@@ -14,7 +14,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
 
-SHORT = {"burn_in": 40, "n_draws": 20, "n_start": 6, "random_state": 0}
+SHORT = {"burn_in": 40, "n_draws": 20, "n_start": 6, "random_state": 0, "n_chains": 1}
 
 
 def _chain(rng, n, stay=0.9, K=3):
@@ -42,7 +42,7 @@ def points():
 @pytest.fixture(scope="module")
 def fitted(points):
     _, X, _ = points
-    return InfiniteHMM(n_chains=2, **SHORT).fit([X[:150], X[150:]])
+    return InfiniteHMM(**SHORT | {"n_chains": 2}).fit([X[:150], X[150:]])
 
 
 def test_states_are_found(points, fitted):

@@ -141,7 +141,7 @@ def _any_number_of_states() -> None:
     """Draw from the posteriors of all infinite models, and predict."""
     rng = np.random.default_rng(0)
     X, Y = list(rng.normal(size=(2, 40, 2))), list(rng.integers(3, size=(2, 40)))
-    short: dict[str, Any] = {"burn_in": 16, "n_draws": 2, "n_start": 3, "random_state": 0}
+    short: dict[str, Any] = {"burn_in": 16, "n_draws": 2, "n_chains": 1, "random_state": 0}
     InfiniteHMM(emission="categorical", **short).fit(Y).predict(Y)
     for covariance in ("full", "diagonal"):
         InfiniteHMM(covariance=covariance, **short).fit(X).predict(X)

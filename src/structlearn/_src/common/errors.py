@@ -86,6 +86,14 @@ class CacheWarning(UserWarning):
     """Compiled code cannot be kept on disk, so every process compiles anew."""
 
 
+class MixingWarning(UserWarning):
+    """Chains of a sampler do not agree, so that draws say little about the posterior."""
+
+
+class BurnInWarning(UserWarning):
+    """Sampling ended in burn-in, so that answers come from no draw of the posterior."""
+
+
 class UncertifiedWarning(UserWarning):
     """Inference in a hinge-loss field ended before its gap was within the tolerance."""
 

@@ -137,7 +137,8 @@ degrees
 burn_in, n_draws, thin
     Sweeps before the first draw, draws of every chain, and sweeps for each of them.
 n_chains
-    Number of independent chains, which run in threads and whose draws count together.
+    Number of independent chains, which run in threads and whose draws count together. A
+    `MixingWarning` says that they do not agree, which one chain alone can hardly show.
 warm_start
     Whether `fit` goes on with the chains of the fit before, up to as many draws as `n_draws` then
     says; needs the same data and parameters.
@@ -146,7 +147,8 @@ random_state
 n_jobs
     Number of threads; all cores if None or -1. Draws do not depend on it.
 time_limit
-    Seconds after which sampling ends with the draws so far.
+    Seconds after which sampling ends with the draws so far; a `BurnInWarning` says that there are
+    none.
 progress
     Called with the fraction done and a few words after every sweep.""",
     "{draws}": """\

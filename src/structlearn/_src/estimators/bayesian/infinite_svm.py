@@ -35,6 +35,7 @@ class MixtureClassifier(Scaled, Sampled):
     spread: float = 0.5
 
     _TRACED = MixtureInfo._fields
+    _WATCHED = ("n_components", "log_potential")
 
     def _classifier(self) -> MaxMargin:
         """Return the classifiers of the components."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common import checks
-from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.errors import ArgumentError, BurnInWarning, MixingWarning, warn
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.estimators.base import check_is_fitted, threads
@@ -21,6 +21,7 @@ from structlearn._src.sample.runner import MarkovChain, Sampler, Schedule, run, 
 
 positive = partial(checks.number, low=0.0, open_low=True, open_high=True)
 _COUNT = partial(checks.integer, low=1)
+_AGREE = 1.2  # R-hat: above, chains differ by more than a few draws of each can explain
 _ADVICE = (
     "give the same data and parameters, of which n_draws may grow, or use warm_start=False to "
     "begin anew"
@@ -40,9 +41,9 @@ class Sampled(FittedSettings):
     degrees: float | None = None
     n_start: int = 20
     burn_in: int = 200
-    n_draws: int = 100
+    n_draws: int = 50
     thin: int = 1
-    n_chains: int = 1
+    n_chains: int = 4
     warm_start: bool = False
     random_state: Any = None
     n_jobs: int | None = None
@@ -52,6 +53,7 @@ class Sampled(FittedSettings):
     _FREE = FittedSettings._FREE | {"n_draws", "warm_start"}
     #: Numbers that every sweep tells, by their names in its record.
     _TRACED: ClassVar[tuple[str, ...]]
+    _WATCHED: ClassVar[tuple[str, ...]]  #: those in which chains must agree
 
     def _check(self) -> None:
         """Check all parameters, before any work."""
@@ -113,6 +115,28 @@ class Sampled(FittedSettings):
         self.status_ = str(ended)
         self.chains_: list[MarkovChain[Any]] = chains
         self.data_signature_: dict[str, Any] = signature
+        self._warn(ended)
+
+    def _warn(self, ended: Ending) -> None:
+        """Say where answers will not be those of the posterior."""
+        if not any(chain.draws for chain in self.chains_):
+            sweeps = max(chain.sweeps for chain in self.chains_)
+            warn(
+                f"{ended.sentence} after {sweeps} sweeps, before the first draw was kept "
+                f"(burn_in={self.burn_in}); answers come from where chains stand, which is no draw "
+                f"from the posterior; give more time, or go on with warm_start=True",
+                BurnInWarning,
+            )
+            return
+        found = {name: r_hat(traced(self.chains_, name, self.burn_in)) for name in self._WATCHED}
+        name = max(found, key=lambda name: np.nan_to_num(found[name]))
+        if found[name] > _AGREE:
+            warn(
+                f"chains do not agree: R-hat of {name} is {found[name]:.2f}, above {_AGREE}; look "
+                f"at diagnostics(), give more burn_in, or go on with warm_start=True and more "
+                f"n_draws",
+                MixingWarning,
+            )
 
     def _drawn(self) -> list[Any]:
         """Return the draws of all chains, or where these stand if there are none yet."""

@@ -40,6 +40,7 @@ class StateChain(Sampled):
     merge: bool = True
 
     _TRACED = ("n_states", "alpha0", "gamma0", "log_density")
+    _WATCHED = ("n_states", "log_density")
 
     # ---- parameters ----------------------------------------------------------------------
 
