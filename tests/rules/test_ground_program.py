@@ -57,6 +57,18 @@ def test_broken_groundings_are_counted_where_asked():
         assert made.grounding.counts.tolist() == [1, 1]
 
 
+def test_rules_of_a_split_that_the_model_lacks_are_told():
+    base, own = WeightedRules("1: !Q(A)").program, WeightedRules("2: Q(A) >= 0.5").program
+    declared = Declaration(Predicate("Q", 1, True), data={("targets", "all"): ((("a",),),)})
+    files = ProgramFile(base, (declared,), more={"infer": own})
+    with pytest.warns(SilentRuleWarning, match="rules for infer alone"):
+        program("1: !Q(A)").read(files, "infer")
+    program("1: !Q(A)").read(files, "learn")
+    whole = GroundProgram(WeightedRules(files.rules_for("infer")))
+    whole.read(files, "infer")
+    assert whole.grounding.counts.tolist() == [1, 1]
+
+
 def test_new_weights_reach_the_grounding():
     made = chain()
     hinges = made.grounding.hinges

@@ -241,6 +241,8 @@ def changed(old, new, text=MODEL):
         (changed('"types"', '"type": "DeepPredicate", "types"'), "deep predicate"),
         (changed('"options":', '"infer": {"rle": 1}, "options":'), "unknown key 'rle'"),
         (changed('"infer": [[', "infer: [["), r"not JSON: Expecting property .*\(line 14,"),
+        (changed('"options":', '"rules": [], "options":'), "the key 'rules' comes twice"),
+        (changed('"Knows/2": {', '"LIKES/2": {'), "declared twice"),
         ("[1]", r"the model is \[1\]: it must be a mapping"),
         ('{"rules": [], "predicates": {}}', "there are no rules"),
         ('{"rules": [3], "predicates": {}}', "rule 1 is 3: it must be a text"),
@@ -269,6 +271,10 @@ def test_malformed_json(tmp_path, text, words):
             "deep predicate or a function",
         ),
         (changed("Knows/2: closed", "Knows: closed", DATA), "Knows has no arity"),
+        (
+            changed("truth:", "targets:", DATA),
+            r"the key 'targets' comes twice \(line 2, column 1\)",
+        ),
         ("- a", "the file is .* it must be a mapping"),
     ],
 )

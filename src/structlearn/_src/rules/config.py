@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import reprlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -68,11 +69,11 @@ def load(path: Path, name: str) -> Part:
         return Part(path, name, _yaml(path, text))
     bare = _COMMA.sub(_strict, _LOOSE.sub(_strict, text))
     try:
-        return Part(path, name, json.loads(bare))
+        return Part(path, name, json.loads(bare, object_pairs_hook=_unique))
     except json.JSONDecodeError as error:
         place = f"(line {error.lineno}, column {error.colno})"
         raise FormatError(f"{path.name}: this is not JSON: {error.msg} {place}") from None
-    except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
+    except (ValueError, RecursionError) as error:  # a key twice, a number too long, deep brackets
         raise FormatError(f"{path.name}: this is not JSON that can be read: {error}") from None
 
 
@@ -98,12 +99,33 @@ def _strict(hit: re.Match[str]) -> str:
 _QUOTES = {"\\'": "'", '"': '\\"'}
 
 
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a mapping of pairs: of a key that comes twice one value would be lost."""
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            raise ValueError(f"the key {key!r} comes twice")
+        made[key] = value
+    return made
+
+
 def _yaml(path: Path, text: str) -> Any:
     """Read YAML with every scalar as text, so that a predicate may be called ``No``."""
     import yaml
 
+    class Loader(yaml.BaseLoader):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+            names = [(key.value, None) for key, _ in node.value if isinstance(key.value, str)]
+            try:
+                _unique(names)
+            except ValueError as error:
+                raise yaml.MarkedYAMLError(
+                    problem=str(error), problem_mark=node.start_mark
+                ) from None
+            return super().construct_mapping(node, deep)
+
     try:
-        found = yaml.load(text, Loader=yaml.BaseLoader) or {}
+        found = yaml.load(text, Loader) or {}
         many = _entries(found, {})
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # a number too long, no letter
         mark = getattr(error, "problem_mark", None)

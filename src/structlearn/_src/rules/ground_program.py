@@ -100,6 +100,13 @@ class GroundProgram:
 
     def read(self, program: ProgramFile, split: str) -> None:
         """Add the atoms of a split of a program that was read from files."""
+        own = {rule.body for rule in program.more.get(split, ())}
+        if not own <= {rule.body for rule in self.rules.program}:
+            warn(
+                f"the program has rules for {split} alone, which the model has not: make it from "
+                f"program.rules_for({split!r}), or by RuleModel.from_file",
+                SilentRuleWarning,
+            )
         for declared in program.declarations:
             name = declared.predicate.name
             self.tables.declare(name, declared.predicate.arity)

@@ -171,6 +171,9 @@ def _read_config(whole: Part, greedy: bool) -> ProgramFile:
     predicates = config["predicates"].parts() if "predicates" in config else {}
     entries = [replace(part, name=key) for key, part in predicates.items()]
     declarations = tuple(map(_declaration, entries))
+    names = {each.predicate.name.lower() for each in declarations}
+    if len(names) < len(declarations):
+        whole.wrong("a predicate is declared twice, as case does not matter: declare it once")
     if sum(one.primary for each in declarations for one in each.evaluations) > 1:
         whole.wrong("several evaluations are primary: at most one can be")
     splits = {name: config[name].parts(("rules", "options")) for name in SPLITS if name in config}

@@ -99,6 +99,8 @@ def learned_json(program: ProgramFile, rules: list[str], folder: Path) -> str:
 
 def _declared(declared: Declaration, folder: Path) -> dict[str, Any]:
     entry: dict[str, Any] = {"types": list(declared.types)} if declared.types else {}
+    if declared.predicate.open:
+        entry["force-open"] = True
     for (partition, split), sources in declared.data.items():
         places = entry.setdefault(partition, {}).setdefault(split, [])
         for source in sources:
