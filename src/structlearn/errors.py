@@ -15,6 +15,7 @@ from structlearn._src.common.errors import (
     IgnoredOptionWarning,
     ImpossibleEvidenceError,
     InfeasibleError,
+    InferenceWarning,
     MixingWarning,
     PotentialError,
     QueryError,
@@ -31,7 +32,7 @@ __all__ = [
     "ArgumentError", "AtomError", "BrokenRuleWarning", "BurnInWarning", "CacheWarning",
     "DataNotFoundError", "EvidenceError", "FeatureNameWarning", "FormatError", "GraphError",
     "GreedyCoefficientWarning", "IgnoredOptionWarning", "ImpossibleEvidenceError",
-    "InfeasibleError", "MixingWarning", "PotentialError", "QueryError", "RepeatedRuleWarning",
-    "RuleError", "SilentRuleWarning", "StructlearnError", "TooWideError", "UncertifiedWarning",
-    "UnreachedAtomWarning",
+    "InfeasibleError", "InferenceWarning", "MixingWarning", "PotentialError", "QueryError",
+    "RepeatedRuleWarning", "RuleError", "SilentRuleWarning", "StructlearnError", "TooWideError",
+    "UncertifiedWarning", "UnreachedAtomWarning",
 ]  # fmt: skip

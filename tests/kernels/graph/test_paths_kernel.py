@@ -58,7 +58,7 @@ def padded(graph):
     nodes = np.zeros((graph.n_variables, K))
     edges = np.zeros((graph.n_variables - 1, K, K))
     places = paths.position, paths.chains, K, nodes.ravel(), edges.ravel()
-    kernel.carry(wiring, *places, graph.potentials, False)
+    kernel.carry(wiring, *places, graph.potentials.copy(), False)
     return paths, nodes, edges, places
 
 

@@ -18,6 +18,10 @@ from structlearn._src.common.errors import (
 
 MOST = 1e100  # larger features and weights overflow where gradients are squared
 
+#: In size. Sums of a hundred such are known to 0.01 (float64 has 16 digits): differences of that
+#: order are what probabilities are made of.
+LARGEST_POTENTIAL = 1e12
+
 
 def one_of(argument: str, given: str, allowed: tuple[str, ...]) -> str:
     """Return `given` if it is in the closed list `allowed`."""
@@ -121,6 +125,13 @@ def potentials(values: Any, what: str) -> Floats:
         where = tuple(int(i) for i in np.argwhere(array == np.inf)[0])
         raise PotentialError(
             f"{what} is +inf at {where}; to force a combination give all others -inf instead"
+        )
+    least = array.min(where=array > -np.inf, initial=0.0)
+    if max(worst, -least) > LARGEST_POTENTIAL:
+        where = tuple(int(i) for i in np.argwhere(array == (least if -least > worst else worst))[0])
+        raise PotentialError(
+            f"{what} is {array[where]:g} at {where}; log potentials beyond {LARGEST_POTENTIAL:g} "
+            f"drown all others in rounding: subtract a constant, or forbid with -inf"
         )
     return array
 

@@ -98,6 +98,10 @@ class UncertifiedWarning(UserWarning):
     """Inference in a hinge-loss field ended before its gap was within the tolerance."""
 
 
+class InferenceWarning(UserWarning):
+    """Approximate inference that cannot be trusted: messages that do not rest, bounds far apart."""
+
+
 class GreedyCoefficientWarning(UserWarning):
     """PSL reads a rule's coefficients in another way than it is written on paper."""
 

@@ -42,7 +42,9 @@ max_iter
 tol
     Relative tolerance of the objective at which fitting ends; None to go on to `max_iter`.
 inference
-    "exact", "bp" (belief propagation), or "auto": exact where that is quick.
+    "exact", "bp" (belief propagation), "trw" (tree-reweighted messages: steady where factors are
+    strong), or "auto": exact where that is quick, else "bp", and "trw" where what that claims turns
+    out to be false, with an `InferenceWarning`.
 sweeps
     Sweeps between steps of ``driver="paired"``.
 warm_start

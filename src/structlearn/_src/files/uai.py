@@ -26,7 +26,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, locate, offsets_of
 from structlearn._src.common.errors import EvidenceError, FormatError, GraphError
 from structlearn._src.common.paths import PathLike, read_bytes, write_bytes
-from structlearn._src.graph.build import FactorGraph
+from structlearn._src.graph.build import FactorGraph, flat_potentials
 from structlearn._src.graph.condition import condition
 from structlearn._src.kernels.text import numbers as text
 
@@ -328,7 +328,7 @@ def _observe(graph: FactorGraph, evidence: PathLike | Mapping[int, int]) -> Fact
     observed = np.flatnonzero(fixed >= 0)
     if not len(observed):
         return graph
-    rest = condition(graph.wiring, graph.potentials, fixed)
+    rest = condition(graph.wiring, flat_potentials(graph), fixed)
     starts = offsets_of(graph.cards[observed])
     certain = np.full(starts[-1], -np.inf)
     certain[starts[:-1] + fixed[observed]] = 0.0

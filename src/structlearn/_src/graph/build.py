@@ -43,7 +43,8 @@ class FactorGraph:
         self._index: dict[Hashable, int] = {}
         self._arities: list[Ints] = []
         self._scopes: list[Ints] = []
-        self._tables: list[Floats] = []
+        self._tables: list[Floats] = []  # (factors, entries) each; rows may be one row, held once
+        self._flat: Floats | None = None
         self._wiring: Wiring | None = None
         self._n_variables = 0
         self._n_factors = 0
@@ -58,10 +59,7 @@ class FactorGraph:
         roles: Ints | None = None,
         names: Sequence[Hashable] | None = None,
     ) -> FactorGraph:
-        """Build from flat arrays in the layout of `Wiring`; the fast way for large graphs.
-
-        The potentials are used as they are, not copied.
-        """
+        """Build from flat arrays in the layout of `Wiring`; the fast way for large graphs."""
         graph = cls()
         cards = checks.indices("cards", cards)
         check_cards(cards, "cards")
@@ -69,11 +67,11 @@ class FactorGraph:
         named = None if names is None else list(names)
         graph._append_variables(named, cards, check_roles(roles, len(cards)))
         check_scopes(np.diff(scope_offsets), scopes, len(cards))
-        tables = checks.potentials(potentials, "potentials").ravel()
-        graph._append_factors(np.diff(scope_offsets), scopes, tables)
-        if len(graph._tables[0]) != graph.wiring.table_offsets[-1]:
+        tables = np.array(checks.potentials(potentials, "potentials").ravel())
+        graph._append_factors(np.diff(scope_offsets), scopes, tables[None])
+        if len(tables) != graph.wiring.table_offsets[-1]:
             raise PotentialError(
-                f"{len(graph._tables[0])} potentials were given for tables of "
+                f"{len(tables)} potentials were given for tables of "
                 f"{graph.wiring.table_offsets[-1]} entries in all"
             )
         return graph
@@ -201,14 +199,23 @@ class FactorGraph:
         check_scopes(arities, ids.ravel(), self._n_variables)
         cards = self.cards[ids]
         shape = values.shape[1:]
-        if len(values) != count or len(shape) != arity or (cards != shape).any():
+        if len(values) != count:
+            raise PotentialError(
+                f"{len(values)} tables were given for {count} factors; give one for each, or a "
+                f"single one for all"
+            )
+        if len(shape) != arity or (cards != shape).any():
             bad = int(np.argmax((cards != shape).any(axis=1))) if len(shape) == arity else 0
             names = [self.names[i] for i in ids[bad]]
             raise PotentialError(
                 f"a table of shape {shape} was given for the factor over {names!r}, whose "
                 f"variables have {tuple(cards[bad].tolist())} states: the shapes must agree"
             )
-        tables = np.array(values, order="C").reshape(-1)  # a copy of our own
+        # A copy of our own, of a single row if all are the same.
+        rows = np.array(values[:1] if values.strides[0] == 0 else values, order="C")
+        rows = rows.reshape(len(rows), -1)
+        steps = rows.strides[0] if len(rows) == count else 0, 8
+        tables = np.lib.stride_tricks.as_strided(rows, (count, rows.shape[1]), steps)
         return self._append_factors(arities, ids.ravel(), tables)
 
     def _append_factors(self, arities: Ints, scopes: Ints, tables: Floats) -> Ints:
@@ -216,6 +223,7 @@ class FactorGraph:
         self._arities.append(arities)
         self._scopes.append(scopes)
         self._tables.append(tables)
+        self._flat = None
         self._n_factors += len(arities)
         self._wiring = None
         return np.arange(first, first + len(arities))
@@ -249,10 +257,10 @@ class FactorGraph:
 
     @property
     def potentials(self) -> Floats:
-        """All tables in one flat array, in the order of `wiring.table_offsets`."""
-        if len(self._tables) != 1:
-            self._tables = [np.concatenate([*self._tables, np.zeros(0)])]
-        return self._tables[0]
+        """All tables in one flat array, in the order of `wiring.table_offsets`; read-only."""
+        view = flat_potentials(self).view()
+        view.setflags(write=False)
+        return view
 
     @property
     def wiring(self) -> Wiring:
@@ -264,15 +272,16 @@ class FactorGraph:
         return self._wiring
 
     def with_potentials(self, potentials: Any) -> FactorGraph:
-        """Return the same graph with other tables, given as one flat array that is not copied."""
-        values = checks.potentials(potentials, "potentials").ravel()
+        """Return the same graph with other tables, given as one flat array."""
+        values = np.array(checks.potentials(potentials, "potentials").ravel())
         if len(values) != len(self.potentials):
             raise PotentialError(
                 f"{len(values)} potentials were given; the tables have {len(self.potentials)}"
             )
         graph = copy.copy(self)
         graph._wiring = self.wiring
-        graph._tables = [values]
+        graph._tables = [values[None]]
+        graph._flat = values
         return graph
 
     def __copy__(self) -> FactorGraph:
@@ -338,6 +347,31 @@ class FactorGraph:
             f"FactorGraph({self._n_variables} variables ({roles or 'none'}), "
             f"{self._n_factors} factors, largest arity {arity})"
         )
+
+
+def flat_potentials(graph: FactorGraph) -> Floats:
+    """All tables in the one array that a graph holds, which kernels want writeable."""
+    if graph._flat is None:
+        graph._flat = np.concatenate([*(part.reshape(-1) for part in graph._tables), np.zeros(0)])
+        if all(len(part) == 1 or part.strides[0] for part in graph._tables):
+            graph._tables = [graph._flat[None]]
+    return graph._flat
+
+
+def shared_chain(graph: FactorGraph) -> tuple[Floats, Floats] | None:
+    """Tables (n, states) of the nodes of a chain, and the one that all its steps share, if so."""
+    n = graph.n_variables
+    if len(graph._tables) != 2 or graph._tables[1].strides[0] or n < 3:
+        return None
+    nodes, edges = graph._tables
+    states = nodes.shape[1]
+    pairs = np.arange(n - 1)[:, None] + np.arange(2)
+    alike = (graph.cards == states).all() and nodes.strides[0]
+    sizes = len(nodes) == n and edges.shape == (n - 1, states**2)
+    scopes = graph.wiring.scopes
+    if not alike or not sizes or not np.array_equal(scopes[n:], pairs.ravel()):
+        return None
+    return (nodes, edges[0].reshape(states, -1)) if (scopes[:n] == np.arange(n)).all() else None
 
 
 def _merged(parts: list[Ints]) -> Ints:

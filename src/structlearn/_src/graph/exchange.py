@@ -32,6 +32,8 @@ def to_networkx(graph: FactorGraph) -> Any:
     ['rain', 'wet']
     """
     networkx = _networkx()
+    if not isinstance(graph, FactorGraph):
+        raise GraphError(f"a {type(graph).__name__} was given; need a FactorGraph")
     names = graph.names
     out = networkx.Graph()
     for name, states, role in zip(names, graph.cards.tolist(), graph.roles, strict=True):

@@ -17,7 +17,7 @@ from structlearn._src.graph.wiring import HIDDEN, Wiring
 from structlearn._src.inference.ascent import OutputScore
 from structlearn._src.inference.base import Answer, Options, Problem, Result
 from structlearn._src.inference.names import ASSIGNMENTS, Query
-from structlearn._src.inference.tables import point_mass
+from structlearn._src.inference.tables import normalise, point_mass
 
 
 class Marginals(Mapping[Hashable, Floats]):
@@ -126,7 +126,9 @@ class Reply:
     def whole_beliefs(self, beliefs: Floats) -> Floats:
         """Beliefs of all variables, certain where there is evidence."""
         out = point_mass(self.wiring, self.fixed)[0]
-        out[np.repeat(self.fixed < 0, self.wiring.cards)] = beliefs
+        small = self.small.wiring
+        free = np.repeat(self.fixed < 0, self.wiring.cards)
+        out[free] = normalise(beliefs, small.belief_offsets)
         return out
 
     def whole_factors(self, beliefs: Floats) -> Floats:
@@ -134,7 +136,7 @@ class Reply:
         where, kept = places(self.wiring, self.fixed)
         out = np.zeros(int(self.wiring.table_offsets[-1]))
         out[where] = 1.0
-        out[where[kept]] = beliefs
+        out[where[kept]] = normalise(beliefs, self.small.wiring.table_offsets)
         return out
 
     def whole_draws(self, draws: Ints) -> Ints:

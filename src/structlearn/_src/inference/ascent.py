@@ -11,7 +11,8 @@ from structlearn._src.graph.condition import condition
 from structlearn._src.inference.base import Options, Problem, exceeds
 from structlearn._src.inference.clamped import Memory
 from structlearn._src.inference.engine import clamp
-from structlearn._src.inference.junction import ASKED, EliminationTree
+from structlearn._src.inference.junction import EliminationTree
+from structlearn._src.inference.names import ASKED
 from structlearn._src.inference.order import cutset, find_order
 
 _SWEEPS = 200  # from the messages of another assignment, far more than they need to rest

@@ -41,6 +41,12 @@ class Problem:
     potentials: Floats
     eps_output: float = 1.0
     eps_hidden: float = 1.0
+    #: Tables of the nodes of a chain and the one of all its steps; then `potentials` are empty.
+    shared: tuple[Floats, Floats] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.potentials.flags.writeable:  # for kernels that would be another type
+            object.__setattr__(self, "potentials", self.potentials.copy())
 
     @property
     def hidden(self) -> Bools:
@@ -156,6 +162,7 @@ class Result:
     draws: Ints = field(default_factory=lambda: np.empty((0, 0), np.int64))  #: (samples, variables)
     best: list[tuple[Floats, Ints]] | None = None  #: k best (value, labels), best first
     converged: Bools | None = None
+    apart: Floats | None = None  #: how far runs from other starts ended from the beliefs
     iterations: Ints | None = None
     residual: Floats | None = None
     messages: Floats | None = None

@@ -9,13 +9,14 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import Wiring
-from structlearn._src.inference.base import Options, Problem, Result
+from structlearn._src.inference.base import Options, Problem, Result, TooWide
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.tables import point_mass
 from structlearn._src.kernels.graph import paths as path
 
 _PADDING = 8  # padded arrays may be this many times as large as the tables themselves
+_MOST_K_BEST = 4  # numbers that the k best assignments take, in units of the largest table
 _SMALL = 2**20  # entries of padded arrays up to which their size does not matter: 8 MB
 
 
@@ -70,7 +71,7 @@ class ChainInference:
         if _wasteful(problem.wiring, paths):
             return "the numbers of states differ too much for padded arrays"
         if options.k > 1 and query in ASSIGNMENTS:
-            return _no_k_best(problem, query, paths)
+            return _no_k_best(problem, query, options, paths)
         return ""
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
@@ -86,14 +87,25 @@ class ChainInference:
         return _smooth(problem, query, options, paths, eps)
 
 
-def _no_k_best(problem: Problem, query: Query, paths: Paths) -> str:
+def _no_k_best(problem: Problem, query: Query, options: Options, paths: Paths) -> str:
     if query == Query.MARGINAL_MAP and problem.hidden.any():
         return "k > 1 needs a query without hidden variables"
     counts = np.bincount(_graphs(problem.wiring, paths), minlength=1)
-    if counts.max() <= 1:
-        return ""
-    graph = int(counts.argmax())
-    return f"k > 1 needs one path per graph; graph {graph} has {counts[graph]} separate paths"
+    if counts.max() > 1:
+        graph = int(counts.argmax())
+        return f"k > 1 needs one path per graph; graph {graph} has {counts[graph]} separate paths"
+    k = _at_most(problem.wiring, options.k)
+    entries = k * int(problem.wiring.belief_offsets[-1])
+    if entries > _MOST_K_BEST * options.max_table:
+        return TooWide(f"k={k} best assignments need {entries} numbers; lower k")
+    return ""
+
+
+def _at_most(wiring: Wiring, k: int) -> int:
+    """Return how many of the `k` best assignments there can be."""
+    logs = np.add.reduceat(np.append(np.log(wiring.cards), 0.0), wiring.graph_variables[:-1])
+    most = logs.max(initial=0.0)
+    return k if most > np.log(k) + 1 else min(k, round(np.exp(most)))
 
 
 def _hard(problem: Problem, query: Query, options: Options, paths: Paths) -> Result:
@@ -118,6 +130,7 @@ def _hard(problem: Problem, query: Query, options: Options, paths: Paths) -> Res
 
 
 def _k_best(batch: Chains, wiring: Wiring, paths: Paths, k: int) -> list[tuple[Floats, Ints]]:
+    k = _at_most(wiring, k)
     scores, found = batch.k_best(k)
     best = []
     for r in range(k):
@@ -165,6 +178,9 @@ def _load(problem: Problem, paths: Paths, eps: float, options: Options) -> Chain
     """Tables of a problem, divided by `eps`, in the layout of a batch."""
     wiring = problem.wiring
     K = int(wiring.cards.max(initial=1))
+    if problem.shared is not None:
+        nodes, table = problem.shared
+        return Chains(nodes / eps, table[None] / eps, paths.offsets, options.n_jobs)
     nodes = np.zeros((wiring.n_variables, K))
     edges = np.zeros((wiring.n_variables - len(paths.offsets) + 1, K, K))
     _carry(wiring, paths, nodes, edges, problem.potentials, back=False)

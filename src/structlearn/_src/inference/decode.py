@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.common.errors import QueryError
-from structlearn._src.graph.batch import Graphs, Sequences
+from structlearn._src.common import threads
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices
+from structlearn._src.common.errors import InferenceWarning, QueryError, warn
+from structlearn._src.graph.batch import Graphs, Sequences, select
 from structlearn._src.graph.condition import condition
 from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import Options, Problem, Result
 from structlearn._src.inference.chain_batch import Chains
-from structlearn._src.inference.junction import PREDICTED
-from structlearn._src.inference.names import ENGINES, Query
-from structlearn._src.inference.pick import pick
+from structlearn._src.inference.junction import exact_batches
+from structlearn._src.inference.loopy import APART
+from structlearn._src.inference.names import ENGINES, PREDICTED, Query
+from structlearn._src.inference.pick import METHODS, PREDICTING, pick
 from structlearn._src.inference.tables import forbid_ends, tables_to_chains, tables_to_potentials
 from structlearn._src.model.model import Tables
 
@@ -133,7 +137,62 @@ def _problem(graphs: Graphs, tables: Tables, eps_y: float, eps_h: float) -> Prob
 
 
 def _run(problem: Problem, query: Query, options: Options, method: str) -> Result:
+    """Answer for every graph as if it were alone: neither its company nor chance has a say."""
     if query == Query.MARGINAL_MAP and (problem.eps_hidden == 0 or not problem.hidden.any()):
         query = Query.MAP
-    chosen = pick(problem, query, ENGINES[method], options, PREDICTED)
-    return chosen.run(problem, query, options)
+    wiring = problem.wiring
+    if method == "exact":
+        return pick(problem, query, ENGINES[method], options).run(problem, query, options)
+    if problem.uniform and wiring.forests().all():
+        return pick(problem, query, "auto", options).run(problem, query, options)
+    out = Result(np.zeros(wiring.n_graphs), exact=False)
+    out.labels = np.full(wiring.n_variables, -1, np.int64)
+    out.beliefs = np.zeros(int(wiring.belief_offsets[-1]))
+    out.converged = np.ones(wiring.n_graphs, np.bool_)
+    batches = exact_batches(problem, options, PREDICTED) if method == "auto" else []
+    for batch in batches:
+        _answer(problem, query, options, "junction_tree", batch, out)
+    rest = np.setdiff1d(np.arange(wiring.n_graphs), np.concatenate([*batches, np.empty(0)]))
+    chosen = PREDICTING[method][query]
+
+    def work(first: int, last: int) -> None:
+        same = replace(options, rng=np.random.default_rng(0), n_jobs=1)
+        _answer(problem, query, same, chosen, rest[first:last], out)
+
+    threads.run(work, [(i, i + 1) for i in range(len(rest))], options.n_jobs)
+    _tell(out.converged)
+    return out
+
+
+def _answer(
+    problem: Problem, query: Query, options: Options, method: str, which: Ints, out: Result
+) -> None:
+    """Write the labels, or the beliefs, of some of the graphs, and whether they can be trusted."""
+    wiring = problem.wiring
+    tables = problem.potentials[block_indices(wiring.graph_tables, which)]
+    part = replace(problem, wiring=select(wiring, which), potentials=tables)
+    inferer = METHODS[method]
+    if len(which) > 1 and inferer.refuses(part, query, options):
+        for one in which:  # no order suits all of them
+            _answer(problem, query, options, method, np.array([one]), out)
+        return
+    found = inferer.run(part, query, options)
+    if query == Query.MARGINALS:
+        borders = wiring.belief_offsets[wiring.graph_variables]
+        out.beliefs[block_indices(borders, which)] = found.beliefs
+    else:
+        out.labels[block_indices(wiring.graph_variables, which)] = found.labels
+    assert out.converged is not None
+    out.converged[which] = found.converged
+    if query == Query.MARGINALS and found.apart is not None:
+        out.converged[which] &= found.apart <= APART
+
+
+def _tell(trusted: Bools) -> None:
+    if not trusted.all():
+        warn(
+            f"inference for prediction cannot be trusted in {(~trusted).sum()} of {len(trusted)} "
+            f"examples: messages do not rest, or end elsewhere from another start; "
+            f"inference='trw' is steadier, 'exact' is right where it fits into memory",
+            InferenceWarning,
+        )

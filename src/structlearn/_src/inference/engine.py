@@ -13,7 +13,6 @@ from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.clamped import Clamped, Engine, Memory, Solution
 from structlearn._src.inference.junction import (
-    TRAINED,
     EliminationTree,
     JunctionTree,
     affordable,
@@ -22,7 +21,7 @@ from structlearn._src.inference.junction import (
 from structlearn._src.inference.loopy import best_states
 from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.inference.messenger import Messenger
-from structlearn._src.inference.names import Query
+from structlearn._src.inference.names import TRAINED, Query
 from structlearn._src.inference.tables import point_mass
 from structlearn._src.inference.trw import covering_forests
 

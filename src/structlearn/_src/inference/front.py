@@ -10,18 +10,26 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.common.errors import ArgumentError, EvidenceError, GraphError, QueryError
+from structlearn._src.common.errors import (
+    ArgumentError,
+    EvidenceError,
+    GraphError,
+    QueryError,
+    TooWideError,
+)
 from structlearn._src.common.random import Seed
 from structlearn._src.common.watch import Progress
-from structlearn._src.graph.build import FactorGraph
-from structlearn._src.graph.condition import condition
+from structlearn._src.graph.build import FactorGraph, flat_potentials, shared_chain
+from structlearn._src.graph.condition import Conditioned, condition
 from structlearn._src.graph.wiring import OBSERVED, Wiring, join
 from structlearn._src.inference.answer import Reply, collect
-from structlearn._src.inference.base import Answer, Options, Problem
+from structlearn._src.inference.base import Answer, Inferer, Options, Problem
 from structlearn._src.inference.names import Query
-from structlearn._src.inference.pick import pick
+from structlearn._src.inference.pick import METHODS, pick
 
 Evidence = Mapping[Hashable, int]
+_COLDEST = 1e-9  # above 0: potentials of 1 are then known to 1e-7 temperatures
+_LEVEL = 1e6  # size of potentials from which on tables are shifted, so that differences count
 
 
 def infer(
@@ -170,17 +178,48 @@ def _ask(
     """Compile, condition, pick a method, run it, and take the results apart again."""
     one = len(graphs) == 1
     wiring = graphs[0].wiring if one else join([g.wiring for g in graphs])
-    potentials = graphs[0].potentials if one else np.concatenate([g.potentials for g in graphs])
-    checks.potentials(potentials, "potentials")  # once more: the array is the user's to write to
+    _check_states(wiring, options.max_table)
     labels = _fixed(graphs, evidence, wiring)
-    small = condition(wiring, potentials, labels)
-    problem = Problem(small.wiring, small.potentials, *eps)
-    inferer = pick(problem, query, method, options)
+    free = one and method in ("auto", "chain") and (labels < 0).all()
+    shared = shared_chain(graphs[0]) if free else None
+    if shared is not None:
+        small = condition(wiring, np.empty(0), labels)
+        problem = Problem(wiring, small.potentials, *eps, shared)
+        inferer: Inferer = METHODS["chain"]
+    if shared is None or inferer.refuses(problem, query, options):
+        tables = [flat_potentials(graph) for graph in graphs]
+        small = _levelled(condition(wiring, tables[0] if one else np.concatenate(tables), labels))
+        problem = Problem(small.wiring, small.potentials, *eps)
+        inferer = pick(problem, query, method, options)
     result = inferer.run(problem, query, options)
     # Copies: answers stay as they are when the user goes on building a graph.
     kept = [copy.copy(g) for g in graphs]
     reply = Reply(kept, wiring, labels, small, problem, query, inferer.name, options)
     return collect(reply, result)
+
+
+def _levelled(small: Conditioned) -> Conditioned:
+    """Move the largest entries of large tables to the constants of the graphs."""
+    tables = small.potentials
+    if not np.abs(tables[np.isfinite(tables)]).max(initial=0.0) > _LEVEL:
+        return small
+    wiring = small.wiring
+    tops = np.maximum.reduceat(tables, wiring.table_offsets[:-1])
+    tops = np.where(np.isfinite(tops), tops, 0.0)
+    graphs = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
+    constant = small.constant + np.bincount(graphs, tops, wiring.n_graphs)
+    shifted = tables - np.repeat(tops, np.diff(wiring.table_offsets))
+    return small._replace(potentials=shifted, constant=constant)
+
+
+def _check_states(wiring: Wiring, most: int) -> None:
+    """Refuse variables that no factor names and that have more states than a table may have."""
+    states = wiring.cards[np.diff(wiring.slot_offsets) == 0].sum()
+    if states > most:
+        raise TooWideError(
+            f"variables without any factor have {states} states in all, more than "
+            f"max_table={most}; leave them out"
+        )
 
 
 def _evidence_list(evidence: Any, count: int) -> list[Any]:
@@ -225,6 +264,11 @@ def _temperatures(query: Query, given: tuple[float, float] | None) -> tuple[floa
         checks.number("temperatures[0]", eps_output, low=0.0, high=1e6),
         checks.number("temperatures[1]", eps_hidden, low=0.0, high=1e6),
     )
+    if any(0.0 < each < _COLDEST for each in eps):
+        raise ArgumentError(
+            f"temperatures={eps} are too small for rounding to tell from 0; give 0, or at least "
+            f"{_COLDEST:g}"
+        )
     if query == Query.MAP and eps != (0.0, 0.0):
         raise QueryError(f"query='map' has temperatures (0, 0), not {eps}; see 'marginal_map'")
     if query == Query.MARGINAL_MAP and eps[0] != 0.0:

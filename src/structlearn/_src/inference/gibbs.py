@@ -12,6 +12,7 @@ from structlearn._src.common.watch import Ending
 from structlearn._src.inference.base import Options, Problem, Result, in_graphs
 from structlearn._src.inference.icm import improve, random_labels, unary_labels
 from structlearn._src.inference.names import Query
+from structlearn._src.inference.tables import normalise
 from structlearn._src.kernels.graph import local
 
 _APART = 0.1  # difference of marginals above which two chains count as not mixed
@@ -181,8 +182,8 @@ class _TwoChains:
             value=value,
             exact=False,
             lower=value,
-            beliefs=_shares(self.beliefs.sum(axis=0), w.belief_offsets),
-            factor_beliefs=_shares(self.factor_beliefs.sum(axis=0), w.table_offsets),
+            beliefs=normalise(self.beliefs.sum(axis=0), w.belief_offsets),
+            factor_beliefs=normalise(self.factor_beliefs.sum(axis=0), w.table_offsets),
             draws=draws,
             converged=converged,
             iterations=np.full(w.n_graphs, self.burnt + self.kept),
@@ -194,7 +195,7 @@ class _TwoChains:
     def _residual(self) -> Floats:
         """Largest difference between the two chains' marginals, per graph."""
         w = self.wiring
-        one, two = (_shares(b, w.belief_offsets) for b in self.beliefs)
+        one, two = (normalise(b, w.belief_offsets) for b in self.beliefs)
         out = np.zeros(w.n_graphs)
         np.maximum.at(out, np.repeat(w.variable_graphs, w.cards), np.abs(one - two))
         return out
@@ -211,11 +212,3 @@ class _TwoChains:
         if ended.early:
             yield ended.sentence
         yield "the value is the best score seen, a lower bound"
-
-
-def _shares(counts: Floats, offsets: Ints) -> Floats:
-    """Divide every block by its sum."""
-    if not len(counts):
-        return counts
-    sums: Floats = np.add.reduceat(counts, offsets[:-1])
-    return counts / np.repeat(sums, np.diff(offsets))

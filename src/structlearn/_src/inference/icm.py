@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.common.watch import Ending
+from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import STEEPEST, Options, Problem, Result, in_graphs
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.kernels.graph import local
 
+_BATCH = 2**17  # variables visited, or flips, between two looks at the clock
 _SWEEPS = 1000  # limit of `improve`; a search mostly ends after a few sweeps
 
 
@@ -27,19 +28,21 @@ class Climb(NamedTuple):
 
 
 def improve(
-    wiring: Wiring, potentials: Floats, labels: Ints, steepest: bool = False, n_jobs: int | None = 1
-) -> Ints:
+    wiring: Wiring, potentials: Floats, labels: Ints, steepest: bool = False,
+    n_jobs: int | None = 1, watch: Watch | None = None,
+) -> Ints:  # fmt: skip
     """Return labels that no change of a single variable improves, reached from `labels`.
 
     Never worse than `labels`: fewer broken factors (log potential -inf), or as many and a score
-    at least as high.
+    at least as high. A `watch` may end it early.
     """
-    return climb(wiring, potentials, labels, steepest, _SWEEPS, n_jobs).labels
+    return climb(wiring, potentials, labels, steepest, _SWEEPS, n_jobs, watch).labels
 
 
 def climb(
-    wiring: Wiring, potentials: Floats, labels: Ints, steepest: bool, limit: int, n_jobs: int | None
-) -> Climb:
+    wiring: Wiring, potentials: Floats, labels: Ints, steepest: bool, limit: int,
+    n_jobs: int | None, watch: Watch | None = None,
+) -> Climb:  # fmt: skip
     """Search from `labels`, for at most `limit` sweeps or as many flips as they would try."""
     out = Climb(
         np.array(labels, np.int64),
@@ -47,13 +50,28 @@ def climb(
         np.zeros(wiring.n_graphs, np.bool_),
     )
     search = local.steepest if steepest else local.sweeps
-    most = limit * max(wiring.n_variables, 1) if steepest else limit
+    n = max(wiring.n_variables, 1)
+    most = limit * n if steepest else limit
+    watch = watch or Watch()
+    few = most if watch.left == np.inf else max(1, _BATCH // (1 if steepest else n))
+    for taken in range(0, most, few):
+        _search(search, wiring, potentials, out, min(few, most - taken), n_jobs)
+        if out.done.all() or watch.expired:
+            break
+    return out
+
+
+def _search(
+    search: Any, wiring: Wiring, potentials: Floats, out: Climb, most: int, n_jobs: int | None
+) -> None:
+    """Go on from where a search stands."""
+    steps = np.zeros_like(out.steps)
 
     def work(first: int, last: int) -> None:
-        search(wiring, potentials, out.labels, most, first, last, out.steps, out.done)
+        search(wiring, potentials, out.labels, most, first, last, steps, out.done)
 
     threads.over_graphs(work, wiring.graph_tables, n_jobs)
-    return out
+    out.steps[:] += steps
 
 
 def unary_labels(wiring: Wiring, potentials: Floats) -> Ints:
@@ -112,7 +130,7 @@ class ICM:
             labels=search.labels,
             converged=search.done,
             iterations=search.steps,
-            ended=ended if ended.early else Ending.DONE,
+            ended=ended if ended.early else Ending.DONE if search.done.all() else Ending.LIMIT,
             status="; ".join(search.report(value, ended)),
         )
 
@@ -137,7 +155,7 @@ class _Starts:
         options = self.options
         start = random_labels(self.wiring, options.rng) if self.starts else self.labels
         how = options.schedule == STEEPEST, options.max_iter, options.n_jobs
-        self.keep(climb(self.wiring, self.potentials, start, *how))
+        self.keep(climb(self.wiring, self.potentials, start, *how, options.watch))
         self.starts += 1
         return False
 

@@ -14,18 +14,14 @@ from structlearn._src.common.threads import Scratch
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference import base
 from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result, TooWide
-from structlearn._src.inference.names import Query
-from structlearn._src.inference.order import Elimination, find_order
+from structlearn._src.inference.names import ASKED, Query
+from structlearn._src.inference.order import Elimination, find_order, plain_totals
 from structlearn._src.kernels.graph import eliminate
 from structlearn._src.kernels.graph.eliminate import EliminationPlan
 
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
 _SECONDS_PER_ENTRY = 3e-8  # of a table, there and back, on an ordinary core
 _WORTH = 200  # entries of exact inference per entry of the tables: what sweeps cost, roughly
-#: How many times the cost of message passing exact inference may have.
-ASKED = np.inf  # a question by hand: whatever memory allows
-PREDICTED = 30.0  # a prediction is made once, and better labels are worth some seconds
-TRAINED = 1.0  # training asks hundreds of times
 _ORDER_IN_FULL = 1_000  # variables up to which a refusal costs little to be exact about
 
 
@@ -176,6 +172,19 @@ def affordable(problem: Problem, options: Options, times: float = ASKED) -> bool
         and order.total <= times * _WORTH * max(len(problem.potentials), 1)
         and not _too_slow(order.total, options.watch.left)
     )
+
+
+def exact_batches(problem: Problem, options: Options, times: float) -> list[Ints]:
+    """Graphs that exact inference is affordable for, in batches that memory holds.
+
+    Whether a graph is among them does not depend on those beside it.
+    """
+    wiring = problem.wiring
+    later = ~problem.hidden & (not problem.uniform)
+    totals = plain_totals(wiring, later, options.max_table)
+    which = np.flatnonzero(totals <= times * _WORTH * np.maximum(np.diff(wiring.graph_tables), 1))
+    batch = np.cumsum(totals[which]) // options.max_table
+    return np.split(which, np.flatnonzero(np.diff(batch)) + 1) if len(which) else []
 
 
 def _too_slow(entries: float, seconds: float) -> str:

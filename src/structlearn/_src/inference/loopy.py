@@ -22,7 +22,7 @@ from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.tables import point_mass
 
-_APART = 1e-3  # difference of beliefs above which two runs count as different answers
+APART = 1e-3  # difference of beliefs above which two runs count as different answers
 _AT_REST = 1e-9  # change below which messages in a forest are exact
 _COOLING = (1.0, 0.3, 0.1)  # temperatures of the outputs on the way to 0, per hidden one
 _COOLING_SWEEPS = 10  # at each of them: a start need not be at rest
@@ -49,13 +49,11 @@ class TreeInference:
         messenger = Messenger(problem, n_jobs=options.n_jobs)
         messenger.run(1, np.inf)
         value, beliefs, factors = messenger.value(options.factor_marginals)
-
-        def marginals() -> tuple[Floats, Floats]:
-            # At temperature 0 they are those of the one assignment found.
-            cold = problem.temperature == 0
-            return point_mass(problem.wiring, messenger.decode()) if cold else (beliefs, factors)
-
-        found = read_exactly(problem, query, options, marginals, messenger.decode)
+        if problem.temperature == 0:  # all is about the one assignment found
+            labels = messenger.decode()
+            value = problem.wiring.score(problem.potentials, labels)
+            beliefs, factors = point_mass(problem.wiring, labels)
+        found = read_exactly(problem, query, options, lambda: (beliefs, factors), messenger.decode)
         return Result.exactly(value, "exact on a forest", **found)
 
 
@@ -102,11 +100,12 @@ class BeliefPropagation:
         )
         result = run.result(query)
         result.exact = exact and bool(run.messenger.residual.max(initial=0.0) <= _AT_REST)
+        if result.exact and problem.temperature == 0:
+            labels = run.messenger.decode()
+            result.value = problem.wiring.score(problem.potentials, labels)
+            result.beliefs, result.factor_beliefs = point_mass(problem.wiring, labels)
         if result.exact:
             result.lower = result.upper = result.value
-            if query == Query.MARGINALS and problem.temperature == 0:
-                masses = point_mass(problem.wiring, run.messenger.decode())
-                result.beliefs, result.factor_beliefs = masses
         return result
 
 
@@ -158,6 +157,8 @@ class MessageRuns:
             other = self._messenger(noise * max(problem.eps.max(initial=0.0), 0.1), appearance)
             self.ended = self._settle(other)
             self._compare(other)
+        if not self.ended.early:  # of the runs that count
+            self.ended = Ending.DONE if self.messenger.done.all() else Ending.LIMIT
 
     def _messenger(self, start: Floats | None, appearance: Floats | None) -> Messenger:
         return Messenger(
@@ -229,7 +230,7 @@ class MessageRuns:
                 f"{messenger.iterations.max()} sweeps the largest change is "
                 f"{messenger.residual.max():.2g}"
             )
-        if self.others and self.apart.max() > _APART:
+        if self.others and self.apart.max() > APART:
             yield (
                 f"runs from different starts disagree by {self.apart.max():.2g} in a marginal: "
                 f"there are several fixed points"
@@ -248,6 +249,7 @@ class MessageRuns:
             beliefs=beliefs,
             factor_beliefs=factors,
             converged=messenger.done,
+            apart=self.apart,
             iterations=messenger.iterations,
             residual=messenger.residual,
             messages=messenger.messages,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from structlearn._src.common import checks, threads
@@ -15,7 +17,8 @@ from structlearn._src.kernels.graph.message import MessageState, MessageWorkspac
 
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
 _NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
-_BATCH = 2_000_000  # messages per call of the kernel, so that time limits and interrupts are seen
+_BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
+_LOOK = 0.03  # seconds: where time is limited, calls that take less are doubled
 
 
 class Messenger:
@@ -82,24 +85,30 @@ class Messenger:
         if self.linear:
             self._to_linear()
         moving = self.plan.moving
-        chunk = max(1, min(sweeps, _BATCH // max(int(moving.sum()), 1)))
         still = moving == 0
         self.done |= still
         self.residual[still] = 0.0
-        left = [sweeps]
+        left = sweeps
+        watch = watch or Watch()
+        hurried = watch.left < np.inf
+        chunk = 1 if hurried else max(1, min(sweeps, _BATCH // max(int(moving.sum()), 1)))
 
         def step() -> bool:
-            now = min(chunk, left[0])
-            left[0] -= now
+            nonlocal left, chunk
+            began = time.monotonic()
+            now = min(chunk, left)
+            left -= now
             self._propagate(self._state(tables), now, tol)
-            return bool(self.done.all())
+            if hurried and time.monotonic() - began < _LOOK:
+                chunk *= 2
+            return left == 0 or bool(self.done.all())
 
-        reason = (watch or Watch()).repeat(
+        ended = watch.repeat(
             step, -(-sweeps // chunk), lambda: f"largest change {self.residual.max():.2g}"
         )
         if self.linear:
             self._to_log()
-        return reason
+        return Ending.LIMIT if ended == Ending.DONE and not self.done.all() else ended
 
     def _propagate(self, state: MessageState, sweeps: int, tol: float) -> None:
         plan = self.plan

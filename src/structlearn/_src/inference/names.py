@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 
 
@@ -34,4 +35,9 @@ METHODS = (*EXACT, "bp", "trw", "icm", "gibbs", "portfolio")
 #: What inference inside of learning and prediction is called, and the method that it is.
 ENGINES = {"auto": "auto", "exact": "junction_tree", "bp": "bp", "trw": "trw"}
 #: Those that estimators offer.
-OFFERED = ("auto", "exact", "bp")
+OFFERED = ("auto", "exact", "bp", "trw")
+
+#: How many times the cost of message passing exact inference may have.
+ASKED = math.inf  # a question by hand: whatever memory allows
+PREDICTED = 30.0  # a prediction is made once, and better labels are worth some seconds
+TRAINED = 2.0  # training asks hundreds of times, but what messages claim may be false

@@ -16,6 +16,8 @@ from structlearn._src.kernels.graph.tournament import new_tree
 _TRIES = 64  # orders at most; later ones seldom gain anything
 _STEPS_PER_TRY = 50_000  # what a look costs beside its steps
 _LARGE = 2_000  # variables above which a graph too wide for a few orders is so for all
+TOO_MANY_TO_ORDER = 50_000  # variables of a graph; looking for an order would take seconds
+SECONDS_PER_VARIABLE = 1e-4  # of such a look, on a slow core
 _STEPS_PER_ENTRY = 1  # about as long as one entry of a table takes
 
 
@@ -46,15 +48,14 @@ def find_order(
     a table has more entries than `limit`; fewer than `tries` are looked at if looking costs more
     than eliminating would.
     """
-    starts, adjacent = _adjacency(wiring)
+    graphs = _adjacency(wiring)
     log_cards = np.log(wiring.cards.astype(np.float64))
     found: dict[int, tuple[int, Elimination]] = {}
 
     def work(first: int, last: int) -> None:
         low, high = wiring.graph_variables[first], wiring.graph_variables[last]
-        span = starts[low : high + 1]
-        graph = span - span[0], adjacent[span[0] : span[-1]] - low
-        best = _search(log_cards[low:high], graph, later[low:high], limit, tries)
+        near = _part(graphs, low, high)
+        best = _search(log_cards[low:high], near, later[low:high], limit, tries)
         found[first] = int(low), best
 
     threads.over_items(work, wiring.graph_variables, "orders", n_jobs)
@@ -92,7 +93,7 @@ def _search(
             rule = kernel.AS_GIVEN
             noise = np.arange(float(n))
         bound = limit if best is None or not best.complete else min(limit, best.largest)
-        found, steps = _greedy(rule, log_cards, graph, noise, later, bound)
+        found, _, steps = _greedy(rule, log_cards, graph, noise, later, bound)
         spent += steps + _STEPS_PER_TRY
         if best is None or (found.complete, -found.total) > (best.complete, -best.total):
             best = found
@@ -101,6 +102,47 @@ def _search(
             break
     assert best is not None
     return best
+
+
+def plain_totals(wiring: Wiring, later: Bools, limit: float) -> Floats:
+    """Entries of all tables of every graph, in the better of two plain orders.
+
+    Neither chance nor the other graphs have a say, as they have in `find_order`. Infinite where a
+    table has more entries than `limit`, or a graph too many variables.
+    """
+    rules = kernel.MIN_FILL, kernel.AS_GIVEN
+    graphs = _adjacency(wiring)
+    small = np.diff(wiring.graph_variables) <= TOO_MANY_TO_ORDER
+    out = np.full((2, wiring.n_graphs), np.inf)
+    for rule, row in zip(rules, out, strict=True):
+        # All together where that works: only a table over the limit ends a search early.
+        if not small.all() or not _fill(row, rule, wiring, graphs, later, limit, 0, len(row)):
+            for g in np.flatnonzero(small).tolist():
+                _fill(row, rule, wiring, graphs, later, limit, g, g + 1)
+    return np.asarray(out.min(axis=0))
+
+
+def _fill(
+    out: Floats, rule: int, wiring: Wiring, graphs: tuple[Ints, Ints], later: Bools, limit: float,
+    first: int, last: int,
+) -> bool:  # fmt: skip
+    """Write the totals of some graphs, unless a table passes the limit."""
+    low, high = wiring.graph_variables[first], wiring.graph_variables[last]
+    log_cards = np.log(wiring.cards[low:high].astype(np.float64))
+    noise = np.arange(float(high - low)) * (rule == kernel.AS_GIVEN)
+    near = _part(graphs, low, high)
+    found, sizes, _ = _greedy(rule, log_cards, near, noise, later[low:high], limit)
+    if found.complete:
+        owners = wiring.variable_graphs[low + found.variables]
+        out[first:last] = np.bincount(owners, sizes, last)[first:]
+    return found.complete
+
+
+def _part(graphs: tuple[Ints, Ints], low: int, high: int) -> tuple[Ints, Ints]:
+    """Neighbours of the variables from `low` up to `high`, which have none outside."""
+    starts, adjacent = graphs
+    span = starts[low : high + 1]
+    return span - span[0], adjacent[span[0] : span[-1]] - low
 
 
 def _adjacency(wiring: Wiring) -> tuple[Ints, Ints]:
@@ -123,7 +165,8 @@ def _greedy(
     noise: Floats,
     later: Bools,
     limit: float,
-) -> tuple[Elimination, float]:
+) -> tuple[Elimination, Floats, float]:
+    """One order, the entries of its tables, and the steps it took."""
     n = len(log_cards)
     log_limit = math.log(limit) + 1e-9 if limit < math.inf else math.inf
     workspace, report = _eliminate(rule, log_cards, graph, noise, later, log_limit, cutting=False)
@@ -131,18 +174,17 @@ def _greedy(
     order = workspace.order
     starts = workspace.separator_offsets
     separators = workspace.separators[: starts.max(initial=0)]
-    complete = n == 0 or order[-1] >= 0
-    total = messages = math.inf
-    if complete and largest <= log_limit:
+    complete = bool((n == 0 or order[-1] >= 0) and largest <= log_limit)
+    messages = sizes = np.full(n, np.inf)
+    if complete:
         owner = np.repeat(np.arange(n), np.diff(starts))
-        log_messages = np.bincount(owner, log_cards[separators], n)
-        messages = float(np.exp(log_messages).sum())
-        total = float(np.exp(log_messages + log_cards[order]).sum())
+        messages = np.exp(np.bincount(owner, log_cards[separators], n))
+        sizes = messages * np.exp(log_cards[order])
     found = Elimination(
         order, starts, separators, max(int(widest) - 1, 0), math.exp(min(largest, 700.0)),
-        total, messages, bool(complete and largest <= log_limit),
+        float(sizes.sum()), float(messages.sum()), complete,
     )  # fmt: skip
-    return found, steps
+    return found, sizes, steps
 
 
 def cutset(wiring: Wiring, limit: float, rng: np.random.Generator) -> Bools:

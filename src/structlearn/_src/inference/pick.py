@@ -9,9 +9,10 @@ from structlearn._src.inference.chain import ChainInference
 from structlearn._src.inference.enumeration import Enumeration
 from structlearn._src.inference.gibbs import Gibbs
 from structlearn._src.inference.icm import ICM
-from structlearn._src.inference.junction import ASKED, JunctionTree, affordable
+from structlearn._src.inference.junction import JunctionTree
 from structlearn._src.inference.loopy import BeliefPropagation, TreeInference
 from structlearn._src.inference.names import Query
+from structlearn._src.inference.order import SECONDS_PER_VARIABLE, TOO_MANY_TO_ORDER
 from structlearn._src.inference.portfolio import Portfolio
 from structlearn._src.inference.trw import TreeReweighted
 
@@ -39,21 +40,20 @@ AUTO: dict[Query, tuple[str, ...]] = {
     Query.MARGINAL_MAP: (*_EXACT, "portfolio"),
     Query.SAMPLES: (*_EXACT, "gibbs"),
 }
-#: The same for prediction, many times over. Training passes messages where it cannot be exact, and
-#: ascents to better labels pay only where these are cheap to value.
-_PREDICTING = AUTO | {Query.MARGINAL_MAP: (*_EXACT, "bp")}
-_TOO_MANY_TO_ORDER = 50_000  # variables; looking for an elimination order would take seconds
+#: What predicts labels or marginals where exact inference does not: ascents to better labels pay
+#: only where these are cheap to value, and tree-reweighted messages need one temperature.
+_MESSAGES = {Query.MARGINALS: "bp", Query.MAP: "bp", Query.MARGINAL_MAP: "bp"}
+PREDICTING: dict[str, dict[Query, str]] = {
+    "auto": _MESSAGES | {Query.MAP: "portfolio"},
+    "bp": _MESSAGES,
+    "trw": _MESSAGES | {Query.MARGINALS: "trw", Query.MAP: "portfolio"},
+}
 
 
-def pick(
-    problem: Problem, query: Query, method: str, options: Options, times: float = ASKED
-) -> Inferer:
-    """Return the inferer by name, or for "auto" the first that does not refuse.
-
-    "auto" may spend `times` the cost of message passing on being exact.
-    """
+def pick(problem: Problem, query: Query, method: str, options: Options) -> Inferer:
+    """Return the inferer by name, or for "auto" the first that does not refuse."""
     if isinstance(method, str) and method == "auto":
-        return _first(problem, query, options, times)
+        return _first(problem, query, options)
     checks.one_of("method", method, ("auto", *METHODS))
     chosen = METHODS[method]
     reason = chosen.refuses(problem, query, options)
@@ -63,20 +63,14 @@ def pick(
     return chosen
 
 
-def _first(problem: Problem, query: Query, options: Options, times: float) -> Inferer:
+def _first(problem: Problem, query: Query, options: Options) -> Inferer:
     reasons = []
-    for name in (AUTO if times == ASKED else _PREDICTING)[query]:
-        reason = _too_dear(problem, options, times) if name == "junction_tree" else ""
-        reason = reason or METHODS[name].refuses(problem, query, options)
+    most = min(TOO_MANY_TO_ORDER, options.watch.left / SECONDS_PER_VARIABLE)
+    for name in AUTO[query]:
+        reason = "too many variables to look for an elimination order"
+        if name != "junction_tree" or problem.wiring.n_variables <= most:
+            reason = METHODS[name].refuses(problem, query, options)
         if not reason:
             return METHODS[name]
         reasons.append(f"{name}: {reason}")
     raise QueryError("no method can answer this. " + "; ".join(reasons))
-
-
-def _too_dear(problem: Problem, options: Options, times: float) -> str:
-    if problem.wiring.n_variables > _TOO_MANY_TO_ORDER:
-        return "too many variables to look for an elimination order"
-    if times < ASKED and not affordable(problem, options, times):
-        return "message passing is far quicker"
-    return ""

@@ -126,7 +126,7 @@ class _Candidates:
             upper=np.maximum(self.upper, self.value),  # equal up to rounding where it is proved
             labels=self.labels,
             iterations=np.full(len(self.value), self.tried),
-            converged=np.ones(len(self.value), np.bool_),
+            converged=np.full(len(self.value), not ended.early),
             ended=ended,
             status=status,
         )
@@ -143,7 +143,8 @@ class _Map(_Candidates):
         wiring = self.problem.wiring
         forests = covering_forests(wiring, self.options.rng)
         trw = self.messenger((0.0, 0.0), appearance=forests.mean(axis=0), damping=0.1)
-        self.upper = upper_bound(trw, forests)
+        if not self.options.watch.expired:
+            self.upper = upper_bound(trw, forests)
         yield self._improved("tree-reweighted max-product", trw.decode())
         if self.proved():
             return
@@ -159,7 +160,8 @@ class _Map(_Candidates):
     def _improved(self, name: str, labels: Ints) -> Candidate:
         wiring = self.problem.wiring
         potentials = self.problem.potentials
-        return name, improve(wiring, potentials, labels, n_jobs=self.options.n_jobs)
+        options = self.options
+        return name, improve(wiring, potentials, labels, n_jobs=options.n_jobs, watch=options.watch)
 
     def proved(self) -> bool:
         """Whether the bound meets the score in every graph."""

@@ -43,6 +43,14 @@ def point_mass(wiring: Wiring, labels: Ints) -> tuple[Floats, Floats]:
     return beliefs, factors
 
 
+def normalise(blocks: Floats, offsets: Ints) -> Floats:
+    """Divide every block of a flat array by its sum, unless that is 0."""
+    if not len(blocks):
+        return blocks
+    sums: Floats = np.add.reduceat(blocks, offsets[:-1])
+    return blocks / np.repeat(np.where(sums > 0, sums, 1.0), np.diff(offsets))
+
+
 def tables_to_chains(
     sequences: Sequences, tables: Tables, added: Floats | None, eps: float, n_jobs: int | None
 ) -> Chains:

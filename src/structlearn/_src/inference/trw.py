@@ -49,6 +49,8 @@ class TreeReweighted:
         forests = covering_forests(problem.wiring, options.rng)
         run = MessageRuns(problem, options, appearance=forests.mean(axis=0), restarts=0)
         result = run.result(query)
+        if run.ended.early:  # the bound takes as long as many sweeps
+            return result
         result.upper = upper_bound(run.messenger, forests)
         if result.lower is not None:  # that of labels found, which only rounding puts above
             result.upper = np.maximum(result.upper, result.lower)

@@ -62,13 +62,13 @@ class GraphWorld:
         shares = forest_shares(wiring) if settings.method == "trw" else None
         self._engine: Engine
         if clamped:
-            rest = clamp(wiring, labels, eps_h, settings.method, options, shares)
+            rest = clamp(wiring, labels, eps_h, settings.method, options, shares, settings.times)
             self._engine = rest.at(labels)
         else:
             roles = np.where(labels < 0, HIDDEN, OUTPUT)
             zeros = np.zeros(int(wiring.table_offsets[-1]))
             problem = Problem(wiring._replace(roles=roles), zeros, eps_y, eps_h)
-            self._engine = make_engine(problem, settings.method, options, shares)
+            self._engine = make_engine(problem, settings.method, options, shares, settings.times)
         self.approximate = not self._engine.exact
 
     def begin(self) -> GraphMemory | None:

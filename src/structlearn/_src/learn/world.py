@@ -21,6 +21,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.inference.names import TRAINED
 
 #: A tree of tuples whose leaves are arrays; None where nothing is remembered.
 Memory = Any
@@ -56,6 +57,7 @@ class InferenceSettings:
     step: float | None = None  #: of ADMM, see `field.consensus.Consensus`
     relaxation: float = 1.0
     n_jobs: int | None = None
+    times: float = TRAINED  #: the cost of messages that "auto" may spend on being exact
 
     def __post_init__(self) -> None:
         if self.sweeps is not None:

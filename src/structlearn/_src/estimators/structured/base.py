@@ -184,7 +184,7 @@ class StructuredEstimator(_Fitted):
         return rows[outputs, : self.plan_.states]
 
     def _options(self) -> Options:
-        return Options(n_jobs=threads(self.n_jobs), rng=self._rng())
+        return Options(n_jobs=threads(self.n_jobs))
 
     def _rng(self) -> np.random.Generator:
         return generator(self.random_state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from dataclasses import fields, replace
 from typing import Any
@@ -18,6 +19,7 @@ from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.example_weights import class_weights, sample_weights
 from structlearn._src.estimators.structured.parameters import check_parameters, warn_unused
 from structlearn._src.estimators.structured.plan import Batch, ModelPlan
+from structlearn._src.estimators.structured.trust import trusted
 from structlearn._src.learn.dominance import Dominance
 from structlearn._src.learn.dominance import dominance as how_dominant
 from structlearn._src.learn.loss import ElasticNet, Loss, make_cost, make_loss
@@ -25,6 +27,7 @@ from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples
 from structlearn._src.solve.base import State, current_weights
+from structlearn._src.solve.loop import Fit
 from structlearn._src.solve.pick import choose_online
 
 #: Parameters that say how a fit runs, the same in all families.
@@ -45,7 +48,15 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
     )
     facts = estimator.get_params(deep=False)
     start = _start(estimator, plan, examples, rng)
+    began = time.monotonic()
     found = minimise(objective, start, settings, facts=facts, rng=rng)
+
+    def again(other: StructuredObjective) -> Fit:
+        limit = estimator.time_limit
+        left = None if limit is None else max(limit - (time.monotonic() - began), 0.0)
+        return minimise(other, start, replace(settings, time_limit=left, checkpoint=None), rng=rng)
+
+    found = trusted(objective, found, again)
     estimator._set_plan(replace(plan, eps_h=loss.eps_h))
     estimator.weights_ = found.weights
     keep(estimator, found)
