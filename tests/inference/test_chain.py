@@ -207,12 +207,11 @@ def test_draws_follow_the_joint_distribution(wide, zeros):
         assert chi_square(counts, 20_000 * distribution.ravel()) < 5
 
 
-def test_draws_in_blocks_are_the_same_draws(monkeypatch):
+def test_draws_in_blocks_are_the_same_draws():
     rng = np.random.default_rng(11)
-    graph = some_paths(rng)
-    whole = ask(graph, "samples", n_samples=50, rng=np.random.default_rng(1)).draws
-    monkeypatch.setattr(chain_batch, "_UNIFORMS", 3 * graph.n_variables)
-    parts = ask(graph, "samples", n_samples=50, rng=np.random.default_rng(1)).draws
+    batch = Chains(rng.normal(size=(7, 3)), rng.normal(size=(1, 3, 3)), np.array([0, 3, 7]))
+    whole = batch.draw(50, np.random.default_rng(1))
+    parts = batch.draw(50, np.random.default_rng(1), uniforms=3 * 7)
     np.testing.assert_array_equal(whole, parts)
 
 

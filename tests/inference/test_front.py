@@ -20,7 +20,7 @@ from structlearn._src.common.errors import (
     StructlearnError,
 )
 from structlearn._src.common.watch import Ending
-from structlearn._src.inference import front, messenger
+from structlearn._src.inference import front
 from structlearn._src.inference.base import Options
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.pick import AUTO, METHODS
@@ -401,8 +401,7 @@ def test_a_time_limit_ends_the_work_with_a_result(query, method):
     [("marginals", "bp"), ("marginal_map", "bp"), ("map", "portfolio"),
      ("marginal_map", "portfolio"), ("marginals", "gibbs"), ("samples", "gibbs"), ("map", "icm")],
 )  # fmt: skip
-def test_progress_is_told_and_an_interrupt_keeps_what_there_is(monkeypatch, query, method):
-    monkeypatch.setattr(messenger, "_BATCH", 100)
+def test_progress_is_told_and_an_interrupt_keeps_what_there_is(query, method):
     graph = naive.random_graph(np.random.default_rng(3), 8, hidden=0.3 * (query == "marginal_map"))
     told = []
 

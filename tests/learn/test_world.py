@@ -127,14 +127,14 @@ def test_exact_worlds_refuse_wide_graphs(monkeypatch):
         exact.value(weights)
 
 
-def test_auto_is_exact_where_that_is_quick(monkeypatch):
+def test_auto_is_exact_where_that_is_quick():
     case = loopy(5)
     weights = np.ones(case.model.n_weights)
     whole = StructuredObjective(case.model, case.examples, make_loss("log"))
     whole.value(weights)
     assert not whole.approximate
-    monkeypatch.setattr("structlearn._src.inference.junction._WORTH", 0.01)
-    rough = StructuredObjective(case.model, case.examples, make_loss("log"))
+    settings = InferenceSettings(times=0.0)
+    rough = StructuredObjective(case.model, case.examples, make_loss("log"), settings=settings)
     rough.value(weights)
     assert rough.approximate
     which = np.array([1, 2])

@@ -17,7 +17,7 @@ from structlearn._src.graph.wiring import HIDDEN, Wiring
 from structlearn._src.inference.ascent import OutputScore
 from structlearn._src.inference.base import Answer, Options, Problem, Result
 from structlearn._src.inference.names import ASSIGNMENTS, Query
-from structlearn._src.inference.tables import normalise, point_mass
+from structlearn._src.inference.tables import normalise, sure_beliefs
 
 
 class Marginals(Mapping[Hashable, Floats]):
@@ -125,7 +125,7 @@ class Reply:
 
     def whole_beliefs(self, beliefs: Floats) -> Floats:
         """Beliefs of all variables, certain where there is evidence."""
-        out = point_mass(self.wiring, self.fixed)[0]
+        out = sure_beliefs(self.wiring, self.fixed)
         small = self.small.wiring
         free = np.repeat(self.fixed < 0, self.wiring.cards)
         out[free] = normalise(beliefs, small.belief_offsets)

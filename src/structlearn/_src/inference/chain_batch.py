@@ -12,8 +12,6 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.chain import forward_backward as chain
 from structlearn._src.kernels.chain import viterbi
 
-_UNIFORMS = 2**24  # random numbers held at a time
-
 
 @dataclass(frozen=True, eq=False)
 class Chains:
@@ -107,10 +105,13 @@ class Chains:
         self._run(work)
         return values, labels
 
-    def draw(self, n: int, rng: np.random.Generator) -> Ints:
-        """Independent exact draws (n, T) of all labels; -1 for impossible chains."""
+    def draw(self, n: int, rng: np.random.Generator, uniforms: int = 2**24) -> Ints:
+        """Independent exact draws (n, T) of all labels; -1 for impossible chains.
+
+        So many `uniforms` are held at a time.
+        """
         labels = np.empty((n, len(self.nodes)), np.int64)
-        block = max(1, _UNIFORMS // max(len(self.nodes), 1))
+        block = max(1, uniforms // max(len(self.nodes), 1))
         for begin in range(0, n, block):
             rows = labels[begin : begin + block]
             self._draw(rng.random(rows.shape), rows)

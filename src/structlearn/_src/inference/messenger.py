@@ -101,7 +101,7 @@ class Messenger:
             self._propagate(self._state(tables), now, tol)
             if hurried and time.monotonic() - began < _LOOK:
                 chunk *= 2
-            return left == 0 or bool(self.done.all())
+            return bool(self.done.all()) or (hurried and left == 0)
 
         ended = watch.repeat(
             step, -(-sweeps // chunk), lambda: f"largest change {self.residual.max():.2g}"

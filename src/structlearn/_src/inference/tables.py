@@ -32,15 +32,21 @@ def potentials_to_tables(graphs: Graphs, values: Floats, like: Tables) -> Tables
 def point_mass(wiring: Wiring, labels: Ints) -> tuple[Floats, Floats]:
     """Beliefs of variables and of factors that are sure of the labels; zeros where one is -1."""
     known = labels >= 0
-    beliefs = np.zeros(int(wiring.belief_offsets[-1]))
-    beliefs[(wiring.belief_offsets[:-1] + labels)[known]] = 1.0
     steps = wiring.strides * labels[wiring.scopes]
     entry = np.bincount(wiring.slot_factors, steps, wiring.n_factors).astype(np.int64)
     whole = np.ones(wiring.n_factors, np.bool_)
     whole[wiring.slot_factors[~known[wiring.scopes]]] = False
     factors = np.zeros(int(wiring.table_offsets[-1]))
     factors[(wiring.table_offsets[:-1] + entry)[whole]] = 1.0
-    return beliefs, factors
+    return sure_beliefs(wiring, labels), factors
+
+
+def sure_beliefs(wiring: Wiring, labels: Ints) -> Floats:
+    """Those of variables alone."""
+    known = labels >= 0
+    beliefs = np.zeros(int(wiring.belief_offsets[-1]))
+    beliefs[(wiring.belief_offsets[:-1] + labels)[known]] = 1.0
+    return beliefs
 
 
 def normalise(blocks: Floats, offsets: Ints) -> Floats:
