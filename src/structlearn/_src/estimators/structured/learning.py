@@ -16,10 +16,10 @@ from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.base import check_is_fitted, threads
 from structlearn._src.estimators.fitting import FitSettings, keep, minimise
 from structlearn._src.estimators.structured.base import StructuredEstimator
+from structlearn._src.estimators.structured.claims import trusted
 from structlearn._src.estimators.structured.example_weights import class_weights, sample_weights
 from structlearn._src.estimators.structured.parameters import check_parameters, warn_unused
 from structlearn._src.estimators.structured.plan import Batch, ModelPlan
-from structlearn._src.estimators.structured.trust import trusted
 from structlearn._src.learn.dominance import Dominance
 from structlearn._src.learn.dominance import dominance as how_dominant
 from structlearn._src.learn.loss import ElasticNet, Loss, make_cost, make_loss
