@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from structlearn._src.common.errors import FormatError
-from structlearn._src.text.template import CHUNKING, check_width, parse_template, read_template
+from structlearn._src.text.template import check_width, parse_template, read_template
 
 
 def test_the_default_is_the_chunking_template():
@@ -14,7 +14,7 @@ def test_the_default_is_the_chunking_template():
     assert template.bigram == ()
     assert template.transitions
     assert (template.width, template.reach) == (2, 2)
-    assert template.text == CHUNKING
+    assert template.unigram[5].fill(("a", "b")) == "U05:a/b"
 
 
 def test_rows_have_text_and_macros():

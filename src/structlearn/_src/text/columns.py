@@ -121,7 +121,7 @@ def parse_columns(data: bytes, name: str = "the text") -> Columns:
         table = grown(table, int(state[kernels.STRINGS]))
         local = _longer(local)
     vocabularies = tuple(_strings(table, local[:, c], int(sizes[c])) for c in range(width))
-    _check_text(data, vocabularies, name)
+    _check_text(data, name)
     n_tokens = state[kernels.TOKENS]
     n_sentences = state[kernels.SENTENCES]
     return Columns(ids[:n_tokens], offsets[: n_sentences + 1].copy(), vocabularies, ends[:n_tokens])
@@ -199,14 +199,7 @@ def _strings(table: kernels.StringTable, local: Index, size: int) -> Strings:
     return gathered(table, which)
 
 
-def _check_text(data: bytes, vocabularies: Sequence[Strings], name: str) -> None:
-    try:
-        for strings in vocabularies:
-            strings.text.tobytes().decode()
-    except UnicodeDecodeError:
-        pass
-    else:
-        return
+def _check_text(data: bytes, name: str) -> None:
     try:
         data.decode()
     except UnicodeDecodeError as reason:

@@ -13,39 +13,13 @@ References
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from structlearn._src.common.errors import ArgumentError, FormatError
 from structlearn._src.common.paths import PathLike, read_bytes
 
 _MACRO = re.compile(r"%x\[([-+]?\d{1,4}),(\d{1,4})\]")
-
-#: The template that CRF++ has for chunking: words and tags up to two tokens away.
-CHUNKING = """\
-U00:%x[-2,0]
-U01:%x[-1,0]
-U02:%x[0,0]
-U03:%x[1,0]
-U04:%x[2,0]
-U05:%x[-1,0]/%x[0,0]
-U06:%x[0,0]/%x[1,0]
-
-U10:%x[-2,1]
-U11:%x[-1,1]
-U12:%x[0,1]
-U13:%x[1,1]
-U14:%x[2,1]
-U15:%x[-2,1]/%x[-1,1]
-U16:%x[-1,1]/%x[0,1]
-U17:%x[0,1]/%x[1,1]
-U18:%x[1,1]/%x[2,1]
-
-U20:%x[-2,1]/%x[-1,1]/%x[0,1]
-U21:%x[-1,1]/%x[0,1]/%x[1,1]
-U22:%x[0,1]/%x[1,1]/%x[2,1]
-
-B
-"""
 
 
 class TemplateRow(NamedTuple):
@@ -92,8 +66,11 @@ def read_template(path: PathLike) -> Template:
     return parse_template(text, str(path))
 
 
-def parse_template(text: str = CHUNKING, name: str = "template") -> Template:
+def parse_template(text: str | None = None, name: str = "template") -> Template:
     r"""Parse the `text` of a template, whose `name` is for error messages.
+
+    Without a text, it is the template that CRF++ has for chunking: words and tags up to two tokens
+    away.
 
     Examples
     --------
@@ -101,6 +78,8 @@ def parse_template(text: str = CHUNKING, name: str = "template") -> Template:
     >>> template.unigram[0].fill(("new", "york")), template.transitions
     ('U1:new/york', True)
     """
+    if text is None:
+        return read_template(Path(__file__).with_name("chunking.template"))
     unigram: list[TemplateRow] = []
     bigram: list[TemplateRow] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -117,7 +96,7 @@ def parse_template(text: str = CHUNKING, name: str = "template") -> Template:
 def as_template(given: Any) -> Template:
     """Return a template that is given as such, as text, or by None: the one for chunking."""
     if isinstance(given, str | None):
-        return parse_template() if given is None else parse_template(given)
+        return parse_template(given)
     if not isinstance(given, Template):
         raise ArgumentError(f"template={given!r} must be the text of a template")
     return given
