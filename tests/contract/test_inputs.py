@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -251,6 +252,32 @@ def test_sparse_matrices_are_the_same(name):
             case.fit([csr_array(spoiled(bad)(x)) for x in ARRAYS])
 
 
+@pytest.mark.parametrize("name", ["SequenceLabeler", "GraphLabeler", "SequenceClassifier"])
+@pytest.mark.parametrize(
+    "whole",
+    [
+        frame(ARRAYS[0]),
+        frame(ARRAYS[0], pl.DataFrame),
+        csr_array(ARRAYS[0]),
+        {"a": ARRAYS[0]},
+        "a b",
+    ],
+)
+def test_one_thing_is_no_list_of_examples(name, whole):
+    with pytest.raises(ArgumentError, match=r"X is a .* list of examples"):
+        ESTIMATORS[name].make().fit(whole, WHOLE if name == "SequenceClassifier" else NODES)
+
+
+def test_edges_mask_nothing():
+    bad = [
+        (ARRAYS[0], np.ma.masked_equal(EDGES, 2)),
+        (ARRAYS[0], EDGES, None, np.ma.masked_equal([0] * 6, 0)),
+    ]
+    for graph, words in zip(bad, ("edges", "hidden nodes"), strict=True):
+        with pytest.raises(ArgumentError, match=words):
+            GraphLabeler().fit([graph], NODES[:1])
+
+
 # ---- labels --------------------------------------------------------------------------------
 
 SAME_LABELS = {
@@ -278,6 +305,7 @@ HIDDEN = {
     "none": lambda y: [None if i == 2 else int(k) for i, k in enumerate(y)],
     "masked": lambda y: np.ma.masked_where(np.arange(SIZE) == 2, y),
     "nullable": lambda y: pd.Series(y, dtype="Int64").mask(np.arange(SIZE) == 2),
+    "nat": lambda y: [pd.NaT if i == 2 else int(k) for i, k in enumerate(y)],
     "na": lambda y: [pd.NA if i == 2 else int(k) for i, k in enumerate(y)],
     "polars": lambda y: pl.Series([None if i == 2 else int(k) for i, k in enumerate(y)]),
 }
@@ -291,6 +319,8 @@ REFUSED_LABELS = {
     "unhashable": lambda y: [[k] for k in y],
     "too few": lambda y: y[:-1],
     "a word": lambda y: "nnnnnn",
+    "complex": lambda y: y * 1j,
+    "fractions": lambda y: [Fraction(int(k), 2) for k in y],
     "all hidden": lambda y: np.full(SIZE, -1),
     "nothing": lambda y: None,
 }
@@ -326,7 +356,11 @@ def test_what_cannot_be_labels_is_refused(name, form):
     assert len(str(error.value)) > 20
 
 
-IMAGES = {k: f for k, f in REFUSED_LABELS.items() if k not in ("unhashable", "a word", "nothing")}
+IMAGES = {
+    name: form
+    for name, form in REFUSED_LABELS.items()
+    if name not in ("unhashable", "a word", "nothing", "fractions")
+}
 
 
 @forms([IMAGES], ["GridLabeler"])

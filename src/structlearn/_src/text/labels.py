@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class LabelCoder:
         """Learn the labels of sequences."""
         flat = _flat(sequences)
         found = set(np.unique(flat).tolist() if isinstance(flat, np.ndarray) else _hashable(flat))
-        names = found - {None, HIDDEN, _na()}
+        names = found - {HIDDEN, *_missing()}
         for name in filter(_barred, names):
             first = next(i for i, label in enumerate(flat) if label is name or label == name)
             raise ArgumentError(
@@ -78,7 +79,8 @@ class LabelCoder:
     def _numbered(self, flat: NDArray[Any] | list[Any]) -> Ints:
         """Return numbers; -1 for hidden labels and -2 for those not known."""
         if not isinstance(flat, np.ndarray):
-            index: dict[Any, int] = {None: HIDDEN, HIDDEN: HIDDEN, _na(): HIDDEN, **self._index}
+            index: dict[Any, int] = {**dict.fromkeys(_missing(), HIDDEN), HIDDEN: HIDDEN}
+            index |= self._index
             get = index.get
             return np.fromiter((get(label, -2) for label in _hashable(flat)), np.int64, len(flat))
         if self.names.dtype == object or not len(self.names):
@@ -192,15 +194,16 @@ def _whole(label: Any) -> Any:
 
 
 def _barred(label: Any) -> bool:
-    """Whether a number cannot be a label: one below 0, and floats that are not whole."""
+    """Whether a number cannot be a label: one below 0, and one that is not whole."""
     if isinstance(label, int | np.integer):
         return bool(label < 0)
-    return isinstance(label, float | np.floating)
+    return isinstance(label, Number)
 
 
-def _na() -> Any:
-    """Return what pandas calls NA, or None if nobody has imported it."""
-    return getattr(sys.modules.get("pandas"), "NA", None)
+def _missing() -> list[Any]:
+    """Return what stands for missing values: None, and pandas' NA and NaT if that is there."""
+    pandas = sys.modules.get("pandas")
+    return [None, *(getattr(pandas, name) for name in ("NA", "NaT") if pandas is not None)]
 
 
 def _place(sequences: Sequence[Iterable[Any]], index: int) -> str:

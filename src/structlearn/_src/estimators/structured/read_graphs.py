@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Ints, as_array
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.structured.read_nodes import (
@@ -66,6 +67,7 @@ def _graph(given: Any, i: int) -> Graph:
             f"edge features and a mask of hidden nodes, is needed"
         )
     graph = Graph(*given)
+    checks.not_masked(f"the edges of graph {i}", graph.edges)
     edges = as_array(_pairs(graph, i) if hasattr(graph.edges, "adj") else graph.edges)
     edges = edges.reshape(0, 2).astype(np.int64) if edges.size == 0 else edges
     if edges.dtype.kind not in "iu" or edges.ndim != 2 or edges.shape[1] != 2:
@@ -136,6 +138,7 @@ def _masks(graphs: list[Graph], sizes: Ints) -> Bools | None:
         return None
     masks = []
     for i, (graph, size) in enumerate(zip(graphs, sizes, strict=True)):
+        checks.not_masked(f"the hidden nodes of graph {i}", graph.hidden)
         mask = np.zeros(size, np.bool_) if graph.hidden is None else np.asarray(graph.hidden)
         if mask.dtype != np.bool_ or mask.shape != (size,):
             raise ArgumentError(
