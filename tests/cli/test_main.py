@@ -288,3 +288,32 @@ def test_the_first_compilation_is_told_on_a_terminal(tmp_path):
     text = os.read(master, 10_000).decode()
     os.close(master)
     assert text.count("structlearn: compiling (first run only") == 1
+
+
+@pytest.mark.parametrize(
+    ("streams", "code", "told"),
+    [
+        (">/dev/full", 2, "structlearn: error: standard output: no space left on device\n"),
+        ("2>/dev/full", 0, ""),
+        (">&-", 0, None),
+        ("2>&-", 0, ""),
+        ("<&- >&- 2>&-", 0, ""),
+    ],
+)
+def test_streams_that_are_full_or_closed(streams, code, told, tmp_path):
+    (tmp_path / "m.uai").write_text("MARKOV 1 2 1 1 0 2 1 3")
+    command = f"{sys.executable} -m structlearn infer {tmp_path}/m.uai --query PR {streams}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code
+    if told is not None:
+        assert done.stderr == told
+    assert done.stdout[:6] == ("PR\n0.6" if streams.startswith("2") else "")
+
+
+def test_a_file_that_is_labelled_from_a_closed_input(tmp_path):
+    """No input is an empty file, which is refused by name."""
+    command = f"{sys.executable} -m structlearn evaluate <&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("structlearn: error: standard input: ")

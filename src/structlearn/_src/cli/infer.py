@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 from collections.abc import Hashable
 from pathlib import Path
@@ -23,7 +22,7 @@ from structlearn._src.cli.arguments import (
     whole,
     write_output,
 )
-from structlearn._src.cli.progress import ProgressLine
+from structlearn._src.cli.progress import ProgressLine, say
 from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
 from structlearn._src.common.watch import Ending
 from structlearn._src.inference.names import ASSIGNMENTS, EXACT, METHODS, Query
@@ -99,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - started
     parts = [*_verdict(answer), f"{seconds:.2f} s", *_unused_evidence(args)]
     if not args.quiet:
-        print(f"structlearn: {args.query} {'; '.join(parts)}", file=sys.stderr)
+        say(f"structlearn: {args.query} {'; '.join(parts)}\n")
     return 130 if answer.ended is Ending.INTERRUPTED else 0
 
 

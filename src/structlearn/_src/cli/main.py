@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from structlearn._src.cli.progress import say
 from structlearn._src.common.errors import RuleError, StructlearnError
 from structlearn._version import __version__
 
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None, commands: Sequence[Any] = ()) -> int
     except BrokenPipeError:
         return _closed()
     except RuleError as error:  # its lines and the caret belong below each other
-        print(f"structlearn: error: {error}", file=sys.stderr)
+        say(f"structlearn: error: {error}\n")
         return BAD_INPUT
     except StructlearnError as error:
         return _fail(f"error: {error}")
@@ -145,14 +146,15 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _fail(message: str, code: int = BAD_INPUT) -> int:
-    print("structlearn:", " ".join(message.split()), file=sys.stderr)
+    say(f"structlearn: {' '.join(message.split())}\n")
     return code
 
 
 def _about_file(error: OSError) -> str:
-    if error.filename is None or not error.strerror:
+    if not error.strerror:
         return str(error)
-    return f"{os.fsdecode(error.filename)}: {error.strerror.lower()}"
+    name = "standard output" if error.filename is None else os.fsdecode(error.filename)
+    return f"{name}: {error.strerror.lower()}"
 
 
 def _closed() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -12,6 +13,14 @@ if TYPE_CHECKING:
 
 _TERMINAL, _LOG = 0.1, 1.0  # seconds between two reports
 _WIDTH = 78
+
+
+def say(text: str) -> None:
+    """Write to standard error; if that is full or closed, go on in silence."""
+    try:
+        print(text, end="", file=sys.stderr, flush=True)
+    except OSError:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 -- for as long as the program runs
 
 
 class ProgressLine:
@@ -35,13 +44,13 @@ class ProgressLine:
         self._next = now + self._pause
         line = (words if fraction is None else f"{fraction:4.0%} {words}")[:_WIDTH]
         text = f"\r{line:<{_WIDTH}}" if self.terminal else f"{line}\n"
-        print(text, end="", file=sys.stderr, flush=True)
+        say(text)
         self._dirty = self.terminal
 
     def clear(self) -> None:
         """Leave an empty line on a terminal."""
         if self._dirty:
-            print(f"\r{' ' * _WIDTH}\r", end="", file=sys.stderr, flush=True)
+            say(f"\r{' ' * _WIDTH}\r")
         self._dirty = False
 
 

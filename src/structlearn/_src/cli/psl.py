@@ -22,7 +22,7 @@ from structlearn._src.cli.arguments import (
     whole,
     write_output,
 )
-from structlearn._src.cli.progress import IterationLine, ProgressLine
+from structlearn._src.cli.progress import IterationLine, ProgressLine, say
 from structlearn._src.common.errors import (
     ArgumentError,
     IgnoredOptionWarning,
@@ -251,7 +251,7 @@ class _Task:
         self.progress.clear()
         if not self.args.quiet:
             seconds = f"{time.perf_counter() - started:.2f} s"
-            print("structlearn:", "; ".join([*parts, seconds]), file=sys.stderr)
+            say(f"structlearn: {'; '.join([*parts, seconds])}\n")
 
     # ---- what to do ------------------------------------------------------------------------
 
@@ -322,7 +322,7 @@ class _Task:
                     ]
                 except ArgumentError as error:  # no truth, or all of one class
                     scores = [str(error)]
-                print(f"structlearn: {each.name} of {name}: {', '.join(scores)}", file=sys.stderr)
+                say(f"structlearn: {each.name} of {name}: {', '.join(scores)}\n")
 
     # ---- out -------------------------------------------------------------------------------
 

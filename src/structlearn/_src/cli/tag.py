@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from structlearn._src.cli.arguments import (
     whole,
     write_output,
 )
+from structlearn._src.cli.progress import say
 from structlearn._src.cli.taggers import Tagger, Text, add_text, check_columns, read_text
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - started
     write_output(args.output, out)
     if not args.quiet:
-        print(f"structlearn: {_verdict(text, seconds)}", file=sys.stderr)
+        say(f"structlearn: {_verdict(text, seconds)}\n")
     return 0
 
 

@@ -23,7 +23,7 @@ from structlearn._src.cli.arguments import (
     real,
     whole,
 )
-from structlearn._src.cli.progress import IterationLine, ProgressLine
+from structlearn._src.cli.progress import IterationLine, ProgressLine, say
 from structlearn._src.cli.taggers import (
     Tagger,
     Text,
@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
     save(labeler, args.model)
     if not args.quiet:
         words = _verdict(labeler, time.perf_counter() - started)
-        print(f"structlearn: {words}; the model is in {args.model}", file=sys.stderr)
+        say(f"structlearn: {words}; the model is in {args.model}\n")
     if test is not None:
         tagger = Tagger(labeler, str(args.model))
         sys.stdout.write(judge(test.columns, tagger.predict(test.columns), tagger.names))
