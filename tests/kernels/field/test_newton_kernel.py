@@ -50,7 +50,7 @@ def test_the_direction_solves_for_the_free_variables(seed):
         np.empty(len(forms.variables)), np.empty(n, np.int64),
     )  # fmt: skip
     diagonal, direction = np.full(n, prox), np.empty(n)
-    counts = newton.gather(forms, weights, softness, bases, point, free, rows, diagonal)
+    counts = newton.gather(forms, weights, softness, softness, bases, point, free, rows, diagonal)
     newton.direct(
         rows, counts, diagonal, prox, gradient, free, 1e-12, 200, np.empty((4, n)), direction
     )

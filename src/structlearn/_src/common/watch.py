@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
+_QUICKEST = 1e-9  # seconds of a step, where the clock shows none
+
 #: Called with the fraction done (0 to 1) and a few words on the state of the work.
 Progress = Callable[[float, str], None]
 
@@ -87,3 +89,28 @@ class Watch:
             self._interrupted = True
             return Ending.INTERRUPTED
         return Ending.LIMIT
+
+
+class Pace:
+    """How many steps of one kind fit into the time that is left, inside compiled loops too."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._seconds = math.inf  # of one step; unknown before the first
+
+    def some(self, take: Callable[[int], int], limit: int) -> int:
+        """Call `take` with as many steps as there is time for, at least one.
+
+        Return how many were left to take; none if it took fewer than it was given, being done.
+        """
+        left = self._watch.left
+        most = limit if left == math.inf else max(1, min(limit, int(left / self._seconds)))
+        began = time.monotonic()
+        taken = take(most)
+        self._seconds = max((time.monotonic() - began) / max(taken, 1), _QUICKEST)
+        return limit - taken if taken == most else 0
+
+    def all(self, take: Callable[[int], int], limit: int) -> None:
+        """Go on until all steps are taken, there is no more to do, or time is up."""
+        while (limit := self.some(take, limit)) and not self._watch.expired:
+            pass

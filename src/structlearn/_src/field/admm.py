@@ -95,7 +95,7 @@ def solve_map(
     start
         Warm start: the result for other weights, or a guess of shape (variables).
     tol
-        Gap at which to stop, relative to the energy plus the mean weight.
+        Gap at which to stop, relative to the energy plus the least weight.
     max_iter
         Steps of ADMM.
     time_limit
@@ -136,11 +136,11 @@ def solve_map(
     checks.integer("max_iter", max_iter, low=1)
     if time_limit is not None:
         checks.number("time_limit", time_limit, low=0.0, open_low=True)
-    search = _MapSearch(hinges, weights, fixed, start, tol, max_iter, n_jobs)
     watch = Watch(time_limit, progress)
+    search = _MapSearch(hinges, weights, fixed, start, tol, max_iter, n_jobs, watch)
     ended = watch.repeat(search.step, search.limit, search.words)
     if search.best.violation > ALLOWED and not ended.early:
-        _refuse_contradiction(hinges, fixed, n_jobs)
+        _refuse_contradiction(hinges, fixed, n_jobs, watch)
     return search.result(ended)
 
 
@@ -156,21 +156,28 @@ class _MapSearch:
         tol: float,
         max_iter: int,
         n_jobs: int | None,
+        watch: Watch,
     ) -> None:
         self.consensus = Consensus(
             hinges, relaxation=_RELAXATION, stiffness=_STIFFNESS, fixed=fixed, n_jobs=n_jobs
         )
-        self.weights = hinges.check_weights(weights)
-        warm = isinstance(start, HingeResult)
+        given = hinges.check_weights(weights)
+        # Weights near 1 by a power of two, which rounds nothing: their size does not matter.
+        self.unit = 2.0 ** np.frexp(given.max(initial=0.0))[1]
+        self.weights = given / self.unit
+        warm = hasattr(start, "multipliers")
         self.state = self.consensus.begin(self.weights, start.y if warm else start)
         if warm:
-            self.consensus.place(self.weights, self.state, start.y, start.multipliers)
-        self.scale = self.consensus.scale(self.weights)
+            multipliers = start.multipliers / self.unit
+            self.consensus.place(self.weights, self.state, start.y, multipliers)
+        used = self.weights[(hinges.sizes > 0) & (self.weights > 0)]
+        self.scale = float(used.min(initial=self.consensus.scale(self.weights)))
+        self.watch = watch
         self.tol = tol
         self.max_iter = max_iter
         chunks = -(-max_iter // _CHUNK)
         self.limit = chunks + Polish.most_steps * (1 + chunks.bit_length())
-        self.polish = Polish(self.consensus, self.weights, self.state)
+        self.polish = Polish(self.consensus, self.weights, self.state, watch)
         self.ceiling = _ceiling(self.consensus, self.weights)
         self.lower = -np.inf
         self.best = self._appraise()
@@ -185,7 +192,8 @@ class _MapSearch:
 
     def words(self) -> str:
         """Say how far it is."""
-        return f"energy {self.best.energy:.6g}, gap {self.best.energy - self.lower:.2g}"
+        energy, lower = self.unit * self.best.energy, self.unit * self.lower
+        return f"energy {energy:.6g}, gap {energy - lower:.2g}"
 
     def _turns(self, chunks: int) -> Iterator[bool]:
         patience = _PATIENCE
@@ -212,7 +220,7 @@ class _MapSearch:
 
     def _run_chunk(self) -> None:
         before = self.iterations
-        self.consensus.run(self.weights, self.state, _CHUNK)
+        self.consensus.run(self.weights, self.state, _CHUNK, watch=self.watch)
         self._last_run = self.iterations - before
         if self.iterations >= self._balance_at:
             first = self.iterations <= _BEFORE * _CHUNK
@@ -250,7 +258,7 @@ class _MapSearch:
         """Pack up what was found."""
         self._improve()
         steps = f"{self.iterations} steps of ADMM and {self.polish.steps} Newton steps"
-        gap = max(self.best.energy - self.lower, 0.0)
+        gap = self.unit * max(self.best.energy - self.lower, 0.0)
         if self.certified:
             ended = Ending.DONE
         elif not ended.early:
@@ -261,12 +269,12 @@ class _MapSearch:
         primal, dual = self.state.residuals.tolist()
         return HingeResult(
             y=self.y,
-            energy=self.best.energy,
-            lower=self.lower,
+            energy=self.unit * self.best.energy,
+            lower=self.unit * self.lower,
             violation=self.best.violation,
             hinges=self.best.hinges,
-            multipliers=self.multipliers,
-            residuals=Residuals(primal, dual, self._last_run),
+            multipliers=self.unit * self.multipliers,
+            residuals=Residuals(primal, self.unit * dual, self._last_run),
             iterations=self.iterations,
             newton_steps=self.polish.steps,
             converged=self.certified,
@@ -287,15 +295,15 @@ def _ceiling(consensus: Consensus, weights: Floats) -> float:
     return 1.001 * float(weights @ np.bincount(h.groups, each, h.n_groups)) + ALLOWED
 
 
-def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None) -> None:
+def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None, watch: Watch) -> None:
     """Raise an error if no point keeps the hard constraints, naming some that prove it.
 
     The least sum of violations is a hinge-loss field itself; a lower bound above 0 is a proof.
     """
     owners = np.flatnonzero(hinges.hard)
     relaxed, signs = _violations(hinges, owners)
-    found = _MapSearch(relaxed, [1.0], fixed, None, 1e-3, 2000, n_jobs)
-    Watch().repeat(found.step, found.limit, found.words)
+    found = _MapSearch(relaxed, [1.0], fixed, None, 1e-3, 2000, n_jobs, watch)
+    watch.repeat(found.step, found.limit, found.words)
     if found.lower <= _PROOF:
         return
     used = found.multipliers > 1e-3 * found.multipliers.max()

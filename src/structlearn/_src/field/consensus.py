@@ -9,6 +9,7 @@ import numpy as np
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Bools, Floats
 from structlearn._src.common.errors import ArgumentError, InfeasibleError
+from structlearn._src.common.watch import Pace, Watch
 from structlearn._src.field.hinges import AT_MOST, EQUAL, Hinges
 from structlearn._src.kernels.field import admm
 from structlearn._src.kernels.field.admm import AdmmState
@@ -159,20 +160,30 @@ class Consensus:
             iterations=np.array(0),
         )
 
-    def run(self, weights: Any, state: AdmmState, max_iter: int = 1, tol: float = 0.0) -> AdmmState:
+    def run(
+        self, weights: Any, state: AdmmState, max_iter: int = 1, tol: float = 0.0,
+        watch: Watch | None = None,
+    ) -> AdmmState:  # fmt: skip
         r"""Take steps until both residuals are at most `tol` (the dual one times :math:`\eta`).
 
         Runs of 3 and 4 steps leave the same bits as one of 7. The state given is changed, and
-        returned.
+        returned. The time limit of `watch` ends the run after a step, at least one.
         """
         weights = self.hinges.check_weights(weights)
         max_iter = checks.integer("max_iter", max_iter, low=1)
         tol = checks.number("tol", tol, low=0)
         common = weights, self.relaxation, state, self._sums
-        if min(threads.workers(self.n_jobs), len(self._borders) - 1) <= 1:
-            admm.advance(self.forms, self.bounds, *common, self._borders, max_iter, tol)
-        else:
-            self._run_threads(common, max_iter, tol)
+        serial = min(threads.workers(self.n_jobs), len(self._borders) - 1) <= 1
+
+        def take(steps: int) -> int:
+            before = int(state.iterations)
+            if serial:
+                admm.advance(self.forms, self.bounds, *common, self._borders, steps, tol)
+            else:
+                self._run_threads(common, steps, tol)
+            return int(state.iterations) - before
+
+        Pace(watch or Watch()).all(take, max_iter)
         self._sums.hinges.sum(axis=0, out=state.hinges)
         return state
 

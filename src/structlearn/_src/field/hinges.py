@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError
 from structlearn._src.kernels.field.admm import find_twice
@@ -140,11 +141,11 @@ class Hinges:
                 f"weights of shape {array.shape} were given, but there are {self.n_groups} groups: "
                 f"give one weight per group"
             )
-        bad = np.flatnonzero(~((array >= 0) & np.isfinite(array)))
+        bad = np.flatnonzero(~((array >= 0) & (array <= checks.MOST)))
         if len(bad):
             raise ArgumentError(
-                f"the weight of group {bad[0]} is {array[bad[0]]}: weights must be finite and at "
-                f"least 0, or the energy is not convex"
+                f"the weight of group {bad[0]} is {array[bad[0]]}: weights must be at least 0, or "
+                f"the energy is not convex, and at most {checks.MOST:g}"
             )
         return array
 
@@ -169,8 +170,8 @@ class Hinges:
         _within("kinds", self.kinds, 0, 3)
         _within("powers", self.powers[~self.hard], 1, 3)
         for name in ("coefficients", "constants"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise GraphError(f"{name} must be finite numbers")
+            if not (np.abs(getattr(self, name)) <= checks.MOST).all():
+                raise GraphError(f"{name} must be finite numbers of at most {checks.MOST:g}")
         entry = find_twice(self.offsets, self.variables, np.full(self.n_variables, -1))
         if entry >= 0:
             form = int(np.searchsorted(self.offsets, entry, side="right")) - 1

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 import numpy as np
 
 from structlearn._src.common.arrays import Bools, Floats
+from structlearn._src.common.watch import Pace, Watch
 from structlearn._src.field.consensus import AdmmState, Consensus
 from structlearn._src.kernels.field import newton
 
@@ -21,7 +22,97 @@ _COARSEST = 1e-4  # tolerance of the gradient in the first round, over the mean 
 _FINEST = 1e-9  # the same in the last: below, rounding decides
 _SUFFICIENT = 1e-4  # share of the promised decrease that a step must bring (Armijo)
 _ROUNDING = 1e-13  # relative error of an energy, which may hide a decrease
-_SHORTEST = 1e-6  # share of a step below which no decrease is to be found
+_AT_BOUND = 1e-6  # distance from a bound within which inference leaves what is held there
+_BENT = 1.0  # softness of kinks where gradients by the weights are taken, over the mean weight
+_HELD = 1e-5  # the same of hard constraints, which must not give way
+_STEADY = 1e-3  # curvature, over the mean weight, where values are not determined at all
+_EXACT = 1e-6  # relative error of the linear system behind such a gradient
+_SATURATED = 1e-6  # relative distance of a linear hinge's multiplier from its weight
+_HALVINGS = 20  # a step of 1e-6 that brings nothing: no decrease is to be found
+
+
+class NewtonSystem:
+    r"""Linear systems :math:`(H + \delta I) x = -g` over free variables, by conjugate gradients.
+
+    :math:`H` is the Hessian of the augmented energy, see `kernels.field.newton`.
+    """
+
+    def __init__(self, consensus: Consensus) -> None:
+        hinges = consensus.hinges
+        n = hinges.n_variables
+        entries = len(hinges.variables)
+        self._forms = consensus.forms
+        self._rows = newton.ActiveRows(
+            np.zeros(hinges.n_forms + 1, np.uint64),
+            np.empty(entries, np.uint32),
+            np.empty(entries),
+            np.empty(n, np.int64),
+        )
+        self._diagonal = np.empty(n)
+        self._scratch = np.empty((4, n))
+        self.solution = np.empty(n)
+
+    def gather(
+        self, weights: Floats, softness: tuple[float, float], bases: Floats, point: Floats,
+        free: Bools, prox: float,
+    ) -> None:  # fmt: skip
+        """Take :math:`H` at a point; softness is that of kinks, and that of hard constraints."""
+        self._free = free
+        self._prox = prox
+        self._diagonal[:] = prox
+        self._counts = newton.gather(
+            self._forms, weights, *softness, bases, point, free, self._rows, self._diagonal
+        )
+
+    def solve(self, gradient: Floats, tol: float, max_iter: int) -> int:
+        """Write the solution; return the number of steps."""
+        steps: int = newton.direct(
+            self._rows, self._counts, self._diagonal, self._prox, gradient, self._free, tol,
+            max_iter, self._scratch, self.solution,
+        )  # fmt: skip
+        return steps
+
+
+def weight_gradient(
+    system: NewtonSystem, consensus: Consensus, weights: Floats, y: Floats, multipliers: Floats,
+    slope: Floats,
+) -> Floats:  # fmt: skip
+    r"""Gradient by the weights of a function of the best values, which has this slope at them.
+
+    What the best values do when weights change follows from their optimality, whatever it is they
+    are wanted for; the adjoint needs one linear system for all weights:
+
+    .. math:: \frac{d f(y^*(w))}{d w_g} = \sum_{i \in g} \frac{\partial \lambda_i}{\partial w_g} \,
+              a_i^\top x, \qquad H x = -\nabla f(y^*) .
+
+    A linear hinge at its kink holds the values as a constraint does, but gives way a little: best
+    values of linear hinges change in jumps, and would have no slope.
+
+    References
+    ----------
+    B. Amos and J. Kolter, "OptNet: differentiable optimization as a layer in neural networks",
+    2017.
+    """
+    hinges = consensus.hinges
+    scale = consensus.scale(weights)
+    pull = np.bincount(
+        hinges.variables,
+        np.repeat(multipliers, np.diff(hinges.offsets)) * hinges.coefficients,
+        hinges.n_variables,
+    )
+    low = y <= consensus.bounds.lower + _AT_BOUND
+    high = y >= consensus.bounds.upper - _AT_BOUND
+    free = ~((low & (pull >= 0)) | (high & (pull <= 0)))
+    softness = (_BENT / scale, _HELD / scale)
+    system.gather(weights, softness, multipliers, y, free, _STEADY * scale)
+    system.solve(slope, _EXACT, _CONJUGATE)
+    moved = np.where(free, system.solution, 0.0)
+    along = hinges.add_up(hinges.coefficients * moved[hinges.variables])
+    values = np.maximum(hinges.values(y), 0.0)
+    saturated = multipliers >= (1.0 - _SATURATED) * weights[hinges.groups]
+    by_weight = np.where(hinges.powers == 2, 2.0 * values, saturated)
+    by_weight[hinges.hard] = 0.0
+    return np.bincount(hinges.groups, along * by_weight, hinges.n_groups).astype(np.float64)
 
 
 class Polish:
@@ -43,25 +134,22 @@ class Polish:
     #: In one call of `rounds`.
     most_steps = _ROUNDS * (_STEPS + 1)
 
-    def __init__(self, consensus: Consensus, weights: Floats, state: AdmmState) -> None:
+    def __init__(
+        self,
+        consensus: Consensus,
+        weights: Floats,
+        state: AdmmState,
+        watch: Watch | None = None,
+    ) -> None:
         self.consensus = consensus
         self.weights = weights
         self.state = state
         self.scale = consensus.scale(weights)
         self.steps = 0
-        hinges = consensus.hinges
-        n = hinges.n_variables
-        entries = len(hinges.variables)
-        self._rows = newton.ActiveRows(
-            np.zeros(hinges.n_forms + 1, np.uint64),
-            np.empty(entries, np.uint32),
-            np.empty(entries),
-            np.empty(n, np.int64),
-        )
-        self._slopes = np.empty(hinges.n_forms)
-        self._gradient = np.empty(n)
-        self._direction = np.empty(n)
-        self._scratch = np.empty((4, n))
+        self._system = NewtonSystem(consensus)
+        self._pace = Pace(watch or Watch())
+        self._slopes = np.empty(consensus.hinges.n_forms)
+        self._gradient = np.empty(consensus.hinges.n_variables)
 
     def rounds(self, patience: int) -> Iterator[bool]:
         """Yield after every step; True at the end of a round, when the consensus is placed.
@@ -123,31 +211,25 @@ class Polish:
         return ~((low & (gradient >= 0)) | (high & (gradient <= 0))), wrong
 
     def _aim(self, point: Floats, free: Bools, wrong: float) -> None:
-        diagonal = np.full(len(point), self._prox)
-        counts = newton.gather(
-            self.consensus.forms, self.weights, self._softness, self._bases, point, free,
-            self._rows, diagonal,
-        )  # fmt: skip
+        soft = self._softness
+        self._system.gather(self.weights, (soft, soft), self._bases, point, free, self._prox)
         tol = min(0.1, max(wrong**0.5, 1e-4))
-        newton.direct(
-            self._rows, counts, diagonal, self._prox, self._gradient, free, tol, _CONJUGATE,
-            self._scratch, self._direction,
-        )  # fmt: skip
+        self._pace.some(lambda most: self._system.solve(self._gradient, tol, most), _CONJUGATE)
+        self._direction = self._system.solution
 
     def _search(self, point: Floats, value: float) -> tuple[Floats, float]:
         """Go along the direction, bent at the bounds, as far as it brings enough."""
         bounds = self.consensus.bounds
         gradient = self._gradient.copy()
         length = 1.0 / max(float(np.abs(self._direction).max()), 1.0)  # across the box at most
-        while True:
+        for _ in range(_HALVINGS):
             there = np.clip(point + length * self._direction, bounds.lower, bounds.upper)
             new = self._evaluate(there)
             promised = _dot(gradient, there - point)
             if new <= value + _SUFFICIENT * promised + _ROUNDING * abs(value):
                 return there, new
             length /= 2
-            if length < _SHORTEST:
-                return point, self._evaluate(point)
+        return point, self._evaluate(point)
 
 
 def _dot(left: Floats, right: Floats) -> float:

@@ -65,7 +65,7 @@ def evaluate(forms, weights, softness, bases, point, slopes, gradient):
 
 @or_python
 @lean
-def gather(forms, weights, softness, bases, point, free, rows, diagonal):
+def gather(forms, weights, softness, hard_softness, bases, point, free, rows, diagonal):
     """Collect the active rows, stiff ones first; return how many of them, and how many in all.
 
     `diagonal` receives the squares of the rows, but for variables owned by a stiff row.
@@ -79,8 +79,9 @@ def gather(forms, weights, softness, bases, point, free, rows, diagonal):
             sort = forms.sorts[i]
             if (sort == SQUARED) != squared:
                 continue
-            value = value_of(forms, i, point) + (0.0 if squared else bases[i] * softness)
-            curved = curvature(sort, weights[forms.groups[i]], value, softness)
+            soft = softness if sort == LINEAR else hard_softness
+            value = value_of(forms, i, point) + (0.0 if squared else bases[i] * soft)
+            curved = curvature(sort, weights[forms.groups[i]], value, soft)
             if curved <= 0.0:
                 continue
             root = np.sqrt(curved)
