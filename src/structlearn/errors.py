@@ -26,6 +26,7 @@ from structlearn._src.common.errors import (
     TooWideError,
     UncertifiedWarning,
     UnreachedAtomWarning,
+    VanishedWeightsWarning,
 )
 
 __all__ = [
@@ -34,5 +35,5 @@ __all__ = [
     "GreedyCoefficientWarning", "IgnoredOptionWarning", "ImpossibleEvidenceError",
     "InfeasibleError", "InferenceWarning", "MixingWarning", "PotentialError", "QueryError",
     "RepeatedRuleWarning", "RuleError", "SilentRuleWarning", "StructlearnError", "TooWideError",
-    "UncertifiedWarning", "UnreachedAtomWarning",
+    "UncertifiedWarning", "UnreachedAtomWarning", "VanishedWeightsWarning",
 ]  # fmt: skip

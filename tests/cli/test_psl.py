@@ -143,7 +143,7 @@ def test_rules_of_splits(run, folder):
     model = json.loads((folder / "model.json").read_text())
     model |= {
         "infer": {"rules": ["7: Likes(A, X) <= 0.1"]},
-        "learn": {"rules": ["3: Likes(A, X) = 0.5"]},
+        "learn": {"rules": ["3: Likes(A, X) = 0.5 ^2"]},
     }
     (folder / "model.json").write_text(json.dumps(model))
     code, _, err = run("model.json", "-l", "-i", "-o", folder / "out")

@@ -20,7 +20,7 @@ TABLES = {
     "METRICS": METRICS,
     "STEP_RULES": RULES,
     "SOLVERS": ("auto", *SOLVERS),
-    "FIELD_DRIVERS": names.DRIVERS,
+    "FIELD_DRIVERS": ("auto", "bilevel", *names.DRIVERS),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from structlearn import Checkpoint, HingeField, RuleModel
-from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.errors import ArgumentError, VanishedWeightsWarning
 from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.fields.learning import OLD_NAMES, FieldLearning
 from structlearn._src.solve.stochastic import Stochastic
@@ -30,6 +30,8 @@ def rules():
     return model.target(Warm=[(i,) for i in range(1, 6)]).truth(Warm=[(2, 1.0), (4, 0.5)])
 
 
+vanishing = pytest.mark.filterwarnings("ignore::structlearn.errors.VanishedWeightsWarning")
+
 FAMILIES = {"field": lambda **options: field().fit(TRUTH, **options),
             "rules": lambda **options: rules().fit(**options)}  # fmt: skip
 
@@ -41,16 +43,20 @@ FAMILIES = {"field": lambda **options: field().fit(TRUTH, **options),
         ({"learner": "em"}, {"driver": "cccp"}),
         ({"driver": "em"}, {"driver": "cccp"}),
         ({"learner": "paired", "steps": 3}, {"driver": "paired", "sweeps": 3}),
-        ({}, {"driver": "paired", "sweeps": 1, "warm_up": 10, "rule": "root"}),
+        ({}, {"driver": "bilevel", "rule": "adagrad", "step_size": 0.3, "average": 0.0}),
+        ({"sweeps": 1}, {"driver": "paired", "warm_up": 10, "rule": "adagrad", "average": 0.5}),
+        ({"surrogate": "loss"}, {"driver": "paired", "strength": 1.0, "step_size": 0.3}),
+        ({"driver": "cccp"}, {"driver": "cccp", "inner_iter": 50, "l1_ratio": 0.0, "eta": None}),
     ],
 )
+@vanishing
 def test_old_words_mean_the_new_ones(name, old, new):
     one, other = (FAMILIES[name](max_iter=4, tol=None, **each) for each in (old, new))
     np.testing.assert_array_equal(one.weights_, other.weights_)
     assert one.value_ == other.value_
 
 
-@pytest.mark.parametrize("driver", ["paired", "cccp", "subgradient"])
+@pytest.mark.parametrize("driver", ["bilevel", "paired", "cccp", "subgradient"])
 def test_a_solver_of_ones_own_takes_the_steps_of_the_rule(driver):
     options = {"driver": driver, "max_iter": 3, "tol": None}
     worded = field().fit(TRUTH, rule="root", step_size=1.0, average=0.5, **options)
@@ -107,9 +113,10 @@ def test_time_limits_and_progress_may_be_given_to_one_fit(name):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("driver", ["paired", "cccp", "subgradient"])
+@pytest.mark.parametrize("driver", ["bilevel", "paired", "cccp", "subgradient"])
+@vanishing
 def test_a_checkpoint_goes_on_bit_for_bit(name, driver, tmp_path):
-    options = {"driver": driver, "sweeps": 2, "tol": None}
+    options = {"driver": driver, "tol": None} | ({} if driver == "bilevel" else {"sweeps": 2})
     whole = FAMILIES[name](max_iter=5, **options)
     place = Checkpoint(tmp_path / "run", iterations=1)
     FAMILIES[name](max_iter=2, checkpoint=place, **options)
@@ -117,7 +124,7 @@ def test_a_checkpoint_goes_on_bit_for_bit(name, driver, tmp_path):
     np.testing.assert_array_equal(resumed.weights_, whole.weights_)
     assert resumed.value_ == whole.value_
     np.testing.assert_array_equal(resumed.history_.value, whole.history_.value)
-    assert resumed.n_iter_ == 5
+    assert resumed.n_iter_ == whole.n_iter_
 
 
 @pytest.mark.parametrize("change", [{"C": 2.0}, {"surrogate": "loss"}, {"driver": "subgradient"}])
@@ -152,8 +159,82 @@ def test_every_old_name_is_one_of_an_option():
         ({"checkpoint": 3}, "checkpoint"),
         ({"learner": "em", "driver": "em"}, "learner is the old name of driver"),
         ({"sweeps": 2, "steps": 3}, "steps is the old name of sweeps"),
+        ({"inner_iter": 0}, "inner_iter"),
+        ({"l1_ratio": 2.0}, "l1_ratio"),
+        ({"eta": 0.0}, "eta"),
+        ({"driver": "bilevel", "surrogate": "loss"}, "surrogate means nothing"),
+        ({"driver": "bilevel", "sweeps": 3}, "sweeps means nothing"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(options, name):
     with pytest.raises(ArgumentError, match=name):
         field().fit(TRUTH, **options)
+
+
+# ---- what is learnt --------------------------------------------------------------------------
+
+
+def coins(rate, n=40, scale=1.0):
+    """Variables that are drawn up and down, and labels of which a share is 1."""
+    A = np.vstack([-np.eye(n), np.eye(n)])
+    b = np.concatenate([np.ones(n), np.zeros(n)])
+    weights = scale * np.array([1.0, 1.0])
+    field = HingeField(A, b, powers=2, groups=np.repeat([0, 1], n), weights=weights, n_jobs=1)
+    return field, (np.arange(n) < rate * n).astype(float)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.4, 0.6, 0.9])
+def test_defaults_predict_the_share_of_labels_that_hold(rate):
+    """The best constant: the entropy's optimum has no weights at all where a rate is near 1/2."""
+    field, truth = coins(rate)
+    field.fit(truth, C=100.0, tol=None)
+    np.testing.assert_allclose(field.predict(), rate, atol=0.01)
+
+
+def test_weights_that_vanish_are_told():
+    field, truth = coins(0.4)
+    with pytest.warns(VanishedWeightsWarning, match="bilevel") as told:
+        field.fit(truth, surrogate="entropy", tol=None, rule="adagrad")
+    assert told[0].filename == __file__
+    assert field.weights_.max() < 0.01
+
+
+@pytest.mark.parametrize("scale", [0.1, 10.0])
+@pytest.mark.parametrize("driver", ["bilevel", "paired", "cccp", "subgradient"])
+@pytest.mark.parametrize("rule", ["adagrad", "root"])
+def test_the_scale_of_the_start_only_scales_the_weights(driver, rule, scale):
+    options = {"driver": driver, "rule": rule, "max_iter": 6, "tol": None}
+    one, other = field(), field()
+    other.weights_ = scale * other.weights_
+    one.fit(TRUTH, **options)
+    other.fit(TRUTH, **options)
+    np.testing.assert_allclose(other.weights_ / scale, one.weights_, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(other.predict(), one.predict(), atol=1e-3)
+
+
+@pytest.mark.parametrize("driver", ["bilevel", "paired", "cccp", "subgradient"])
+def test_histories_count_steps_of_admm(driver):
+    counts = field().fit(TRUTH, driver=driver, max_iter=4, tol=None).history_.inference_steps
+    assert counts[0] > 0
+    assert (np.diff(counts) >= (2 if driver == "paired" else 1)).all()
+
+
+@vanishing
+def test_inner_steps_eta_and_the_lasso_reach_learning():
+    def learn(**options):
+        return field().fit(TRUTH, max_iter=3, tol=None, **options).weights_
+
+    few, many = (learn(driver="cccp", inner_iter=n) for n in (1, 30))
+    assert np.abs(few - many).max() > 1e-3
+    slow, quick = (learn(driver="paired", eta=eta) for eta in (0.1, 10.0))
+    assert np.abs(slow - quick).max() > 1e-3
+    plain, sparse = (learn(driver="paired", l1_ratio=ratio, C=1e-3) for ratio in (0.0, 1.0))
+    assert sparse.sum() < plain.sum()
+
+
+def test_a_time_limit_ends_learning_inside_inference():
+    """What was cut short does not count: the weights are those that were known before."""
+    model = field()
+    model.fit(TRUTH, time_limit=1e-6, tol=None)
+    assert model.ended_ == Ending.TIME
+    np.testing.assert_array_equal(model.weights_, field().weights_)

@@ -144,7 +144,7 @@ def test_bad_values():
         field.energy([0.5])
     with pytest.raises(ArgumentError, match="fit has no option 'lerner'"):
         field.fit(np.ones(field.hinges.n_variables), lerner="em")
-    with pytest.raises(ArgumentError, match="no group has a hinge"):
+    with pytest.raises(ArgumentError, match="no weight to learn"):
         HingeField([[1.0, 0.0]], -1.0, kinds="<=").fit([1.0, np.nan])
 
 

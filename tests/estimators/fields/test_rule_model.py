@@ -235,6 +235,68 @@ def test_learners_agree():
     assert max(values.values()) <= 1.05 * min(values.values())
 
 
+def test_rules_may_keep_their_weights():
+    texts = friends().rules_
+    before = friends().weights_
+    model = friends().fit(fixed=[1, texts[2]], max_iter=5, tol=None)
+    assert (model.weights_ == before)[1:3].all()
+    assert model.weights_[0] != before[0]
+    one = friends().fit(fixed=texts[0], max_iter=5, tol=None)
+    assert ((one.weights_ == before) == (np.arange(len(before)) == 0)).all()
+    with pytest.raises(ArgumentError, match="no rule 17"):
+        friends().fit(fixed=17)
+    with pytest.raises(ArgumentError, match="no weight to learn"):
+        friends().fit(fixed=range(len(before)))
+
+
+def taste():
+    """Who likes what, by how popular it is: milk is, tea is not."""
+    model = RuleModel("1: Offered(P, X) -> Likes(P, X) ^2\n1: !Likes(P, X) ^2", n_jobs=1)
+    pairs = [(i, x) for i in range(10) for x in ("milk", "tea")]
+    truth = [(i, x, float((x == "milk") == (i < 8))) for i, x in pairs]
+    return model.observe(Offered=pairs).target(Likes=pairs).truth(Likes=truth)
+
+
+def test_one_rule_many_weights():
+    model = taste().split("1: !Likes(P, X) ^2", "X")
+    assert model.rules_[1:] == ["1: !Likes(P, 'milk') ^2", "1: !Likes(P, 'tea') ^2"]
+    together = taste()
+    np.testing.assert_allclose(model.predict(frame="dict")["value"], together.result_.y, atol=1e-5)
+    model.fit(C=100.0, tol=None)
+    together.fit(C=100.0, tol=None)
+    assert model.weights_[1] < 0.5 * model.weights_[2]
+    assert model.score(metric="mse") < 0.8 * together.score(metric="mse")
+    np.testing.assert_allclose(
+        model.predict(frame="dict")["value"], np.tile([0.8, 0.2], 10), atol=0.02
+    )
+
+
+def test_a_split_model_goes_on_with_more_atoms(tmp_path):
+    model = taste().split(1, "X")
+    more = [(10, "milk"), (10, "tea")]
+    model.observe(Offered=more).target(Likes=more)
+    assert len(model.predict(frame="dict")["value"]) == 22
+    model.save(tmp_path / "rules")
+    assert RuleModel.load(tmp_path / "rules").rules_ == model.rules_
+    assert model.get_params()["rules"] == model.rules_
+
+
+@pytest.mark.parametrize(
+    ("rules", "rule", "by", "words"),
+    [
+        ("1: P(A) -> R(A)", 0, "B", "no variable 'B'"),
+        ("1: P(A) -> R(A)", 3, "A", "no rule 3"),
+        ("P(A) -> R(A) .", 0, "A", "is hard"),
+        ("1: P(A) & Q(A) -> R(A)", 0, "A", "no constant"),  # Q has no atoms
+        ("1: R(+A) <= 1", 0, "A", "no variable 'A'"),
+    ],
+)
+def test_what_cannot_be_split(rules, rule, by, words):
+    model = RuleModel([rules, "1: R(A) & P(A) -> Q(A)"]).observe(P=[(1,)]).target(R=[(1,)])
+    with pytest.raises(ArgumentError, match=words):
+        model.split(rule, by)
+
+
 def test_latent_predicates_must_have_no_truth():
     assert friends().fit(latent=["group"], max_iter=2, tol=None).n_iter_ == 2
     with pytest.raises(ArgumentError, match=r"Group is latent, but Group\('0'\) has a truth"):

@@ -27,6 +27,7 @@ from structlearn._src.common.errors import (
     ArgumentError,
     IgnoredOptionWarning,
     UncertifiedWarning,
+    VanishedWeightsWarning,
     warn,
 )
 from structlearn._src.common.names import (
@@ -130,12 +131,15 @@ def _add_learning(group: Any) -> None:
     most = "most weight steps (default: the library's)"
     add_number(group, "--learn-max-iter", whole, None, most)
     add_old(group, "--iterations", "--learn-max-iter", type=whole)
-    add_number(group, "--sweeps", whole, 1, "steps of ADMM for each weight step of paired")
+    paired = "steps of ADMM for each weight step of --driver paired (default 1)"
+    add_number(group, "--sweeps", whole, None, paired)
     add_old(group, "--steps", "--sweeps", type=whole)
-    add_number(group, "--warm-up", natural, 10, "evaluations before its first weight step")
+    add_number(group, "--warm-up", natural, None, "evaluations before its first step (default 10)")
     add_choice(group, "--rule", "R", STEP_RULES, "how weight steps get shorter")
-    add_number(group, "--step-size", positive, 1.0, "length of the first weight step")
-    add_choice(group, "--surrogate", "H", SURROGATES, "what stands for the entropy")
+    first = "length of the first weight step, in units of the mean weight (default: the rule's)"
+    add_number(group, "--step-size", positive, None, first)
+    stands = f"what stands for the entropy in --driver paired: {', '.join(SURROGATES)}"
+    group.add_argument("--surrogate", metavar="H", choices=SURROGATES, help=stands)
     add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
 
 
@@ -271,12 +275,12 @@ class _Task:
         args = self.args
         self._read(args.split or "learn")
         names = ("driver", "surrogate", "C", "sweeps", "warm_up", "rule", "step_size")
-        options = {name: getattr(args, name) for name in names}
-        if args.learn_max_iter is not None:
-            options["max_iter"] = args.learn_max_iter
+        given = {name: getattr(args, name) for name in names} | {"max_iter": args.learn_max_iter}
+        options = {name: value for name, value in given.items() if value is not None}
         self.model.grounding_  # noqa: B018  its warnings are shown, that of the fit is not
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the verdict says how the fit ended
+            warnings.simplefilter("always", VanishedWeightsWarning)
             self.model.fit(callbacks=(IterationLine(self.progress),), **options)
         self.interrupted |= self.model.ended_ == Ending.INTERRUPTED
         value = "" if math.isnan(self.model.value_) else f"objective {self.model.value_:.6g} after "

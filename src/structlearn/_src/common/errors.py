@@ -102,6 +102,10 @@ class InferenceWarning(UserWarning):
     """Approximate inference that cannot be trusted: messages that do not rest, bounds far apart."""
 
 
+class VanishedWeightsWarning(UserWarning):
+    """Learning made all weights 0 or nearly so, so that predictions are those of no rules."""
+
+
 class GreedyCoefficientWarning(UserWarning):
     """PSL reads a rule's coefficients in another way than it is written on paper."""
 

@@ -27,12 +27,12 @@ SCHEMES = ("BIO", "BIOES", "IOB1")
 
 # ---- rules and fields --------------------------------------------------------------------
 
-#: Drivers again, the default of fields first.
-FIELD_DRIVERS = ("paired", "cccp", "subgradient")
+#: Drivers again, and one that only fields have; the default first.
+FIELD_DRIVERS = ("auto", "bilevel", "paired", "cccp", "subgradient")
 #: Earlier names of drivers, and what they are called now.
 OLD_DRIVERS = {"em": "cccp"}
-SURROGATES = ("entropy", "loss", "none")
-STEP_RULES = ("root", "adagrad", "decaying", "fixed", "pegasos")
+SURROGATES = ("loss", "entropy", "none")
+STEP_RULES = ("adagrad", "root", "decaying", "fixed", "pegasos")
 METRICS = (
     "auroc", "aupr", "aupr_negative", "aupr_trapezoid", "mse", "mae", "accuracy", "precision",
     "recall", "f1", "categorical", "mrr",

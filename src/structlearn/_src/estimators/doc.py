@@ -163,7 +163,7 @@ settings_, data_signature_
     Parameters that define the model as they were in the fit, and which data chains belong to.""",
     "{inference}": """\
 tol
-    Gap at which inference stops, relative to the energy plus the mean weight.
+    Gap at which inference stops, relative to the energy plus the least weight above 0.
 max_iter
     Steps of ADMM in one inference.
 n_jobs
@@ -181,40 +181,52 @@ energy_, lower_bound_, gap_, violation_
 value_, history_, n_iter_, converged_, status_, ended_
     How learning went, after `fit`.""",
     "{field_learning}": r"""driver
-    "paired" is paired-dual learning: `sweeps` steps of ADMM between two weight steps, from
-    where they stood. "cccp" infers the latent variables, learns as if they were known, and
-    repeats: expectation maximisation, so "em" means the same. "subgradient" infers to
-    convergence before every weight step. (Formerly `learner`.)
+    "bilevel" lowers the squared error of the best values, whose derivative by the weights it
+    knows, and keeps weights near the start where labels say little. The others lower how much more
+    energy the labels need than the best values, as the papers do: "paired" is paired-dual learning,
+    `sweeps` steps of ADMM between two weight steps from where they stood; "cccp" infers the latent
+    variables, learns as if they were known, and repeats: expectation maximisation, so "em" means
+    the same; "subgradient" infers to convergence before every weight step. "auto" is "bilevel", or
+    "paired" where one of the options after `C` down to `eta` is given. (Formerly `learner`.)
 solver
     What takes the weight steps: "auto" for the steps that `rule`, `step_size` and `average`
     describe, or a name or solver as for other estimators.
+C
+    Weight of the losses against the penalty.
 sweeps
     Steps of ADMM for each weight step of "paired", in both worlds. (Formerly `steps`.)
 warm_up
     Evaluations of "paired" before the first weight step.
+inner_iter
+    Weight steps of "cccp" for each estimate of the latent variables.
 surrogate
-    What stands for the entropy :math:`h`: "entropy" draws variables to one half; "loss" draws
-    labelled ones away from their labels, as structured support vector machines do; "none"
-    makes the perceptron, whose best weights may be 0.
+    What stands for the entropy :math:`h` in the energies: "loss" draws labelled variables away from
+    their labels, as structured support vector machines do; "entropy" draws all to one half, with
+    which weights vanish where a quarter to three quarters of the labels hold; "none" makes the
+    perceptron, whose best weights are 0.
 strength
-    Weight of the surrogate.
-C
-    Weight of the losses against the penalty.
+    Weight of the surrogate, in units of the mean weight at the start.
+l1_ratio
+    Share of the absolute values in the penalty; the rest are squares.
+eta
+    Step of ADMM; the mean weight if None.
 max_iter
     Weight steps; bounds of "cccp".
-tol, callbacks, checkpoint, time_limit, progress
+tol
+    As for other estimators; by default 0.01 for "bilevel", 1e-4 for the others.
+callbacks, checkpoint, time_limit, progress
     As for other estimators; the last two are those of the field or model if not given.
 rule
-    How weight steps get shorter: "root", "adagrad", "decaying", "fixed" or "pegasos". Lengths
-    of "root" fall as :math:`1 / \sqrt{t}`, and those of a rule's weight are divided by the
-    number of its hinges: cautious steps, with which few of them often predict best. "adagrad"
-    finds the lengths by itself and gets to the optimum in fewer steps.
+    How weight steps get shorter: "adagrad" finds a length for each weight; those of "root" fall as
+    :math:`1 / \sqrt{t}`, and are divided by the number of a rule's hinges; or "decaying", "fixed",
+    "pegasos".
 step_size
-    Length of the first weight step: the mean weight at the start times this times the mean
-    difference of a rule's hinges between the worlds. "adagrad" leaves out the last factor, so
-    0.3 is a good choice for it.
+    Length of the first weight step, in units of the mean weight at the start; rules other than
+    "adagrad" multiply it by the gradient over the number of hinges. By default 0.3 for "adagrad",
+    else 1.
 average
-    Share of the weight steps, the last ones, whose weights are averaged; 0 for none.""",
+    Share of the weight steps, the last ones, whose weights are averaged; 0 for none, which is the
+    default of "bilevel"; that of the others is 0.5.""",
 }
 
 

@@ -26,6 +26,7 @@ SCHEMA = "structlearn.model/1"
 _MODULES = (
     "structlearn._src.estimators.structured.storage",
     "structlearn._src.estimators.bayesian.storage",
+    "structlearn._src.estimators.fields.storage",
 )
 #: Entry points by which other packages do the same: the name of a kind, and the module.
 _GROUP = "structlearn.models"
@@ -112,7 +113,7 @@ def save(estimator: Any, path: PathLike) -> None:
     Labels may be strings, numbers, truth values and tuples of these. What concerns the run alone
     is not saved: callbacks, progress, checkpoint, threads and time limit, a random generator that
     was given, and how far the steps of `partial_fit` have got. Estimators that sample are saved
-    with all draws, and with all that their chains need to go on.
+    with all draws, and with all that their chains need to go on; models of rules without atoms.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -10,11 +11,12 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.watch import Watch
 from structlearn._src.field.examples import HingeExamples
 from structlearn._src.learn.field_world import FieldWorld
 from structlearn._src.learn.loss import NonNegative
-from structlearn._src.learn.objective import Hints, Pair, TwoWorlds
-from structlearn._src.learn.world import InferenceSettings
+from structlearn._src.learn.objective import Hints, Pair, TwoWorlds, ValueGradient
+from structlearn._src.learn.world import InferenceSettings, Memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,7 @@ class FieldObjective(TwoWorlds):
     C: float = 1.0
     penalty: NonNegative = field(default_factory=NonNegative)
     settings: InferenceSettings = field(default_factory=InferenceSettings)
+    watch: Watch = field(default_factory=Watch)
 
     @property
     def n_weights(self) -> int:
@@ -74,8 +77,14 @@ class FieldObjective(TwoWorlds):
     def pairs(self) -> tuple[Pair]:
         """The free and the clamped world."""
         known = self.examples
-        free = FieldWorld(known, known.given, self.settings)
-        return (Pair(1.0, free, FieldWorld(known, ~known.hidden, self.settings)),)
+        free = FieldWorld(known, known.given, self.settings, self.watch)
+        return (Pair(1.0, free, FieldWorld(known, ~known.hidden, self.settings, self.watch)),)
+
+    def loss_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
+        """C times the loss and its gradient; infinite where the time limit ended inference."""
+        found = super().loss_gradient(weights, memory)
+        late = self.budget.sweeps is None and self.watch.expired
+        return found._replace(value=math.inf) if late else found
 
     def push(self, weights: Floats) -> Floats:
         """Weights of all groups, the learnt ones being these."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.common.arrays import Bools, Floats
+from structlearn._src.common.watch import Watch
 from structlearn._src.field.consensus import Consensus
 from structlearn._src.field.examples import HingeExamples
 from structlearn._src.kernels.field.admm import AdmmState
@@ -23,7 +24,9 @@ class FieldWorld:
     The variables that are `fixed` have their labels here.
     """
 
-    def __init__(self, examples: HingeExamples, fixed: Bools, settings: InferenceSettings) -> None:
+    def __init__(
+        self, examples: HingeExamples, fixed: Bools, settings: InferenceSettings, watch: Watch
+    ) -> None:
         which = np.flatnonzero(fixed)
         self.consensus = Consensus(
             examples.hinges,
@@ -38,6 +41,7 @@ class FieldWorld:
         self.tol = tol * np.sqrt(max(len(examples.hinges.variables), 1))
         self.approximate = False
         self.sizes = (examples.hinges.n_forms, examples.hinges.n_variables)
+        self.watch = watch
         self.still = bool(fixed.all())  # nothing to infer
 
     def begin(self) -> AdmmState:
@@ -55,7 +59,8 @@ class FieldWorld:
         check_fits(isinstance(memory, AdmmState))
         check_fits((len(memory.multipliers), len(memory.consensus)) == self.sizes)
         if not self.still:
-            self.consensus.run(parameters, memory, budget.sweeps or self.limit, self.tol)
+            steps = budget.sweeps or self.limit
+            self.consensus.run(parameters, memory, steps, self.tol, self.watch)
         hinges = memory.hinges
         if self.still or budget.sweeps is None:
             hinges = self.consensus.appraise(parameters, memory).hinges

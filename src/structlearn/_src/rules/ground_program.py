@@ -98,6 +98,11 @@ class GroundProgram:
         if how != "truth":
             self._grounding = None
 
+    def replace_rules(self, rules: WeightedRules) -> None:
+        """Ground other rules, over the same predicates, on the atoms so far."""
+        self.rules = rules
+        self._grounding = None
+
     def read(self, program: ProgramFile, split: str) -> None:
         """Add the atoms of a split of a program that was read from files."""
         own = {rule.body for rule in program.more.get(split, ())}

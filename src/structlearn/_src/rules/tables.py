@@ -185,6 +185,12 @@ class Tables(Database):
                 columns[i] = columns[i].astype(str).astype(object)
         return found["atom"].astype(np.int64), columns
 
+    def constants(self, predicate: str, place: int) -> set[str]:
+        """All constants in one place of a predicate's atoms, as texts."""
+        relation = self.relation(predicate)
+        query = f"SELECT DISTINCT a{place} AS code FROM {relation.table}"
+        return set(map(str, self._decode(self.connection.execute(query).fetchnumpy()["code"])))
+
     def names(self, atoms: Sequence[int] | Ints) -> list[str]:
         """Return the texts of free atoms, such as ``Likes('cyd', 'tea')``, given by number."""
         wanted = np.asarray(atoms, np.int64)

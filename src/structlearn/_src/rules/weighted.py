@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats
+from structlearn._src.common.arrays import Bools, Floats
 from structlearn._src.common.errors import (
     ArgumentError,
     RepeatedRuleWarning,
@@ -19,7 +19,7 @@ from structlearn._src.common.errors import (
 )
 from structlearn._src.rules.check import atoms_of, check
 from structlearn._src.rules.parse import parse
-from structlearn._src.rules.syntax import Clause, Predicate, Program, Rule
+from structlearn._src.rules.syntax import Clause, Constant, Predicate, Program, Rule, Variable
 from structlearn._src.rules.write import write, write_number
 
 
@@ -81,6 +81,24 @@ class WeightedRules:
         """(rules) Weights as a field takes them: 0 for hard rules."""
         return self._weights
 
+    def split(self, key: Any, by: str, constants: Callable[[str, int], set[str]]) -> WeightedRules:
+        """Return the rules with copies of some, one for each constant of the variable `by`.
+
+        `constants` returns those that a predicate's atoms have in one place.
+        """
+        chosen = self.find(key)
+        program: list[Rule] = []
+        for i, rule in enumerate(self.program):
+            program += _copies(rule, by, constants) if i in chosen else [rule]
+        return WeightedRules(program, self.greedy)
+
+    def chosen(self, keys: Iterable[Any]) -> Bools:
+        """(rules) Which rules are among those that numbers or texts stand for."""
+        which = np.zeros(len(self), np.bool_)
+        for key in keys:
+            which[self.find(key)] = True
+        return which
+
     def find(self, key: Any) -> list[int]:
         """Numbers of the rules that a number or a text, with any weight, stands for.
 
@@ -103,6 +121,38 @@ def reweighted(rule: Rule, weight: float) -> Rule:
         return rule
     new = replace(rule, weight=float(weight))
     return replace(new, text=write(new))
+
+
+def _copies(rule: Rule, by: str, constants: Callable[[str, int], set[str]]) -> list[Rule]:
+    """Copies of a rule with constants in the place of a variable; all its atoms must have them."""
+    found = [
+        constants(atom.predicate, place)
+        for atom in atoms_of(rule.body)
+        for place, term in enumerate(atom.terms)
+        if term == Variable(by)
+    ]
+    if not found or rule.weight is None:
+        why = "is hard, so it has no weight to split" if found else f"has no variable {by!r}"
+        raise ArgumentError(f"the rule {write(rule)!r} {why}")
+    values = sorted(set.intersection(*found))
+    if not values:
+        raise ArgumentError(
+            f"no constant stands for {by!r} in all atoms of {write(rule)!r}: give the atoms first"
+        )
+    bodies = (_put(rule.body, Variable(by), Constant(value)) for value in values)
+    return [replace(rule, body=body, text="") for body in bodies]
+
+
+def _put(part: Any, variable: Variable, constant: Constant) -> Any:
+    """Put a constant in the place of a variable, in all parts of a rule."""
+    if part == variable:
+        return constant
+    if isinstance(part, tuple) and not hasattr(part, "_fields"):
+        return tuple(_put(each, variable, constant) for each in part)
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    inner = {each.name: getattr(part, each.name) for each in fields(part)}
+    return type(part)(**{name: _put(each, variable, constant) for name, each in inner.items()})
 
 
 def rule_name(program: Program, number: int) -> str:
@@ -174,10 +224,10 @@ def _check_weight(program: Program, number: int, weight: float) -> None:
     if hard and weight != np.inf:
         name = rule_name(program, number)
         raise ArgumentError(f"{name}, is hard, so its weight is infinite, not {weight}")
-    if not hard and not 0 <= weight < np.inf:
+    if not hard and not 0 <= weight <= checks.MOST:
         raise ArgumentError(
             f"{rule_name(program, number)}, has the weight {write_number(weight)}: weights must be "
-            f"finite and at least 0; to say the opposite, negate the rule"
+            f"at least 0 and at most {checks.MOST:g}; to say the opposite, negate the rule"
         )
 
 

@@ -51,7 +51,7 @@ class Lbfgs(Solver):
             return ""
         return (
             "L-BFGS needs a smooth penalty without bounds on weights: use solver='owlqn' for an L1 "
-            "part, and 'adagrad' for weights at or above 0"
+            "part, or for weights at or above 0"
         )
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
@@ -87,9 +87,10 @@ class Lbfgs(Solver):
         downhill = self._downhill(objective, start)
         inverse = state.get("inverse")
         direction = newton_direction(state, downhill, inverse)
-        # Without any curvature the first trial moves the weights by 1.
+        # Without any curvature the first trial moves the weights by 1, or by their size.
         known = state["pairs"] or inverse is not None
-        first = 1.0 if known else 1.0 / max(norm(downhill), np.finfo(float).tiny)
+        size = objective.hints.step or 1.0
+        first = 1.0 if known else size / max(norm(downhill), np.finfo(float).tiny)
         found = self._search(objective, start, downhill, direction, first)
         return found, -first * float(downhill @ direction)
 
@@ -115,7 +116,8 @@ class Owlqn(Lbfgs):
               \operatorname{sign}(g_i) \max(|g_i| - \lambda_i, 0) & w_i = 0 \end{cases}
 
     The direction is cut to the signs of :math:`-\tilde g`, and weights that would change their
-    sign become 0. With a smooth penalty it is L-BFGS with a simpler search.
+    sign become 0. With a smooth penalty it is L-BFGS with a simpler search. Weights that must not
+    fall below 0 have one orthant for all steps.
 
     References
     ----------
@@ -125,13 +127,14 @@ class Owlqn(Lbfgs):
     name: ClassVar[str] = "owlqn"
 
     def refuses(self, objective: Objective) -> str:
-        """Refuse penalties that keep weights from falling below 0."""
-        if not isinstance(objective.penalty, NonNegative):
-            return ""
-        return "OWL-QN cannot keep weights at or above 0: use solver='adagrad'"
+        """Refuse nothing."""
+        return ""
 
     def _downhill(self, objective: Objective, point: Point) -> Floats:
         factor = objective.penalty.lasso
+        if isinstance(objective.penalty, NonNegative):
+            rising = point.gradient + factor
+            return np.where(point.weights == 0.0, np.minimum(rising, 0.0), rising)
         at_zero = np.clip(-point.gradient, -factor, factor)
         away = factor * np.sign(point.weights)
         return point.gradient + np.where(point.weights == 0.0, at_zero, away)
@@ -141,6 +144,8 @@ class Owlqn(Lbfgs):
     ) -> Point | None:
         aligned = np.where(direction * downhill < 0.0, direction, 0.0)
         orthant = np.where(start.weights != 0.0, np.sign(start.weights), -np.sign(downhill))
+        if isinstance(objective.penalty, NonNegative):
+            orthant = np.ones(len(downhill))
 
         def move(length: float) -> Floats:
             moved = start.weights + length * aligned

@@ -195,7 +195,7 @@ class _Loop:
         elif not report.exact or math.isnan(report.value):
             self.best = weights.copy()
             self.value = math.inf
-        elif report.value <= self.value:
+        elif report.value <= self.value and report.value < math.inf:
             self.best = weights.copy()
             self.value = report.value
         self.report = report

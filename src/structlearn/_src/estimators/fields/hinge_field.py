@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 KINDS = {"hinge": HINGE, "<=": AT_MOST, "=": EQUAL}
 
 
+#: Parameters of inference, which models of rules pass on.
+INFERENCE = ("tol", "max_iter", "n_jobs", "time_limit", "progress")
+
+
 def _read(name: str, doc: str) -> Any:
     """A number of `result_` as an attribute."""
     return property(lambda estimator: getattr(estimator.result_, name), doc=doc)
@@ -308,3 +312,10 @@ def _kinds(given: Any) -> Any:
         )
     codes = [KINDS[name] for name in names]
     return codes[0] if isinstance(given, str) else codes
+
+
+def begin_at(last: HingeResult | Floats | None, n_variables: int) -> HingeResult | Floats | None:
+    """Where inference begins after an earlier one: variables that were added since then at 0.5."""
+    if last is None or isinstance(last, HingeResult):
+        return last
+    return np.append(last, np.full(n_variables - len(last), 0.5))

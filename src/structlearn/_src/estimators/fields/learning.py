@@ -9,50 +9,55 @@ from typing import Any
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.errors import ArgumentError, did_you_mean
+from structlearn._src.common.errors import ArgumentError, VanishedWeightsWarning, did_you_mean, warn
 from structlearn._src.common.names import FIELD_DRIVERS, OLD_DRIVERS
+from structlearn._src.common.watch import Watch
 from structlearn._src.estimators.fitting import FitSettings, minimise
 from structlearn._src.estimators.structured.parameters import check_parameters
 from structlearn._src.field.examples import HingeExamples
+from structlearn._src.learn.field_error import FieldError
 from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.world import InferenceSettings
+from structlearn._src.solve.base import Solver
+from structlearn._src.solve.drivers import Cccp
 from structlearn._src.solve.loop import Fit
+from structlearn._src.solve.pick import choose
 from structlearn._src.solve.stochastic import RULES, Stochastic
 
 #: Names of before, by which options may still be given.
 OLD_NAMES = {"learner": "driver", "steps": "sweeps"}
 #: Options with the same rules as those of other estimators.
 _SHARED = ("solver", "C", "max_iter", "tol", "callbacks", "time_limit", "progress", "checkpoint")
+#: Options of the drivers that compare two worlds.
+_TWO_WORLDS = ("sweeps", "warm_up", "inner_iter", "surrogate", "strength", "l1_ratio", "eta")
 #: What a restart from a checkpoint must share, beside field, labels and solver.
-_FACTS = ("driver", "sweeps", "warm_up", "surrogate", "strength", "C")
+_FACTS = ("driver", *_TWO_WORLDS, "C")
+_ADAGRAD = 0.3  # its first step, in units of the weights at the start
+_ROUGH = 0.01  # tolerance of the error: weights that gain less are fitted to noise
+_VANISHED = 0.01  # share of the mean weight at the start that counts as nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class FieldLearning(FitSettings):
-    r"""The choices of `fit` for hinge-loss fields.
+    """The choices of `fit` for hinge-loss fields, which says what they mean.
 
-    The objective, with labels :math:`\hat y` and latent variables :math:`z`, is
-
-    .. math:: \tfrac{1}{2} |w|^2 + C \Bigl(\min_z \, [w^\top \phi(\hat y, z) - h(\hat y, z)]
-              - \min_{y, z} \, [w^\top \phi(y, z) - h(y, z)]\Bigr), \qquad w \ge 0 .
-
-    References
-    ----------
-    S. Bach, B. Huang, J. Boyd-Graber and L. Getoor, "Paired-dual learning for fast training of
-    latent variable hinge-loss MRFs", ICML 2015.
+    Nothing depends on the scale of the weights at the start but the scale of those at the end.
     """
 
-    driver: str = "paired"
+    driver: str = "auto"
     sweeps: int | None = 1
     warm_up: int = 10
-    surrogate: str = "entropy"
+    inner_iter: int = 50
+    surrogate: str = "loss"
     strength: float = 1.0
     C: float = 1.0
+    l1_ratio: float = 0.0
+    eta: float | None = None
     max_iter: int = 200
-    rule: str = "root"
-    step_size: float = 1.0
-    average: float = 0.5
+    rule: str = "adagrad"
+    step_size: float | None = None
+    average: float | None = None
 
     def __post_init__(self) -> None:
         checks.one_of("driver", self.driver, (*FIELD_DRIVERS, *OLD_DRIVERS))
@@ -60,8 +65,14 @@ class FieldLearning(FitSettings):
         checks.integer("sweeps", self.sweeps, low=1)
         checks.integer("warm_up", self.warm_up)
         checks.one_of("rule", self.rule, RULES)
-        checks.number("step_size", self.step_size, low=0.0, open_low=True, open_high=True)
-        checks.number("average", self.average, low=0.0, high=1.0)
+        if self.step_size is not None:
+            checks.number("step_size", self.step_size, low=0.0, open_low=True, open_high=True)
+        if self.average is not None:
+            checks.number("average", self.average, low=0.0, high=1.0)
+        checks.integer("inner_iter", self.inner_iter, low=1)
+        checks.number("l1_ratio", self.l1_ratio, low=0.0, high=1.0)
+        if self.eta is not None:
+            checks.number("eta", self.eta, low=0.0, open_low=True, open_high=True)
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> FieldLearning:
@@ -79,19 +90,63 @@ class FieldLearning(FitSettings):
                 old = next(old for old, name in OLD_NAMES.items() if name == new)
                 raise ArgumentError(f"{old} is the old name of {new}: give only {new}")
             given[new] = value
-        return cls(**given)
+        made = cls(**given)
+        meant = [name for name in _TWO_WORLDS if name in given]
+        if made.driver == "auto":
+            made = replace(made, driver="paired" if meant else "bilevel")
+        if made.driver != "bilevel":
+            return made
+        if meant:
+            raise ArgumentError(
+                f"{meant[0]} means nothing to driver='bilevel': leave it out, or choose one of "
+                f"{', '.join(map(repr, FIELD_DRIVERS[2:]))}"
+            )
+        return replace(made, surrogate="none", tol=given.get("tol", _ROUGH))
 
     def run(self, examples: HingeExamples, n_jobs: int | None) -> tuple[Floats, Fit]:
         """Learn; return the weights of all groups but that of the surrogate, and how it went."""
-        settings = InferenceSettings(n_jobs=n_jobs)
-        objective = FieldObjective(examples, self.C, NonNegative(), settings)
-        if not objective.n_weights:
-            raise ArgumentError("there is no weight to learn: no group has a hinge")
-        chosen: FitSettings = self
-        if self.solver == "auto":
-            step = self.step_size * (objective.hints.first_step(self.rule) or 1.0)
-            steps = Stochastic(rule=self.rule, step_size=step, average=self.average)
-            chosen = replace(self, solver=steps)
+        if not len(examples.learnt):
+            raise ArgumentError("there is no weight to learn: no group that may learn has a hinge")
+        objective = self._objective(examples, n_jobs)
+        chosen: FitSettings = replace(self, solver=self._solver(objective), driver=self._turns)
         facts = {name: getattr(self, name) for name in _FACTS}
         fit = minimise(objective, objective.start, chosen, facts=facts)
+        if fit.weights.max() <= _VANISHED * objective.hints.step:
+            warn(
+                "all weights that were learnt are 0 or nearly so: the best values are those of no "
+                "rules; use driver='bilevel', or another surrogate",
+                VanishedWeightsWarning,
+            )
         return examples.fill_in(fit.weights)[:-1], fit
+
+    def _objective(self, examples: HingeExamples, n_jobs: int | None) -> Any:
+        settings = InferenceSettings(n_jobs=n_jobs, step=self.eta)
+        watch = Watch(self.time_limit)
+        if self.driver == "bilevel":
+            return FieldError(examples, self.C, settings, watch)
+        scale = float(examples.weights[examples.learnt].mean()) or 1.0
+        weights = examples.weights.copy()
+        weights[-1] *= scale  # the surrogate's strength is in units of the start
+        strength = (1.0 - self.l1_ratio) / scale + self.l1_ratio
+        penalty = NonNegative(self.l1_ratio / strength, strength)
+        return FieldObjective(replace(examples, weights=weights), self.C, penalty, settings, watch)
+
+    @property
+    def _turns(self) -> str:
+        """The driver as solvers know it; EM has its own number of inner steps."""
+        return "paired" if self.driver == "paired" else "subgradient"
+
+    def _solver(self, objective: Any) -> str | Solver:
+        solver = self._steps(objective) if self.solver == "auto" else self.solver
+        if self.driver not in ("cccp", *OLD_DRIVERS):
+            return solver
+        inner = choose(solver, "subgradient", objective)
+        return Cccp(inner, self.inner_iter, objective.hints.inner_tol)
+
+    def _steps(self, objective: Any) -> Solver:
+        size = self.step_size or (_ADAGRAD if self.rule == "adagrad" else 1.0)
+        average = self.average
+        if average is None:
+            average = 0.0 if self.driver == "bilevel" else 0.5
+        step = size * (objective.hints.first_step(self.rule) or 1.0)
+        return Stochastic(rule=self.rule, step_size=step, average=average)

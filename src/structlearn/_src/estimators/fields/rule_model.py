@@ -16,7 +16,12 @@ from structlearn._src.common.watch import Progress
 from structlearn._src.estimators.base import Estimator, threads
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.fields.frames import make_frame
-from structlearn._src.estimators.fields.hinge_field import FieldEstimator, HingeField
+from structlearn._src.estimators.fields.hinge_field import (
+    INFERENCE,
+    FieldEstimator,
+    HingeField,
+    begin_at,
+)
 from structlearn._src.field.admm import HingeResult
 from structlearn._src.metrics.ranking import BLOCKWISE, METRICS
 from structlearn._src.rules import rule_file
@@ -173,11 +178,14 @@ class RuleModel(FieldEstimator, Estimator):
         self, how: str, data: Mapping[str, Any] | None, more: Mapping[str, Any], header: bool
     ) -> Self:
         if how != "truth":
-            self._field = None
-            if isinstance(self._start, HingeResult):
-                self._start = self._start.y  # multipliers are of forms that may be others now
+            self._forget_field()
         self._ground.add(how, data, more, header)
         return self
+
+    def _forget_field(self) -> None:
+        self._field = None
+        if isinstance(self._start, HingeResult):
+            self._start = self._start.y  # multipliers are of forms that may be others now
 
     def read(self, program: ProgramFile, split: str = "infer") -> Self:
         """Take the atoms of a split of a program that was read from files, in place of others."""
@@ -238,6 +246,19 @@ class RuleModel(FieldEstimator, Estimator):
         """The rules as text, with their present weights."""
         return self._rules.texts
 
+    def split(self, rule: int | str, by: str) -> Self:
+        """Give a rule one weight for each constant in the place of its variable `by`.
+
+        The rule, named by its number or text, gives way to its copies with the constants that the
+        atoms so far have there, as in ``split("1: Likes(P, T)", "T")``. Each has the weight that it
+        had; `fit` then learns one for each, and `rules_`, `weights_` and files have them all.
+        """
+        self._rules = self._rules.split(rule, by, self.tables.constants)
+        self._ground.replace_rules(self._rules)
+        self.rules = self.rules_
+        self._forget_field()
+        return self
+
     # ---- best values -----------------------------------------------------------------------
 
     def predict(self, predicate: str | None = None, *, frame: str | None = None) -> Any:
@@ -261,23 +282,16 @@ class RuleModel(FieldEstimator, Estimator):
     def result_(self) -> HingeResult:
         """All about the best values."""
         with self._ground.contradictions_named():
-            self._start = result = self._hinge_field().result_
-        return result
+            self._start = self._hinge_field().result_
+        return self._start
 
     def _hinge_field(self) -> HingeField:
         """The field of all groundings; made once for the same atoms and parameters."""
         if self._field is None:
+            shared = {name: getattr(self, name) for name in INFERENCE}
             hinges = self.grounding_.hinges
-            self._field = HingeField(
-                hinges,
-                weights=self._rules.soft_weights,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                n_jobs=self.n_jobs,
-                time_limit=self.time_limit,
-                progress=self.progress,
-            )
-            self._field.start = _warm_start(self._start, hinges.n_variables)
+            self._field = HingeField(hinges, weights=self._rules.soft_weights, **shared)
+            self._field.start = begin_at(self._start, hinges.n_variables)
         return self._field
 
     def explain(self, atom: str | Sequence[Any]) -> list[Pull]:
@@ -330,12 +344,12 @@ class RuleModel(FieldEstimator, Estimator):
         truth: Mapping[str, Any] | None = None,
         *,
         latent: Iterable[str] = (),
+        fixed: Iterable[int | str] = (),
         **options: Any,
     ) -> Self:
         """Learn the weights of the rules from true values of targets.
 
-        Targets without a truth are latent: nobody says what they are, and learning finds values
-        that explain the others.
+        Targets without a truth are latent: learning finds values that explain the others.
 
         Parameters
         ----------
@@ -343,6 +357,8 @@ class RuleModel(FieldEstimator, Estimator):
             As for `truth`, to which it is added.
         latent
             Predicates that are latent on purpose; it is an error if one of them has a truth.
+        fixed
+            Rules that keep their weights, by number or text.
         {field_learning}
         """
         from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
@@ -353,10 +369,11 @@ class RuleModel(FieldEstimator, Estimator):
         labels = self.truth(truth)._ground.labels()
         for name in [latent] if isinstance(latent, str) else latent:
             self._ground.refuse_truth(name)
+        learnt = ~self._rules.chosen([fixed] if isinstance(fixed, str | int) else fixed)
         if np.isnan(labels).all():
             raise ArgumentError("no target has a truth to learn from: give some by truth(...)")
         with self._ground.contradictions_named():
-            weights, fit = self._hinge_field().learn(labels, learning)
+            weights, fit = self._hinge_field().learn(labels, learning, learnt=learnt)
         self.weights_ = np.where(np.isinf(self.weights_), np.inf, weights)
         keep(self, fit)
         return self
@@ -381,10 +398,3 @@ class RuleModel(FieldEstimator, Estimator):
     def __repr__(self) -> str:
         atoms = 0 if self._known is None else self._known.tables.n_free
         return f"RuleModel({len(self._rules)} rules, {atoms} targets)"
-
-
-def _warm_start(last: HingeResult | Floats | None, n_variables: int) -> HingeResult | Floats | None:
-    """Where inference begins: targets that were added since then at 0.5."""
-    if last is None or isinstance(last, HingeResult):
-        return last
-    return np.append(last, np.full(n_variables - len(last), 0.5))
