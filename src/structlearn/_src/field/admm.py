@@ -163,7 +163,7 @@ class _MapSearch:
         )
         given = hinges.check_weights(weights)
         # Weights near 1 by a power of two, which rounds nothing: their size does not matter.
-        self.unit = 2.0 ** np.frexp(given.max(initial=0.0))[1]
+        self.unit = 2.0 ** int(np.frexp(given.max(initial=0.0))[1])
         self.weights = given / self.unit
         warm = hasattr(start, "multipliers")
         self.state = self.consensus.begin(self.weights, start.y if warm else start)
