@@ -428,3 +428,17 @@ def test_no_input_is_overwritten(target, tmp_path, capsys):
     assert main(["infer", *map(str, argv)]) == 2
     assert f"--output {paths[target]} is also {target}, " in capsys.readouterr().err
     assert paths[target].read_bytes() == kept
+
+
+def test_the_output_may_be_a_stream_or_a_link(tmp_path):
+    """Also where the folder of the stream takes no files, and that of the link does."""
+    path = model(tmp_path, wide_graph())
+    command = [sys.executable, "-m", "structlearn", "infer", path, "--query", "PR", "--output"]
+    done = subprocess.run([*command, "/dev/stdout"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("PR\n")
+    (tmp_path / "link").symlink_to(tmp_path / "answer")
+    assert main([str(word) for word in command[3:]] + [str(tmp_path / "link")]) == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "answer").read_text() == done.stdout
+    (tmp_path / "lost").symlink_to(tmp_path / "gone" / "answer")
+    assert main([str(word) for word in command[3:]] + [str(tmp_path / "lost")]) == 2

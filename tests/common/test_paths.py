@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from structlearn._src.common.errors import FormatError
-from structlearn._src.common.paths import read_bytes, replacing, write_bytes
+from structlearn._src.common.paths import is_stream, read_bytes, replacing, write_bytes
 
 
 def test_gzip_is_seen_by_content_when_read_and_by_name_when_written(tmp_path):
@@ -149,3 +149,38 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
         file.write(b"last")
     assert path.read_bytes() == b"last"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/proc/self/fd/1"])
+@pytest.mark.parametrize("piped", [True, False])
+def test_streams_by_their_names_are_written_to(tmp_path, name, piped):
+    """They look like links, to a pipe or to a file that somebody else has opened."""
+    code = "import sys; from structlearn._src.common.paths import write_bytes as w; "
+    code += "w(sys.argv[1], b'text')"
+    with open(tmp_path / "out", "wb") as file:
+        done = subprocess.run(
+            [sys.executable, "-c", code, name],
+            stdout=subprocess.PIPE if piped else file,
+            check=True,
+        )
+    assert (done.stdout if piped else (tmp_path / "out").read_bytes()) == b"text"
+    assert os.path.islink("/dev/stdout")
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_pipe_with_a_name_stays_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_bytes(tmp_path / "pipe", b"text")
+    assert os.read(reader, 9) == b"text"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_memory_that_looks_like_a_device_holds_files(tmp_path):
+    if not os.path.isdir("/dev/shm"):
+        pytest.skip("there is no /dev/shm")
+    assert not is_stream("/dev/shm/some.model")
+    assert is_stream("/dev/null")
+    assert not is_stream(tmp_path / "new")
+    assert is_stream(tmp_path)

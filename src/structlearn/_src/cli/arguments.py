@@ -124,6 +124,8 @@ def check_effects(args: argparse.Namespace, needs: Mapping[str, tuple[bool, str]
 
 def check_output(option: str, path: Path | None, others: Mapping[str, Path | None]) -> None:
     """Refuse a file that cannot be written, or that is one of the command's others, before work."""
+    from structlearn._src.common.paths import is_stream
+
     if path is None:
         return
     for name, other in others.items():
@@ -135,8 +137,8 @@ def check_output(option: str, path: Path | None, others: Mapping[str, Path | Non
         raise ArgumentError(f"{option} {path} is a folder; need a file")
     if not path.parent.is_dir():
         raise ArgumentError(f"{option} {path}: there is no folder {path.parent}")
-    if path.is_file() or not path.exists():  # devices and pipes need no temporary file beside them
-        check_folder(option, path.parent)
+    if not is_stream(path):  # which needs no temporary file beside it
+        check_folder(option, Path(os.path.realpath(path)).parent)
 
 
 def check_folder(option: str, folder: Path) -> None:

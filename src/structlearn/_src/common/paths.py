@@ -39,6 +39,14 @@ def write_bytes(path: PathLike, data: bytes) -> None:
         file.write(gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data)
 
 
+def is_stream(path: PathLike) -> bool:
+    """Tell whether a path is no plain file: a device, a pipe, or a stream such as /dev/stdout."""
+    given = Path(path)
+    top, name = given.parts[:2], given.parts[2:3]
+    named = top == ("/", "proc") or (top == ("/", "dev") and name != ("shm",))
+    return named or (given.exists() and not given.is_file())
+
+
 @contextmanager
 def replacing(path: PathLike) -> Iterator[BinaryIO]:
     """Open a file so that others see the old one or the whole new one, never a part.
@@ -48,17 +56,17 @@ def replacing(path: PathLike) -> Iterator[BinaryIO]:
     removed by a later write. A link stays a link, and a file keeps its permissions. A device or a
     pipe, which nothing may take the place of, is written to as it is.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        with open(target, "wb") as file:
+    if is_stream(path):
+        with open(path, "wb") as file:
             yield file
         return
+    target = Path(os.path.realpath(path))
     start = f".{target.name[:_SHOWN]}."
     part = target.with_name(f"{start}{os.urandom(4).hex()}{_END}")
     try:
         with open(part, "xb") as file:
             _lock(file)
-            if target.exists():
+            with suppress(OSError):  # a new file, or a file system without permissions
                 shutil.copymode(target, part)
             yield file
             file.flush()
