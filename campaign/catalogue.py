@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from campaign import (
+    arguments,
     chains,
     commands,
     fields,
@@ -31,6 +32,7 @@ CHECKS = {
     "data-files": Check(parsers.check_data_files, parsers.FILES // 4, 1_000_000),
     "json": Check(parsers.check_json, parsers.FILES // 4, 1_000_000),
     "tables": Check(parsers.check_tables, parsers.FILES // 10, 1_000_000),
+    "arguments": Check(arguments.check, arguments.ARGUMENTS, 50_000, seconds=300.0),
     "commands": Check(commands.check, commands.COMMANDS, 10_000, seconds=300.0),
     "long-files": Check(parsers.check_long, 1, 5_000),
     "models": Check(models.check_models, parsers.FILES // 4, 1_000_000),

@@ -23,10 +23,22 @@ def test_numbers_in_a_range(given):
     assert found == given
 
 
-@pytest.mark.parametrize("given", [-0.1, 1.1, float("nan"), float("inf"), True, "1", None, 10**400])
+@pytest.mark.parametrize(
+    "given", [-0.1, 1.1, float("nan"), float("inf"), True, "1", None, 10**20, 10**400]
+)
 def test_numbers_outside_of_it(given):
     with pytest.raises(ArgumentError, match="alpha"):
         checks.number("alpha", given, low=0.0, high=1.0)
+
+
+def test_arrays_of_numbers_are_copies():
+    given = np.arange(3.0)
+    found = checks.numbers("y", given)
+    assert found is not given
+    np.testing.assert_array_equal(found, given)
+    for odd in ("x", ["a"], [[1.0], []], slice(1), 1j, 10**400, object()):
+        with pytest.raises(ArgumentError, match="y="):
+            checks.numbers("y", odd)
 
 
 def test_open_ends_are_left_out():

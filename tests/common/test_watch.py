@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.watch import Ending, Watch
 
 
@@ -34,6 +35,12 @@ def test_the_clock_ends_after_one_step():
     assert watch.left == 0.0
     assert watch.repeat(lambda: taken.append(1), 10, words) is Ending.TIME
     assert taken == [1]
+
+
+@pytest.mark.parametrize("progress", [1, "x", {}, set()])
+def test_whom_to_tell_must_be_callable(progress):
+    with pytest.raises(ArgumentError, match="progress="):
+        Watch(progress=progress)
 
 
 def test_without_a_limit_there_is_always_time():

@@ -74,6 +74,7 @@ def bad(error, words, **arguments):
         bad(ArgumentError, "tol=nan must lie in", tol=float("nan")),
         bad(ArgumentError, r"damping=1.0 must lie in \[0, 1\)", damping=1.0),
         bad(ArgumentError, "damping=-0.1 must lie in", damping=-0.1),
+        bad(ArgumentError, "factor_marginals=", factor_marginals=np.zeros(3)),
         bad(ArgumentError, "max_iter=0 must be a whole number of at least 1", max_iter=0),
         bad(ArgumentError, "max_iter=2.5 must be a whole number", max_iter=2.5),
         bad(ArgumentError, "max_iter=True must be a whole number", max_iter=True),

@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from structlearn._src.common.errors import AtomError, FormatError
+from structlearn._src.common.errors import AtomError, FormatError, StructlearnError
 from structlearn._src.rules.tables import Tables
 
 
@@ -132,3 +132,20 @@ def test_a_view_of_the_source_reads_no_other_file(tmp_path):
     assert observed("fine", source=path) == [("P('x')", 1.0)]
     with pytest.raises(FormatError, match="a view that reads other files"):
         observed("other", source=path)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["x" * 300], "no file"),
+        (["a\0b"], "no file"),
+        ([{"a": 1}], "must be sequences"),
+        ([{"a"}], "must be sequences"),
+        ([np.array("a")], "must be sequences"),
+        ({"who": 3}, "columns of P"),
+        ({"who": ["a", "b"], "value": [1.0]}, "columns of P"),
+    ],
+)
+def test_what_is_no_row_is_named(given, words):
+    with pytest.raises(StructlearnError, match=words):
+        observed(given)

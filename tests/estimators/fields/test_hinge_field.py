@@ -124,6 +124,8 @@ def test_forms_that_are_there_already():
         ([[1.0]], 0.0, {"kinds": ">="}, ArgumentError, "kinds has '>=': choose one of 'hinge'"),
         ([[1.0]], 0.0, {"kinds": None}, ArgumentError, "kinds has None: choose one of 'hinge'"),
         ([[1.0]], 0.0, {"kinds": ["=", "="]}, GraphError, r"kinds has shape \(2,\)"),
+        ([[1.0]], 0.0, {"kinds": [[]]}, ArgumentError, "kinds has"),
+        ([[1.0]], 0.0, {"weights": "x"}, ArgumentError, "weights='x'"),
         ([[1.0]], 0.0, {"powers": 3}, GraphError, "powers"),
         ([[1.0]], 0.0, {"groups": [0.5]}, GraphError, "groups must be whole numbers"),
         ([[1.0]], 0.0, {"groups": [-1]}, ArgumentError, "count from 0"),
@@ -142,6 +144,11 @@ def test_bad_values():
         field.map([0.5])
     with pytest.raises(ArgumentError, match="give one for each"):
         field.energy([0.5])
+    for odd in ("x", ["a"], slice(1)):
+        with pytest.raises(ArgumentError, match="truth="):
+            field.fit(odd)
+        with pytest.raises(ArgumentError, match="y="):
+            field.energy(odd)
     with pytest.raises(ArgumentError, match="fit has no option 'lerner'"):
         field.fit(np.ones(field.hinges.n_variables), lerner="em")
     with pytest.raises(ArgumentError, match="no weight to learn"):

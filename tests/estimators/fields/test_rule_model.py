@@ -494,7 +494,7 @@ def test_other_bad_options():
         RuleModel(CHAIN, memory="lots").observe(Knows=KNOWS)
     with pytest.raises(ArgumentError, match=r"memory='1\.\.2GB' is no size"):
         RuleModel(CHAIN, memory="1..2GB").observe(Knows=KNOWS)
-    for atom in (3.5, (), ("Likes",)):
+    for atom in (3.5, (), ("Likes",), [("Likes", "bob"), "tea"]):
         with pytest.raises(ArgumentError, match="is not an atom; write it as in"):
             model.explain(atom)
     with pytest.raises(ArgumentError, match="no parameter 'tool'; did you mean 'tol'"):

@@ -344,3 +344,14 @@ def test_every_fitted_attribute_survives(tmp_path):
     for name in set(names) - {"history_"}:
         np.testing.assert_array_equal(getattr(again, name), getattr(labeler, name))
     np.testing.assert_array_equal(again.history_.value, labeler.history_.value)
+
+
+def test_what_has_no_length_is_no_list_of_examples():
+    X, Y = [np.zeros((2, 1))], [[0, 1]]
+    for odd in (np.array("x"), np.array(3.0), sparse.csr_array(np.eye(2))):
+        with pytest.raises(ArgumentError, match="X is a"):
+            SequenceLabeler().fit(odd, Y)
+        with pytest.raises(ArgumentError, match="Y is a"):
+            SequenceLabeler().fit(X, odd)
+    with pytest.raises(ArgumentError, match="loss="):
+        SequenceLabeler(loss=np.array([None, 1])).fit(X, Y)

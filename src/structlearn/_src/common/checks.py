@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def number(
         raise ArgumentError(f"{argument} is too large a number")
     too_low = given <= low if open_low else given < low
     too_high = given >= high if open_high else given > high
-    if np.isnan(given) or too_low or too_high:
+    if given != given or too_low or too_high:  # NaN differs from itself
         raise ArgumentError(f"{argument}={given!r} must lie in {span}")
     return float(given)
 
@@ -104,6 +105,15 @@ def same_columns(parts: Any, needed: tuple[str, ...]) -> None:
             f"apart by their order alone; give frames to both, or to none",
             FeatureNameWarning,
         )
+
+
+def numbers(argument: str, given: Any) -> Floats:
+    """Return `given` as a new array of float64, of any shape; NaN is let through."""
+    try:
+        return np.array(given, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        shown = reprlib.repr(given)
+        raise ArgumentError(f"{argument}={shown} is not an array of numbers") from None
 
 
 def potentials(values: Any, what: str) -> Floats:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
+from structlearn._src.common.errors import ArgumentError
+
 _QUICKEST = 1e-9  # seconds of a step, where the clock shows none
 
 #: Called with the fraction done (0 to 1) and a few words on the state of the work.
@@ -50,6 +52,8 @@ class Watch:
     """Knows when to stop, and whom to tell how far the work is."""
 
     def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
+        if progress is not None and not callable(progress):
+            raise ArgumentError(f"progress={progress!r} must be a function of a fraction and words")
         self._end = None if time_limit is None else time.monotonic() + time_limit
         self._progress = progress
         self._interrupted = False  # remembered, so that work around the interrupted part ends too

@@ -257,12 +257,12 @@ def _check_fixed(fixed: Any, n_variables: int) -> tuple[Any, Floats]:
     if isinstance(fixed, dict):
         fixed = list(fixed), list(fixed.values())
     elif not isinstance(fixed, tuple):
-        array = np.asarray(fixed, np.float64)
+        array = checks.numbers("fixed", fixed)
         fixed = np.flatnonzero(~np.isnan(array)), array[~np.isnan(array)]
         if array.shape != (n_variables,):
             raise ArgumentError(f"fixed has shape {array.shape}, but {(n_variables,)} is needed")
     which = checks.indices("fixed", fixed[0])
-    given = np.array(fixed[1], np.float64)
+    given = checks.numbers("fixed", fixed[1])
     if given.shape != which.shape or ((which < 0) | (which >= n_variables)).any():
         raise ArgumentError(f"fixed needs variables below {n_variables}, and one value for each")
     if not ((given >= 0) & (given <= 1)).all():
@@ -271,7 +271,7 @@ def _check_fixed(fixed: Any, n_variables: int) -> tuple[Any, Floats]:
 
 
 def _check_start(hinges: Hinges, values: Any) -> Floats:
-    array = np.array(values, np.float64)
+    array = checks.numbers("start", values)
     if array.shape != (hinges.n_variables,) or not ((array >= 0) & (array <= 1)).all():
         raise ArgumentError(
             f"start must hold {hinges.n_variables} values in [0, 1], one per variable"

@@ -165,7 +165,7 @@ def _append(
 
 
 def _labels(labels: Any, n_variables: int) -> Floats:
-    array = np.array(labels, np.float64)
+    array = checks.numbers("truth", labels)
     if array.shape != (n_variables,):
         raise ArgumentError(
             f"labels of shape {array.shape} were given for {n_variables} variables: give one "

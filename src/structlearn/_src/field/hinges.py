@@ -135,7 +135,7 @@ class Hinges:
 
     def check_weights(self, weights: Any) -> Floats:
         """Return the weights as an array with one number of at least 0 per group."""
-        array = np.array(weights, np.float64)
+        array = checks.numbers("weights", weights)
         if array.shape != (self.n_groups,):
             raise ArgumentError(
                 f"weights of shape {array.shape} were given, but there are {self.n_groups} groups: "

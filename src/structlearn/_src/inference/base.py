@@ -91,10 +91,6 @@ def _messages(name: str, given: Any) -> Floats:
     return checks.potentials(given, name)
 
 
-def _truth(name: str, given: Any) -> bool:
-    return bool(given)
-
-
 @dataclass(frozen=True, eq=False)
 class Options:
     """Everything a user can turn, with its check; each inferer reads what concerns it.
@@ -113,7 +109,7 @@ class Options:
     burn_in: Annotated[int, _at_least(0)] = 100
     k: Annotated[int, _at_least(1)] = 1
     n_jobs: Annotated[int | None, _if_given(_at_least(1))] = None
-    factor_marginals: Annotated[bool, _truth] = False
+    factor_marginals: Annotated[bool, checks.boolean] = False
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     watch: Watch = field(default_factory=Watch)
 

@@ -74,7 +74,7 @@ def find_atom(tables: Tables, atom: str | Sequence[Any]) -> int:
     """Number of a target, given by its text, or by predicate and arguments."""
     if isinstance(atom, str):
         return tables.find(*read_atom(atom))
-    if not isinstance(atom, Sequence) or len(atom) < 2:
+    if not isinstance(atom, Sequence) or len(atom) < 2 or not isinstance(atom[0], str):
         raise _no_atom(atom)
     return tables.find(atom[0], list(atom[1:]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -99,7 +99,12 @@ def read(database: Database, name: str, arity: int, data: Any, header: bool) -> 
 def _listed(name: str, data: Any) -> list[Any]:
     """Rows, also of columns by name."""
     if isinstance(data, Mapping):
-        data = zip(*data.values(), strict=True)
+        try:
+            return list(zip(*data.values(), strict=True))
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"the columns of {name} are no lists of one length: {error}"
+            ) from None
     if hasattr(data, "tolist"):
         data = data.tolist()
     if not isinstance(data, Iterable):
@@ -137,9 +142,17 @@ def _named(connection: DuckDBPyConnection, table: str, what: str, arity: int) ->
     return Given(f"SELECT {chosen} FROM {table}", types, what, numbers=numbers)
 
 
+def _is_row(row: Any) -> bool:
+    return (
+        hasattr(row, "__len__")
+        and not isinstance(row, str | bytes | Mapping | Set)
+        and getattr(row, "ndim", 1) > 0
+    )
+
+
 def _rows(name: str, arity: int, rows: list[Any]) -> Given:
     """Rows as one parameter for each column: DuckDB unnests them side by side."""
-    if any(isinstance(row, str | bytes) or not hasattr(row, "__len__") for row in rows):
+    if not all(map(_is_row, rows)):
         raise AtomError(
             f"the rows of {name} must be sequences of {arity} arguments and perhaps a value, "
             f"such as {('a',) * arity!r}; a text alone is the path of a file"
@@ -184,7 +197,11 @@ def cell(argument: Any) -> str:
 
 
 def _file(connection: DuckDBPyConnection, path: Path, arity: int, header: bool) -> Given:
-    if not path.is_file():
+    try:
+        found = path.is_file()
+    except (OSError, ValueError):  # a name too long, or with a null byte
+        found = False
+    if not found:
         hint = f", or write {(str(path),)!r} if this is a row" if arity == 1 else ""
         raise DataNotFoundError(f"there is no file {str(path)!r}: check the path{hint}")
     if path.suffix.lower() in (".parquet", ".pq"):

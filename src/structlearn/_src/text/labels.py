@@ -252,7 +252,7 @@ def read_labels(
     Labels come in the given forms, or one after the other; nodes that are `hidden` never have one,
     whatever is given for them.
     """
-    if not hasattr(Y, "__len__"):
+    if not hasattr(Y, "__len__") or hasattr(Y, "tocsr") or getattr(Y, "ndim", 1) == 0:
         raise ArgumentError(f"Y is a {type(Y).__name__}; it must be a list of labels per example")
     if len(Y) != len(sizes):
         raise ArgumentError(

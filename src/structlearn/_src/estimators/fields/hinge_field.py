@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError, UncertifiedWarning, warn
 from structlearn._src.common.history import History
@@ -179,7 +180,7 @@ class HingeField(FieldEstimator):
 
     def energy(self, y: Any) -> float:
         """Energy of some values, whether or not they keep the hard constraints."""
-        values = np.asarray(y, np.float64)
+        values = checks.numbers("y", y)
         if values.shape != (self.hinges.n_variables,):
             raise ArgumentError(
                 f"values of shape {values.shape} were given for {self.hinges.n_variables} "
@@ -196,7 +197,7 @@ class HingeField(FieldEstimator):
 
     @weights_.setter
     def weights_(self, weights: Any) -> None:
-        given = np.asarray(weights, np.float64)
+        given = checks.numbers("weights", weights)
         n = self.hinges.n_groups
         self._weights = self.hinges.check_weights(np.full(n, given) if given.ndim == 0 else given)
         self._result = None
@@ -305,7 +306,7 @@ def _each(name: str, given: Any, n: int, dtype: Any) -> Any:
 
 def _kinds(given: Any) -> Any:
     names = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    unknown = [name for name in names if name not in KINDS]
+    unknown = [name for name in names if not isinstance(name, str) or name not in KINDS]
     if unknown:
         raise ArgumentError(
             f"kinds has {unknown[0]!r}: choose one of {', '.join(map(repr, KINDS))} for each form"

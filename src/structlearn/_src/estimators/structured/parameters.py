@@ -34,7 +34,7 @@ def check_parameters(given: Mapping[str, Any]) -> None:
 def warn_unused(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     """Warn about parameters that were changed but count only beside others."""
     for name, (other, values) in _ONLY_WITH.items():
-        if {name, other} <= given.keys() and given[other] not in values:
+        if {name, other} <= given.keys() and not _among(given[other], values):
             default = defaults[name]
             if type(given[name]) is not type(default) or given[name] != default:
                 warn(
@@ -42,6 +42,10 @@ def warn_unused(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
                     f"with {' or '.join(map(repr, values))}; leave it out, or change {other}",
                     IgnoredOptionWarning,
                 )
+
+
+def _among(given: Any, values: tuple[Any, ...]) -> bool:
+    return isinstance(given, str) and given in values
 
 
 def _or_none(rule: Rule) -> Rule:

@@ -29,7 +29,8 @@ from structlearn._src.text.template import Template
 def listed(X: Any) -> Any:
     """Return the examples of X, of which there must be some."""
     single = isinstance(X, str | bytes | dict | Columns) or hasattr(X, "tocsr")
-    if single or hasattr(X, "columns") or not hasattr(X, "__len__"):
+    single = single or hasattr(X, "columns") or getattr(X, "ndim", 1) == 0
+    if single or not hasattr(X, "__len__"):
         raise ArgumentError(f"X is a {type(X).__name__}; it must be a list of examples")
     if len(X) == 0:
         raise ArgumentError("X is empty; at least one example is needed")
