@@ -99,7 +99,7 @@ def keeps_the_prior(rng: np.random.Generator) -> None:
     hinge = MaxMargin(0.4, 1.0, 0.8)
     cases = (HmmCase("points"), HmmCase("diagonal"), HmmCase("symbols"), MixtureCase(hinge, hinge))
     case = cases[int(rng.integers(len(cases)))]
-    off = deviations(case, 800, 800, seed=int(rng.integers(2**32)), batches=40)
+    off = deviations(case, 800, 800, seed=int(rng.integers(2**32)))
     expect(np.abs(off).max() < ERRORS, f"{case}: off by {off} standard errors")
 
 

@@ -52,18 +52,15 @@ def _likely(model: HmmModel, state: HmmState, found: HmmStatistics) -> list[tupl
             alone = emission.log_evidence(own)
             gains += emission.log_evidence(tuple(a[ones] + a[twos] for a in own))
             gains -= alone[ones] + alone[twos]
-    unions = [
-        (float(gains[i]) + _paths_gain(state, found, one, two), one, two)
-        for i in np.argsort(-gains)[: _NEAREST * n]
-        for one, two in [(int(ones[i]), int(twos[i]))]
-    ]
+    before = state.process.log_probability(found.counts)
+    paths = HmmStatistics(found.counts, ())
+    unions = []
+    for i in np.argsort(-gains)[: _NEAREST * n]:
+        one, two = int(ones[i]), int(twos[i])
+        joined = merge_statistics(paths, one, two).counts
+        gain = gains[i] + state.process.merge(one, two).log_probability(joined) - before
+        unions.append((float(gain), one, two))
     return sorted((union for union in unions if union[0] > -SLACK), reverse=True)
-
-
-def _paths_gain(state: HmmState, found: HmmStatistics, one: int, two: int) -> float:
-    joined = merge_statistics(HmmStatistics(found.counts, ()), one, two).counts
-    paths = state.process.merge(one, two).log_probability(joined)
-    return paths - state.process.log_probability(found.counts)
 
 
 def _union(
