@@ -17,7 +17,7 @@ from papers.base import Record, Settings, Table
 from papers.data.synthetic import noisy_images, quadrants
 from structlearn._src.common.arrays import Floats
 from structlearn._src.display.pictures import new_figure, styled
-from structlearn._src.estimators.structured.grid import GridLabeler
+from structlearn._src.estimators.structured.graph import GridLabeler
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.solve.base import Solver
 from structlearn._src.solve.drivers import Paired

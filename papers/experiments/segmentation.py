@@ -18,7 +18,7 @@ from papers.data.synthetic import noisy_images, quadrants
 from papers.experiments.trio import HIDDEN_CRF, LATENT, MARGINAL, Learner
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import new_figure, styled
-from structlearn._src.estimators.structured.grid import GridLabeler
+from structlearn._src.estimators.structured.graph import GridLabeler
 from structlearn._src.graph.batch import Graphs
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Options, Problem

@@ -11,7 +11,7 @@ from papers.tour.base import Stop, prose, table
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.beliefs import GridDisplay
 from structlearn._src.display.pictures import PALETTE, new_figure
-from structlearn._src.estimators.structured.grid import GridLabeler
+from structlearn._src.estimators.structured.graph import GridLabeler
 from structlearn._src.graph.shapes import grid
 from structlearn._src.inference.front import infer
 

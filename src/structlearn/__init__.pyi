@@ -31,7 +31,7 @@ from structlearn._src.estimators.structured.classifier import (
     SequenceClassifier as SequenceClassifier,
 )
 from structlearn._src.estimators.structured.graph import GraphLabeler as GraphLabeler
-from structlearn._src.estimators.structured.grid import GridLabeler as GridLabeler
+from structlearn._src.estimators.structured.graph import GridLabeler as GridLabeler
 from structlearn._src.estimators.structured.sequence import SequenceLabeler as SequenceLabeler
 from structlearn._src.files.uai import read_uai as read_uai
 from structlearn._src.files.uai import write_uai as write_uai

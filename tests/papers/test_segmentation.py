@@ -9,7 +9,7 @@ from papers.base import Settings
 from papers.data.synthetic import noisy_images, quadrants
 from papers.experiments import segmentation
 from papers.experiments.segmentation import RIVALS
-from structlearn._src.estimators.structured.grid import GridLabeler
+from structlearn._src.estimators.structured.graph import GridLabeler
 from structlearn._src.graph.shapes import chain
 
 

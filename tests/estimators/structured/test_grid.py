@@ -7,7 +7,7 @@ import pytest
 from naive_model import Example, NaiveModel, check_answers
 
 from structlearn._src.common.errors import ArgumentError, TooWideError
-from structlearn._src.estimators.structured.grid import GridLabeler
+from structlearn._src.estimators.structured.graph import GridLabeler
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

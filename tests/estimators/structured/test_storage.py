@@ -21,8 +21,7 @@ from structlearn._src.estimators.structured.classifier import (
     MulticlassClassifier,
     SequenceClassifier,
 )
-from structlearn._src.estimators.structured.graph import GraphLabeler
-from structlearn._src.estimators.structured.grid import GridLabeler
+from structlearn._src.estimators.structured.graph import GraphLabeler, GridLabeler
 from structlearn._src.estimators.structured.sequence import SequenceLabeler
 from structlearn._src.estimators.structured.storage import FAMILIES
 from structlearn._src.files import store

@@ -18,7 +18,11 @@ def sample_weights(given: Any, n: int) -> Floats:
     """Return one weight per example, all 1 if none are given."""
     if given is None:
         return np.ones(n)
-    weights = numbers("sample_weight", given)
+    checks.not_masked("sample_weight", given)
+    try:
+        weights = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"sample_weight={given!r} must be an array of numbers") from None
     weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
     if weights.shape != (n,) or not ((weights >= 0) & (weights < MOST)).all():  # not so NaN
         raise ArgumentError(
@@ -28,15 +32,6 @@ def sample_weights(given: Any, n: int) -> Floats:
     if not weights.any():
         raise ArgumentError("sample_weight is zero for all examples; at least one must count")
     return weights
-
-
-def numbers(argument: str, given: Any) -> Floats:
-    """Return an array of floats."""
-    checks.not_masked(argument, given)
-    try:
-        return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{argument} must be an array of numbers, not {given!r}") from None
 
 
 def check_class_weight(given: Any) -> None:

@@ -137,7 +137,7 @@ FAMILIES = (
     Family(
         estimators={
             "graph-labeler": f"{_HERE}.graph:GraphLabeler",
-            "grid-labeler": f"{_HERE}.grid:GridLabeler",
+            "grid-labeler": f"{_HERE}.graph:GridLabeler",
             "multiclass-classifier": f"{_HERE}.classifier:MulticlassClassifier",
             "sequence-classifier": f"{_HERE}.classifier:SequenceClassifier",
             "sequence-labeler": f"{_HERE}.sequence:SequenceLabeler",
