@@ -197,6 +197,9 @@ def test_weights_that_vanish_are_told():
         field.fit(truth, surrogate="entropy", tol=None, rule="adagrad")
     assert told[0].filename == __file__
     assert field.weights_.max() < 0.01
+    kept, truth = coins(0.0)  # a rule that keeps its weight is left
+    kept.fit(truth, surrogate="none", learnt=np.array([True, False]), tol=None)
+    assert kept.weights_[0] < 0.01 < kept.weights_[1]
 
 
 @pytest.mark.parametrize("scale", [0.1, 10.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,20 +173,22 @@ class Consensus:
         weights = self.hinges.check_weights(weights)
         max_iter = checks.integer("max_iter", max_iter, low=1)
         tol = checks.number("tol", tol, low=0)
-        common = weights, self.relaxation, state, self._sums
-        serial = min(threads.workers(self.n_jobs), len(self._borders) - 1) <= 1
-
-        def take(steps: int) -> int:
-            before = int(state.iterations)
-            if serial:
-                admm.advance(self.forms, self.bounds, *common, self._borders, steps, tol)
-            else:
-                self._run_threads(common, steps, tol)
-            return int(state.iterations) - before
-
-        Pace(watch or Watch()).all(take, max_iter)
+        if watch is None or watch.left == math.inf:
+            self._take(weights, state, max_iter, tol)
+        else:
+            Pace(watch).all(lambda steps: self._take(weights, state, steps, tol), max_iter)
         self._sums.hinges.sum(axis=0, out=state.hinges)
         return state
+
+    def _take(self, weights: Floats, state: AdmmState, steps: int, tol: float) -> int:
+        """Take up to so many steps; return how many it were."""
+        before = int(state.iterations)
+        common = weights, self.relaxation, state, self._sums
+        if min(threads.workers(self.n_jobs), len(self._borders) - 1) <= 1:
+            admm.advance(self.forms, self.bounds, *common, self._borders, steps, tol)
+        else:
+            self._run_threads(common, steps, tol)
+        return int(state.iterations) - before
 
     def _run_threads(self, common: tuple[Any, ...], max_iter: int, tol: float) -> None:
         ranges = [(row, row + 1) for row in range(len(self._borders) - 1)]

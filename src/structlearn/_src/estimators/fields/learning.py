@@ -33,6 +33,8 @@ _SHARED = ("solver", "C", "max_iter", "tol", "callbacks", "time_limit", "progres
 _TWO_WORLDS = ("sweeps", "warm_up", "inner_iter", "surrogate", "strength", "l1_ratio", "eta")
 #: What a restart from a checkpoint must share, beside field, labels and solver.
 _FACTS = ("driver", *_TWO_WORLDS, "C")
+#: Those that earlier checkpoints do not have.
+_LATER = ("inner_iter", "l1_ratio", "eta")
 _ADAGRAD = 0.3  # its first step, in units of the weights at the start
 _ROUGH = 0.01  # tolerance of the error: weights that gain less are fitted to noise
 _VANISHED = 0.01  # share of the mean weight at the start that counts as nothing
@@ -110,14 +112,18 @@ class FieldLearning(FitSettings):
         objective = self._objective(examples, n_jobs)
         chosen: FitSettings = replace(self, solver=self._solver(objective), driver=self._turns)
         facts = {name: getattr(self, name) for name in _FACTS}
+        for name in _LATER:
+            if facts[name] == getattr(FieldLearning, name):
+                facts[name] = None  # as in checkpoints of before
         fit = minimise(objective, objective.start, chosen, facts=facts)
-        if fit.weights.max() <= _VANISHED * objective.hints.step:
+        weights = examples.fill_in(fit.weights)[:-1]
+        if weights[examples.hinges.sizes[:-1] > 0].max() <= _VANISHED * objective.hints.step:
             warn(
-                "all weights that were learnt are 0 or nearly so: the best values are those of no "
+                "all weights are 0 or nearly so after learning: the best values are those of no "
                 "rules; use driver='bilevel', or another surrogate",
                 VanishedWeightsWarning,
             )
-        return examples.fill_in(fit.weights)[:-1], fit
+        return weights, fit
 
     def _objective(self, examples: HingeExamples, n_jobs: int | None) -> Any:
         settings = InferenceSettings(n_jobs=n_jobs, step=self.eta)
