@@ -241,6 +241,7 @@ def changed(old, new, text=MODEL):
         (changed('"types"', '"type": "DeepPredicate", "types"'), "deep predicate"),
         (changed('"options":', '"infer": {"rle": 1}, "options":'), "unknown key 'rle'"),
         (changed('"infer": [[', "infer: [["), r"not JSON: Expecting property .*\(line 14,"),
+        (changed("0.3", '"x"'), "'evaluations' of Likes/2 has options that are no numbers"),
         (changed('"options":', '"rules": [], "options":'), "the key 'rules' comes twice"),
         (changed('"Knows/2": {', '"LIKES/2": {'), "declared twice"),
         ("[1]", r"the model is \[1\]: it must be a mapping"),

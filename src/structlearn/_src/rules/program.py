@@ -343,7 +343,12 @@ def _evaluation(part: Part) -> Evaluation:
     if short not in EVALUATORS:
         part.wrong(choose_one_of("evaluator", name, tuple(EVALUATORS)))
     primary = "primary" in entry and _is_true(entry["primary"].value)
-    return Evaluation(short, dict(_options(entry)), primary)
+    evaluation = Evaluation(short, dict(_options(entry)), primary)
+    try:
+        evaluation.scores()
+    except ValueError as error:
+        part.wrong(f"{part.name} has options that are no numbers ({error})")
+    return evaluation
 
 
 def _data_files(
