@@ -8,8 +8,10 @@ that folder on PYTHONPATH.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import pathlib
+import pkgutil
 import re
 import subprocess
 import sys
@@ -25,6 +27,11 @@ def fuzz(name: str, corpus: pathlib.Path, arguments: list[str]) -> None:
     """Feed one parser until libFuzzer has enough, or something other than a named error comes."""
     import atheris
 
+    from structlearn._src import kernels
+
+    # Before all else: Numba could not compile what is instrumented.
+    for module in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
+        importlib.import_module(module.name)
     with atheris.instrument_imports(include=PACKAGES):
         import structlearn.rules
         import structlearn.uai  # noqa: F401
