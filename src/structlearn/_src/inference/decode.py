@@ -169,8 +169,10 @@ def _answer(
 ) -> None:
     """Write the labels, or the beliefs, of some of the graphs, and whether they can be trusted."""
     wiring = problem.wiring
-    tables = problem.potentials[block_indices(wiring.graph_tables, which)]
-    part = replace(problem, wiring=select(wiring, which), potentials=tables)
+    part = problem
+    if len(which) < wiring.n_graphs:
+        tables = problem.potentials[block_indices(wiring.graph_tables, which)]
+        part = replace(problem, wiring=select(wiring, which), potentials=tables)
     inferer = METHODS[method]
     if len(which) > 1 and inferer.refuses(part, query, options):
         for one in which:  # no order suits all of them

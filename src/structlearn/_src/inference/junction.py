@@ -15,13 +15,20 @@ from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference import base
 from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result, TooWide
 from structlearn._src.inference.names import ASKED, Query
-from structlearn._src.inference.order import Elimination, find_order, plain_totals
+from structlearn._src.inference.order import (
+    TOO_MANY_TO_ORDER,
+    Elimination,
+    find_order,
+    graph_total,
+    plain_totals,
+)
 from structlearn._src.kernels.graph import eliminate
 from structlearn._src.kernels.graph.eliminate import EliminationPlan
 
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
 _SECONDS_PER_ENTRY = 3e-8  # of a table, there and back, on an ordinary core
 _WORTH = 200  # entries of exact inference per entry of the tables: what sweeps cost, roughly
+_FEW = 100  # variables of a graph up to which a single order is tried mostly
 _ORDER_IN_FULL = 1_000  # variables up to which a refusal costs little to be exact about
 
 
@@ -181,8 +188,17 @@ def exact_batches(problem: Problem, options: Options, times: float) -> list[Ints
     """
     wiring = problem.wiring
     later = ~problem.hidden & (not problem.uniform)
-    totals = plain_totals(wiring, later, options.max_table)
-    which = np.flatnonzero(totals <= times * _WORTH * np.maximum(np.diff(wiring.graph_tables), 1))
+    most = options.max_table
+    worth = times * _WORTH * np.maximum(np.diff(wiring.graph_tables), 1)
+    largest = np.diff(wiring.graph_variables).max(initial=0)
+    # Of small graphs that is the order that is used in the end, of others a quick look.
+    order = order_for(problem, most) if largest <= _FEW else None
+    if order is None and largest <= TOO_MANY_TO_ORDER:
+        order = find_order(wiring, later, most, tries=1)
+    totals = plain_totals(wiring, later, most, order)
+    for g in np.flatnonzero(totals > worth).tolist():
+        totals[g] = min(totals[g], graph_total(wiring, later, most, g))
+    which = np.flatnonzero(totals <= worth)
     batch = np.cumsum(totals[which]) // options.max_table
     return np.split(which, np.flatnonzero(np.diff(batch)) + 1) if len(which) else []
 

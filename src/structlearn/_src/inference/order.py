@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
+from structlearn._src.graph.batch import select
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import order as kernel
 from structlearn._src.kernels.graph.tournament import new_tree
@@ -33,6 +34,7 @@ class Elimination:
     total: float  #: entries of all tables
     messages: float  #: entries of all messages
     complete: bool  #: False if the search ended at a table over the limit
+    plain: Floats  #: entries by variable in the first order tried, infinite if that ended early
 
 
 def find_order(
@@ -75,6 +77,7 @@ def _joined(parts: list[tuple[int, Elimination]]) -> Elimination:
         sum(part.total for _, part in parts),
         sum(part.messages for _, part in parts),
         all(part.complete for _, part in parts),
+        np.concatenate([part.plain for _, part in parts]),
     )
 
 
@@ -86,6 +89,7 @@ def _search(
     best: Elimination | None = None
     spent = 0.0
     n = len(log_cards)
+    plain = np.full(n, np.inf)
     for attempt in range(tries):
         rule = kernel.MIN_SIZE if attempt % 4 == 3 else kernel.MIN_FILL
         noise = rng.random(n) * (0.5 if attempt else 0.0)
@@ -93,7 +97,9 @@ def _search(
             rule = kernel.AS_GIVEN
             noise = np.arange(float(n))
         bound = limit if best is None or not best.complete else min(limit, best.largest)
-        found, _, steps = _greedy(rule, log_cards, graph, noise, later, bound)
+        found, sizes, steps = _greedy(rule, log_cards, graph, noise, later, bound)
+        if attempt == 0 and found.complete:
+            plain[found.variables] = sizes
         spent += steps + _STEPS_PER_TRY
         if best is None or (found.complete, -found.total) > (best.complete, -best.total):
             best = found
@@ -101,41 +107,34 @@ def _search(
         if spent > _STEPS_PER_ENTRY * worth or (attempt > 0 and n > _LARGE and not best.complete):
             break
     assert best is not None
-    return best
+    return replace(best, plain=plain)
 
 
-def plain_totals(wiring: Wiring, later: Bools, limit: float) -> Floats:
-    """Entries of all tables of every graph, in the better of two plain orders.
+def plain_totals(wiring: Wiring, later: Bools, limit: float, order: Elimination | None) -> Floats:
+    """Entries of all tables of every graph by min-fill, whatever graphs stand beside it.
 
-    Neither chance nor the other graphs have a say, as they have in `find_order`. Infinite where a
-    table has more entries than `limit`, or a graph too many variables.
+    Infinite where a table has more entries than `limit`. An `order` from `find_order` has most of
+    them.
     """
-    rules = kernel.MIN_FILL, kernel.AS_GIVEN
-    graphs = _adjacency(wiring)
-    small = np.diff(wiring.graph_variables) <= TOO_MANY_TO_ORDER
-    out = np.full((2, wiring.n_graphs), np.inf)
-    for rule, row in zip(rules, out, strict=True):
-        # All together where that works: only a table over the limit ends a search early.
-        if not small.all() or not _fill(row, rule, wiring, graphs, later, limit, 0, len(row)):
-            for g in np.flatnonzero(small).tolist():
-                _fill(row, rule, wiring, graphs, later, limit, g, g + 1)
-    return np.asarray(out.min(axis=0))
+    totals = np.full(wiring.n_graphs, np.inf)
+    if order is not None:
+        totals = np.bincount(wiring.variable_graphs, order.plain, wiring.n_graphs).astype(float)
+    for g in np.flatnonzero(totals == np.inf).tolist():  # one of a range spoils it for all
+        totals[g] = graph_total(wiring, later, limit, g, kernel.MIN_FILL)
+    return totals
 
 
-def _fill(
-    out: Floats, rule: int, wiring: Wiring, graphs: tuple[Ints, Ints], later: Bools, limit: float,
-    first: int, last: int,
-) -> bool:  # fmt: skip
-    """Write the totals of some graphs, unless a table passes the limit."""
-    low, high = wiring.graph_variables[first], wiring.graph_variables[last]
-    log_cards = np.log(wiring.cards[low:high].astype(np.float64))
+def graph_total(
+    wiring: Wiring, later: Bools, limit: float, g: int, rule: int = kernel.AS_GIVEN
+) -> float:
+    """Entries of all tables of one graph, by default in index order, else by a rule."""
+    alone = select(wiring, np.array([g]))
+    low, high = wiring.graph_variables[g : g + 2]
+    if high - low > TOO_MANY_TO_ORDER:
+        return np.inf
     noise = np.arange(float(high - low)) * (rule == kernel.AS_GIVEN)
-    near = _part(graphs, low, high)
-    found, sizes, _ = _greedy(rule, log_cards, near, noise, later[low:high], limit)
-    if found.complete:
-        owners = wiring.variable_graphs[low + found.variables]
-        out[first:last] = np.bincount(owners, sizes, last)[first:]
-    return found.complete
+    log_cards = np.log(alone.cards.astype(np.float64))
+    return _greedy(rule, log_cards, _adjacency(alone), noise, later[low:high], limit)[0].total
 
 
 def _part(graphs: tuple[Ints, Ints], low: int, high: int) -> tuple[Ints, Ints]:
@@ -182,7 +181,7 @@ def _greedy(
         sizes = messages * np.exp(log_cards[order])
     found = Elimination(
         order, starts, separators, max(int(widest) - 1, 0), math.exp(min(largest, 700.0)),
-        float(sizes.sum()), float(messages.sum()), complete,
+        float(sizes.sum()), float(messages.sum()), complete, sizes,
     )  # fmt: skip
     return found, sizes, steps
 
