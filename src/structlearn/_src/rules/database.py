@@ -57,6 +57,8 @@ class Database:
 
     def find_table(self, name: str) -> str:
         """The full name of a table or a view of the source; empty if there is none."""
+        if self._source is None:
+            return ""
         found = self.connection.execute(
             "SELECT table_schema, table_name FROM information_schema.tables "
             "WHERE table_catalog = 'source' AND lower(?) IN "
@@ -64,7 +66,7 @@ class Database:
             "ORDER BY table_schema <> 'main', table_schema, table_name",
             [name],
         ).fetchall()
-        if not found or self._source is None:
+        if not found:
             return ""
         table = ".".join(["source", *map(identifier, found[0])])
         _refuse_foreign(self._source, table)
