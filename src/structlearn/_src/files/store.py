@@ -86,7 +86,7 @@ def read(path: PathLike, schema: str) -> tuple[Arrays, dict[str, Any]]:
         check_schema(path, facts.get("schema"), schema)
         _check_sum(path, data, facts.get("sha256"))
     try:
-        arrays = {name: np.array(array) for name, array in load(data).items()}
+        arrays = {name: np.require(array, requirements="W") for name, array in load(data).items()}
     except (SafetensorError, KeyError, TypeError, ValueError) as reason:  # or of an unknown type
         raise FormatError(f"{foreign} ({reason}); give a file of kind {schema}") from None
     check_schema(path, facts.get("schema"), schema)
