@@ -235,9 +235,11 @@ def test_inner_steps_eta_and_the_lasso_reach_learning():
     assert sparse.sum() < plain.sum()
 
 
-def test_a_time_limit_ends_learning_inside_inference():
+@pytest.mark.parametrize("driver", ["bilevel", "cccp"])
+def test_a_time_limit_ends_learning_inside_inference(driver):
     """What was cut short does not count: the weights are those that were known before."""
     model = field()
-    model.fit(TRUTH, time_limit=1e-6, tol=None)
+    model.fit(TRUTH, driver=driver, time_limit=1e-6, tol=None)
     assert model.ended_ == Ending.TIME
+    assert np.isnan(model.value_)
     np.testing.assert_array_equal(model.weights_, field().weights_)

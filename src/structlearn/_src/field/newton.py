@@ -41,7 +41,7 @@ class NewtonSystem:
         hinges = consensus.hinges
         n = hinges.n_variables
         entries = len(hinges.variables)
-        self._forms = consensus.forms
+        self.consensus = consensus
         self._rows = newton.ActiveRows(
             np.zeros(hinges.n_forms + 1, np.uint64),
             np.empty(entries, np.uint32),
@@ -61,7 +61,7 @@ class NewtonSystem:
         self._prox = prox
         self._diagonal[:] = prox
         self._counts = newton.gather(
-            self._forms, weights, *softness, bases, point, free, self._rows, self._diagonal
+            self.consensus.forms, weights, *softness, bases, point, free, self._rows, self._diagonal
         )
 
     def solve(self, gradient: Floats, tol: float, max_iter: int) -> int:
@@ -74,9 +74,8 @@ class NewtonSystem:
 
 
 def weight_gradient(
-    system: NewtonSystem, consensus: Consensus, weights: Floats, y: Floats, multipliers: Floats,
-    slope: Floats,
-) -> Floats:  # fmt: skip
+    system: NewtonSystem, weights: Floats, y: Floats, multipliers: Floats, slope: Floats
+) -> Floats:
     r"""Gradient by the weights of a function of the best values, which has this slope at them.
 
     What the best values do when weights change follows from their optimality, whatever it is they
@@ -93,6 +92,7 @@ def weight_gradient(
     B. Amos and J. Kolter, "OptNet: differentiable optimization as a layer in neural networks",
     2017.
     """
+    consensus = system.consensus
     hinges = consensus.hinges
     scale = consensus.scale(weights)
     pull = np.bincount(

@@ -108,14 +108,10 @@ class FieldError(Objective):
         return Hints(step=self.scale, C=self.C)
 
     @cached_property
-    def _consensus(self) -> Consensus:
-        return Consensus(self.examples.hinges, fixed=self._given, n_jobs=self.settings.n_jobs)
+    def _system(self) -> NewtonSystem:
+        return NewtonSystem(Consensus(self.examples.hinges, fixed=self._given))
 
     @cached_property
-    def _system(self) -> NewtonSystem:
-        return NewtonSystem(self._consensus)
-
-    @property
     def _given(self) -> Floats:
         return np.where(self.examples.given, self.examples.labels, np.nan)
 
@@ -152,8 +148,6 @@ class FieldError(Objective):
         memory.iterations[()] += found.iterations
         missed = np.nan_to_num(found.y - self.examples.labels)
         error = math.inf if found.ended.early else self._factor * float(missed @ missed)
-        gradient = weight_gradient(
-            self._system, self._consensus, whole, found.y, found.multipliers,
-            2.0 * self._factor * missed,
-        )  # fmt: skip
+        slope = 2.0 * self._factor * missed
+        gradient = weight_gradient(self._system, whole, found.y, found.multipliers, slope)
         return ValueGradient(error, gradient[self.examples.learnt], memory)

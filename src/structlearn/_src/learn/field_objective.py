@@ -83,8 +83,16 @@ class FieldObjective(TwoWorlds):
     def loss_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
         """C times the loss and its gradient; infinite where the time limit ended inference."""
         found = super().loss_gradient(weights, memory)
-        late = self.budget.sweeps is None and self.watch.expired
-        return found._replace(value=math.inf) if late else found
+        return found._replace(value=math.inf) if self._late else found
+
+    def value(self, weights: Floats, memory: Memory = None) -> float:
+        """Return the objective, penalty included; infinite as well where time is up."""
+        found = super().value(weights, memory)
+        return math.inf if self._late else found
+
+    @property
+    def _late(self) -> bool:
+        return self.budget.sweeps is None and self.watch.expired
 
     def push(self, weights: Floats) -> Floats:
         """Weights of all groups, the learnt ones being these."""

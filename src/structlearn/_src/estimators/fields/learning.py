@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -117,6 +118,8 @@ class FieldLearning(FitSettings):
                 facts[name] = None  # as in checkpoints of before
         fit = minimise(objective, objective.start, chosen, facts=facts)
         weights = examples.fill_in(fit.weights)[:-1]
+        if math.isinf(fit.value):
+            fit = fit._replace(value=math.nan)  # no time was left to find it
         if weights[examples.hinges.sizes[:-1] > 0].max() <= _VANISHED * objective.hints.step:
             warn(
                 "all weights are 0 or nearly so after learning: the best values are those of no "
