@@ -13,7 +13,7 @@ from structlearn._src.common.history import History
 from structlearn._src.common.watch import Watch
 from structlearn._src.solve.base import Report, Solver
 from structlearn._src.solve.lbfgs import Lbfgs
-from structlearn._src.solve.loop import convergence_reason, run
+from structlearn._src.solve.loop import run, small_reason, standstill_reason
 from structlearn._src.solve.stochastic import Stochastic
 from toys import Kinks, Logistic, Quadratic
 
@@ -24,6 +24,7 @@ class Script(Solver):
 
     reports: list
     name = "script"
+    proves = True
     first: float | None = None
     average: bool = False
 
@@ -135,7 +136,8 @@ def test_gap_and_slope_are_relative():
     assert play([Report(100.0, gradient=0.3)], tol=0.01).converged  # weights have norm sqrt(8)
     assert not play([Report(100.0, gradient=0.4)], tol=0.01).converged
     assert play([Report(gap=0.009)], tol=0.01).converged  # absolute where no value is known
-    assert convergence_reason(Report(), History(), 1.0, 1.0, 1, 1.0) == ""
+    assert small_reason(Report(), 1.0, 1.0) == ""
+    assert standstill_reason(Report(), History(), 1.0, 1, 1.0) == ""
 
 
 def test_no_tolerance_no_stop():

@@ -17,7 +17,7 @@ from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.lbfgs import Lbfgs
 from structlearn._src.solve.loop import run
 from structlearn._src.solve.pick import choose
-from structlearn._src.solve.sdca import Sdca
+from structlearn._src.solve.sdca import Sdca, dual_bound
 
 LOSSES = {
     "log": {"loss": "log"},
@@ -143,6 +143,18 @@ def test_a_start_at_the_optimum_stays_near():
     first = solver.step(objective, state).value
     assert first < objective.value(np.zeros(objective.n_weights))
     assert first < 1.05 * least.value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tangents_bound_the_optimum_from_below(kind):
+    objective, solver = chains(**KINDS[kind], loss="log"), Sdca(evaluate=1)
+    least = solve(objective, Lbfgs(), tol=1e-14).value
+    for start in (None, np.random.default_rng(0).normal(size=objective.n_weights)):
+        state = begin(objective, solver, start)
+        for _ in range(60):
+            solver.step(objective, state)
+            assert dual_bound(objective, state) <= least * (1.0 + 1e-6)
+        assert dual_bound(objective, state) >= 0.99 * least
 
 
 def test_steps_that_are_too_long_become_shorter():

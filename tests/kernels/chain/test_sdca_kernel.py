@@ -74,6 +74,7 @@ def visit(dense, layout, order, weights, shares, nodes, steps):
         primal,
         nodes,
         steps,
+        np.zeros(len(chains_.loss_weights)),
         make_errors(chains_),
         make_workspace(chains_),
     )

@@ -24,6 +24,7 @@ class Ending(StrEnum):
     INTERRUPTED = "interrupted"
     STOPPED = "stopped"
     STUCK = "stuck"
+    STALLED = "stalled"
     DIVERGED = "diverged"
 
     @property
@@ -44,6 +45,7 @@ _SENTENCES = {
     Ending.INTERRUPTED: "interrupted",
     Ending.STOPPED: "stopped by a callback",
     Ending.STUCK: "no step helps, though the optimum is not reached",
+    Ending.STALLED: "values no longer fall, though the optimum is not reached",
     Ending.DIVERGED: "weights grew out of bounds",
 }
 

@@ -19,7 +19,10 @@ from structlearn._src.solve.pick import choose
 
 #: What to do about endings that nobody asked for.
 _ADVICE = {
-    Ending.LIMIT: "raise max_iter, or tol",
+    Ending.LIMIT: "raise max_iter or tol; features of very different scales are worth scaling",
+    Ending.STALLED: "scale the features, or let solver='auto' choose another solver",
+    Ending.TIME: "raise time_limit to go on",
+    Ending.INTERRUPTED: "fit again for an answer that is done",
     Ending.STUCK: "the weights are the best so far; for a loss with kinks try solver='annealed'",
     Ending.DIVERGED: "the weights are those from before",
 }

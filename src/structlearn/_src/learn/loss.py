@@ -59,7 +59,7 @@ class Loss(NamedTuple):
 
     @property
     def zero_is_optimal(self) -> bool:
-        """Whether weights of 0 have no loss: then minimising means nothing, and steps all."""
+        """Whether weights of 0 have no loss."""
         return all(part.eps_y == 0 and not part.with_cost for part in self.parts)
 
     def softened(self, eps: float) -> Loss:

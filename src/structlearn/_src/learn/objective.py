@@ -99,6 +99,11 @@ class Objective(ABC):
         return False
 
     @property
+    def zero_is_optimal(self) -> bool:
+        """Whether weights of 0 have no loss: then minimising means nothing, and steps all."""
+        return False
+
+    @property
     def scales(self) -> float | Floats:
         """What steps are to be multiplied by, one number or one for each weight."""
         return 1.0

@@ -38,6 +38,11 @@ class Sparse:
         """Number of rows and of features."""
         return self.rows.n_rows, self.rows.n_columns
 
+    @property
+    def binary(self) -> bool:
+        """Whether all entries are 1."""
+        return not len(self.rows.values)
+
     @classmethod
     def by_position(cls, features: Features, position: Ints, positions: int) -> Sparse:
         """Give every position weights of its own: feature ``d`` at ``p`` becomes ``p * width + d``.
@@ -67,6 +72,15 @@ def take_rows(features: Features, which: Ints) -> Features:
     if isinstance(features, Sparse):
         return Sparse(take(features.rows, which))
     return features[which]
+
+
+def power(features: Features, exponent: int) -> Features:
+    """Return a power of every entry that is not 0, 1 for an exponent of 0."""
+    if features is None or (isinstance(features, Sparse) and features.binary):
+        return features
+    if isinstance(features, Sparse):
+        return Sparse(features.rows._replace(values=features.rows.values**exponent))
+    return features**exponent * (features != 0.0)
 
 
 def _rows(features: Features, n_rows: int) -> Rows:

@@ -31,7 +31,7 @@ class Report(NamedTuple):
     words: str = ""  #: why it is done
     exact: bool = True  #: whether `value` may decide which weights are better
     stuck: bool = False  #: done without having arrived
-    overshot: bool = False  #: the value rose, which is no sign of having arrived
+    moving: bool = False  #: not there yet, even if values stand still
 
 
 class Solver(ABC):
@@ -41,6 +41,9 @@ class Solver(ABC):
     name: ClassVar[str] = ""
     #: What it asks of an objective beyond values and gradients.
     needs: ClassVar[frozenset[Ability]] = frozenset()
+    #: Whether its reports tell a standstill from an end: by a gap, or by `Report.moving`. The
+    #: answers of others are put to the test.
+    proves: ClassVar[bool] = False
     #: Whether the distance to the optimum shrinks by a factor in every step.
     linear_rate: ClassVar[bool] = False
 

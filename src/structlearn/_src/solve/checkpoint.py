@@ -145,7 +145,7 @@ def _snapshot(
         state | meta["state"],
         arrays["best"],
         meta["value"],
-        Report(**meta["report"]),
+        Report(**{name: x for name, x in meta["report"].items() if name in Report._fields}),
         History(arrays["history"]),
         meta["iteration"],
     )

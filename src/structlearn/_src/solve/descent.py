@@ -11,7 +11,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
-from structlearn._src.solve.search import Point, evaluate, norm
+from structlearn._src.solve.search import Point, evaluate, norm, still_moving
 
 _DECREASE = 0.1  # share of the first-order gain that a step must keep
 _TRIALS = 60  # halvings after which a length is below rounding
@@ -43,6 +43,7 @@ class Descent(Solver):
 
     factor: float = 2.0
     name: ClassVar[str] = "descent"
+    proves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.number("factor", self.factor, low=1.0, open_low=True)
@@ -51,7 +52,12 @@ class Descent(Solver):
         """Value the weights; the first trial moves them by 1."""
         first = Point(weights, *objective.value_gradient(weights))
         length = 1.0 / max(norm(first.gradient), np.finfo(float).tiny)
-        return {**first._asdict(), "length": length}
+        state = {**first._asdict(), "length": length}
+        diagonal = objective.diagonal(weights)
+        if diagonal is not None:
+            state["inverse"] = 1.0 / diagonal
+        still_moving(state, first.gradient)
+        return state
 
     def step(self, objective: Objective, state: State) -> Report:
         """Search from the last length, down or up."""
@@ -63,7 +69,8 @@ class Descent(Solver):
             found, length = self._expand(objective, start, found, length)
         state |= found._asdict()
         state["length"] = length
-        return Report(found.value, gradient=norm(found.weights - start.weights) / length)
+        gradient = (start.weights - found.weights) / length
+        return Report(found.value, gradient=norm(gradient), moving=still_moving(state, gradient))
 
     def _contract(
         self, objective: Objective, start: Point, length: float

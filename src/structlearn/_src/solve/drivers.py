@@ -13,7 +13,8 @@ from structlearn._src.common.watch import Ending
 from structlearn._src.learn.objective import Ability, Objective
 from structlearn._src.learn.world import Budget
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, refusal, stream
-from structlearn._src.solve.lbfgs import Lbfgs
+from structlearn._src.solve.descent import Descent
+from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 from structlearn._src.solve.loop import Fit, run
 
 _ROUNDING = 1e-12  # relative differences of values below this say nothing
@@ -86,7 +87,8 @@ class Annealed(_Driver):
     def step(self, objective: Objective, state: State) -> Report:
         """Minimise at one temperature."""
         eps = self.first * self.factor ** state["iteration"]
-        fit = _minimise(self, objective.softened(eps), state)
+        state["iteration"] += 1
+        fit = _minimise(self, self.inner, objective.softened(eps), state)
         value = objective.value(fit.weights)
         gain = state["best"] - value
         state |= {"weights": fit.weights, "value": value, "best": min(state["best"], value)}
@@ -105,7 +107,9 @@ class Cccp(_Driver):
 
     The bound touches the objective at :math:`w_t`, so that whatever lowers it lowers the
     objective. One iteration is one bound with all its inner steps, which begin at :math:`w_t`; a
-    time limit is looked at in between.
+    time limit is looked at in between. Where they do not lower the objective, as those of an
+    average need not, quasi-Newton steps take their place, or steepest descent where weights have
+    bounds; if these find nothing either, :math:`w_t` stays.
 
     Parameters
     ----------
@@ -115,7 +119,7 @@ class Cccp(_Driver):
         Limit on its iterations for each of them.
     inner_tol
         Its relative tolerance; 0 takes all steps, which subgradients need, as they do not go
-        down all the time. CCCP is done when a bound brings no more than that.
+        down all the time.
 
     References
     ----------
@@ -143,22 +147,33 @@ class Cccp(_Driver):
     def step(self, objective: Objective, state: State) -> Report:
         """Minimise one bound."""
         bound = objective.linearise(state["weights"], state["memory"])
-        fit = _minimise(self, bound, state)
+        state["iteration"] += 1
         before = state["value"]
-        if fit.memory is not None:
-            state["memory"] = fit.memory
-        value = objective.value(fit.weights, state["memory"])
-        state |= {"weights": fit.weights, "value": value}
-        done = abs(before - value) <= _ROUNDING * abs(value)
-        words = "converged: the bound has its optimum where it touches the objective"
-        return Report(value, done=done, words=words if done else "")
+        for inner in (self.inner,) if self.inner.proves else (self.inner, _careful(objective)):
+            fit = _minimise(self, inner, bound, state)
+            memory = state["memory"] if fit.memory is None else fit.memory
+            value = objective.value(fit.weights, memory)
+            if value < before - _ROUNDING * abs(before):
+                state |= {"weights": fit.weights, "value": value, "memory": memory}
+                return Report(value)
+        words = (
+            "converged: the bound has its optimum where it touches the objective"
+            if fit.converged
+            else f"stuck: no step of {inner.name!r} lowers the bound; it may have a kink here"
+        )
+        return Report(before, done=True, words=words, stuck=not fit.converged)
 
 
-def _minimise(driver: Annealed | Cccp, objective: Objective, state: State) -> Fit:
-    """Let the inner solver minimise a changed objective from where the weights are."""
-    state["iteration"] += 1
+def _careful(objective: Objective) -> Solver:
+    """Return a solver that never raises the objective, and knows whether it has arrived."""
+    solvers: tuple[Solver, ...] = Lbfgs(), Owlqn(), Descent()
+    return next(solver for solver in solvers if not refusal(solver, objective))
+
+
+def _minimise(driver: Annealed | Cccp, inner: Solver, objective: Objective, state: State) -> Fit:
+    """Let a solver minimise a changed objective from where the weights are."""
     fit = run(
-        driver.inner,
+        inner,
         objective,
         state["weights"],
         max_iter=driver.inner_iter,

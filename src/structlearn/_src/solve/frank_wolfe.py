@@ -60,6 +60,7 @@ class FrankWolfe(Solver):
     pairwise: int = 3
     evaluate: int = 5
     name: ClassVar[str] = "frank-wolfe"
+    proves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.integer("pairwise", self.pairwise)

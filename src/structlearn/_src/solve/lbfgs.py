@@ -12,7 +12,7 @@ from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
-from structlearn._src.solve.search import Point, backtrack, norm, wolfe
+from structlearn._src.solve.search import Point, backtrack, norm, still_moving, wolfe
 
 _FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that counts as none
 _GOOD = 1e-9  # first-order gain, relative to the value, below which no step can be told from none
@@ -40,6 +40,7 @@ class Lbfgs(Solver):
     memory: int = 10
     refresh: int = 20
     name: ClassVar[str] = "lbfgs"
+    proves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.integer("memory", self.memory, low=1)
@@ -69,10 +70,13 @@ class Lbfgs(Solver):
             found, _ = self._advance(objective, state, start)
         if found is None:
             return _end(start, norm(self._downhill(objective, start)), gain)
+        still_moving(state, self._downhill(objective, start))
         add_pair(state, found.weights - start.weights, found.gradient - start.gradient)
         state |= found._asdict()
         state["iteration"] += 1
-        return Report(found.value, gradient=norm(self._downhill(objective, found)))
+        downhill = self._downhill(objective, found)
+        moving = still_moving(state, downhill)
+        return Report(found.value, gradient=norm(downhill), moving=moving)
 
     def _precondition(self, objective: Objective, state: State) -> None:
         if state["iteration"] % self.refresh == 0:

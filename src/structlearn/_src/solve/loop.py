@@ -22,11 +22,14 @@ from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.world import Memory, count_steps, leaves
 from structlearn._src.solve.base import Report, Solver, State, current_weights, refusal
 from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, fingerprint, load, save
+from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 
 _DIVERGED = "diverged: weights grew out of bounds; take smaller steps"
 _STOPPED = "stopped by a callback"
 _ENDS = {_DIVERGED: Ending.DIVERGED, _STOPPED: Ending.STOPPED}
 _WORSE = 0.01  # a run whose values all lie above its start by more has not settled yet
+_PROBES = 5  # quasi-Newton steps that put a standstill to the test
+_DOUBT = 10.0  # times `tol`: what they must gain to show that it was none
 
 
 class Event(NamedTuple):
@@ -227,12 +230,37 @@ class _Loop:
             return self.stop or self.report.words or "the solver is done"
         if self.tol is None or self.iteration == 0:
             return ""
+        return small_reason(self.report, self.norm, self.tol) or self.standstill()
+
+    def standstill(self) -> str:
+        """Say that values stand still; empty if they do not."""
+        assert self.tol is not None
         again = len(self.history) / self.patience
         if self.solver.linear_rate:
             again = 1.0  # what is left shrinks by a factor, and so does what each step gains
-        return convergence_reason(
-            self.report, self.history, self.norm, self.tol, self.patience, again
-        )
+        return standstill_reason(self.report, self.history, self.tol, self.patience, again)
+
+    def probe(self) -> float:
+        """Take a few quasi-Newton steps from the answer, and return what they gain.
+
+        Losses that are least at 0 are not minimised at all: what they gain is what is left.
+        """
+        objective = self.objective
+        before = self.best_value()
+        self.value = before
+        if objective.zero_is_optimal:
+            return before - objective.penalty.value(self.best)
+        solver = Lbfgs() if objective.penalty.smooth else Owlqn()
+        if objective.approximate or refusal(solver, objective):
+            return 0.0  # nothing here can tell
+        state = solver.start(objective, self.best, self.rng)
+        for _ in range(_PROBES):
+            if solver.step(objective, state).done:
+                break
+        if state["value"] < before:
+            self.best = state["weights"]
+            self.value = state["value"]
+        return before - self.value
 
     def progress_text(self) -> str:
         """Say how far the run is."""
@@ -272,42 +300,54 @@ class _Loop:
 
     def fit(self, ended: Ending, max_iter: int) -> Fit:
         """Pack up."""
+        why = self.stop_reason()
+        if ended == Ending.DONE:
+            ended = _ENDS.get(self.stop, Ending.STUCK if self.report.stuck else Ending.DONE)
+            if ended == Ending.DONE and not self.proved():
+                gain = self.probe()
+                if gain > _DOUBT * (self.tol or 0.0) * abs(self.value):
+                    ended = Ending.STALLED
+                    why = f"stalled: values stand still, yet other steps gained {gain:.3g} more"
         value = self.value
         if not math.isfinite(value):
             value = math.nan if ended == Ending.INTERRUPTED else self.best_value()
-        why = self.stop_reason()
         if ended.early:
             status = f"{ended.sentence} after {self.iteration} iterations; the best weights count"
         else:
             status = why or f"stopped at max_iter={max_iter} before reaching tol={self.tol}"
-        if ended == Ending.DONE:
-            ended = _ENDS.get(self.stop, Ending.STUCK if self.report.stuck else Ending.DONE)
         converged = ended == Ending.DONE
         memory = None if self.state is None else self.state.get("memory")
         return Fit(self.best, value, self.history, status, self.iteration, converged, ended, memory)
 
+    def proved(self) -> bool:
+        """Tell whether the end needs no test: the solver knows, or a small number tells."""
+        if self.tol is None or self.solver.proves:
+            return True
+        return small_reason(self.report, self.norm, self.tol) != ""
 
-def convergence_reason(
-    report: Report, history: History, norm: float, tol: float, patience: int, again: float
-) -> str:
-    """Say by which sign of those a step reports a run has converged; empty if by none."""
-    known = not math.isnan(report.value)
-    scale = tol * abs(report.value) if known else tol
+
+def small_reason(report: Report, norm: float, tol: float) -> str:
+    """Say by which small number of a report a run has converged; empty if by none."""
+    scale = tol if math.isnan(report.value) else tol * abs(report.value)
     if report.gap <= scale:
         return f"converged: the duality gap is below tol={tol:g}"
     if report.gradient * max(1.0, norm) <= scale:
         return f"converged: the gradient is below tol={tol:g}"
-    judged = known and math.isnan(report.gap)  # where there is a gap, it alone tells
-    judged = judged and not report.overshot
+    return ""
+
+
+def standstill_reason(
+    report: Report, history: History, tol: float, patience: int, again: float
+) -> str:
+    """Say that values stand still; empty if they do not, or if that would mean nothing."""
+    if math.isnan(report.value) or not math.isnan(report.gap) or report.moving:
+        return ""  # where there is a gap, it alone tells
     if history.best() > history.start + _WORSE * abs(history.start):
-        judged = False  # steps that were too long at first get their time
+        return ""  # steps that were too long at first get their time
     gain = history.best(patience) - history.best()
     # As many iterations again at this rate: for a gap that shrinks as 1 / n, that is the gap.
-    if judged and gain * max(1.0, again) <= tol * abs(history.best()):
-        more = (
-            "as many iterations again would gain"
-            if again > 1.0
-            else f"{patience} iterations gained"
-        )
-        return f"converged: {more} less than tol={tol:g}"
-    return ""
+    if not gain * max(1.0, again) <= tol * abs(history.best()):
+        return ""
+    if again > 1.0:
+        return f"converged: as many iterations again would gain less than tol={tol:g}"
+    return f"converged: {patience} iterations gained less than tol={tol:g}"

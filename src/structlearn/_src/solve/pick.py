@@ -10,7 +10,6 @@ from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.names import DRIVERS, OLD_DRIVERS
 from structlearn._src.learn.objective import Objective
-from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.solve.base import Solver, refusal
 from structlearn._src.solve.descent import Descent
 from structlearn._src.solve.drivers import Annealed, Cccp, Paired
@@ -106,7 +105,7 @@ def choose_online(solver: str | Solver, objective: Objective) -> Solver:
 def _named(solver: str | Solver, objective: Objective, driver: str) -> Solver:
     if not isinstance(solver, str):
         return solver
-    if _zero_is_optimal(objective) and solver not in ONLINE:
+    if objective.zero_is_optimal and solver not in ONLINE:
         raise ArgumentError(
             f"solver={solver!r} minimises, but the perceptron's loss is least at weights of 0, so "
             f"that only steps mean something: use 'auto', {', '.join(map(repr, ONLINE))}"
@@ -114,10 +113,6 @@ def _named(solver: str | Solver, objective: Objective, driver: str) -> Solver:
     if solver in ONLINE and driver == "subgradient":
         return _stochastic(solver, objective)
     return _fitted(SOLVERS[solver](), objective)
-
-
-def _zero_is_optimal(objective: Objective) -> bool:
-    return isinstance(objective, StructuredObjective) and objective.loss.zero_is_optimal
 
 
 def _stochastic(name: str, objective: Objective) -> Solver:
@@ -152,7 +147,7 @@ def _suited(objective: Objective, driver: str) -> Solver:
         return _fitted(Stochastic(rule="root", average=0.5), objective)
     if driver == "paired":
         return SOLVERS["adagrad"]()
-    if _zero_is_optimal(objective):
+    if objective.zero_is_optimal:
         return _perceptron(objective)
     if objective.approximate:
         return SOLVERS["adagrad"]()

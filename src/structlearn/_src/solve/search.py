@@ -11,11 +11,13 @@ import numpy as np
 from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.world import Memory
+from structlearn._src.solve.base import State
 
 # Nocedal and Wright, section 3.1: the usual constants of quasi-Newton searches.
 _DECREASE = 1e-4  # share of the first-order gain that a step must keep
 _CURVATURE = 0.9  # share of the first derivative that a step may leave
 _ROUNDING = 1e-12  # relative differences of values below this say nothing
+_FALLEN = 1e-2  # of the square of the gradient: far less is left than at the steepest point
 _LIMIT = 20  # trials; each at least doubles the length or cuts the bracket by a tenth
 
 
@@ -126,6 +128,17 @@ def backtrack(
         if _falls(start.value, point.value, gain):
             return point
     return None
+
+
+def still_moving(state: State, gradient: Floats) -> bool:
+    r"""Tell whether the gradient has not yet fallen far below the steepest one so far.
+
+    It is measured as :math:`g^\top D^{-1} g`, with the diagonal of the curvature where that is
+    known: else a column of large numbers hides all others.
+    """
+    steepness = float(gradient @ (gradient * state.get("inverse", 1.0)))
+    state["steepest"] = max(state.get("steepest", 0.0), steepness)
+    return steepness > _FALLEN * state["steepest"]
 
 
 def norm(gradient: Floats) -> float:

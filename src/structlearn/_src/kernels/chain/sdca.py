@@ -101,13 +101,31 @@ def _move(memory, errors, share, factor):
         errors[s] = factor * (old - np.float64(memory[s]))
 
 
+@inner
+def _product(n, errors):
+    """Product of the errors of a sequence with the scores that they are the gradient by."""
+    K = errors.edges.shape[0]
+    total = 0.0
+    for t in range(n):
+        for s in range(K):
+            total += errors.nodes[t, s] * errors.scores[t, s]
+    for r in range(K if n > 1 else 0):
+        for s in range(K):
+            if errors.steps[r, s] != 0.0:  # else the score may be infinite
+                total += errors.steps[r, s] * errors.edges[r, s]
+    return total
+
+
 @lean
-def ascend(order, data, layout, parts, loss_weights, shares, primal, nodes, steps, errors, work):
-    """Visit every sequence in `order`; return the weighted losses met on the way.
+def ascend(
+    order, data, layout, parts, loss_weights, shares, primal, nodes, steps, bounds, errors, work
+):
+    r"""Visit every sequence in `order`; return the weighted losses met on the way.
 
     The memory of a sequence, which moves by its share of the way, are errors of labels (positions,
     states) and of transitions (sequences, states, states), in single precision; the latter are
-    empty where transitions have no weights.
+    empty where transitions have no weights. With its bound :math:`c_i`, of the same mixture of old
+    tangents, :math:`\ell_i(v) \ge c_i + \langle m_i, v \rangle` for all weights :math:`v`.
     """
     K = errors.edges.shape[0]
     table = primal.table
@@ -122,7 +140,9 @@ def ascend(order, data, layout, parts, loss_weights, shares, primal, nodes, step
         for r in range(K if n > 1 else 0):
             for s in range(K):
                 errors.edges[r, s] = table[r, s] + data.bars[r, s]
-        met += loss_weights[c] * loss_and_errors(data, c, parts, errors, work)
+        loss = loss_and_errors(data, c, parts, errors, work)
+        met += loss_weights[c] * loss
+        bounds[c] += shares[c] * (loss - _product(n, errors) - bounds[c])
         for t in range(n):
             _move(nodes[first + t], errors.nodes[t], shares[c], loss_weights[c])
             _pull(layout, first + t, errors.nodes[t], primal)
