@@ -105,9 +105,10 @@ def test_callbacks_see_every_iteration_and_may_end_the_fit(name):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_time_limits_and_progress_may_be_given_to_one_fit(name):
     told = []
-    fitted = FAMILIES[name](
-        time_limit=1e-9, progress=lambda fraction, words: told.append(words), tol=None
-    )
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        fitted = FAMILIES[name](
+            time_limit=1e-9, progress=lambda fraction, words: told.append(words), tol=None
+        )
     assert fitted.ended_ == Ending.TIME
     assert "iteration 1" in told[0]
 

@@ -109,7 +109,9 @@ def test_progress_callbacks_and_time_limit():
         callbacks=[lambda event: events.append(event.iteration)],
         time_limit=0.0,
         tol=1e-12,
-    ).fit(X, Y)
+    )
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        labeler.fit(X, Y)
     assert labeler.n_iter_ == 1
     assert events == [1]
     assert told[0][0] <= 0.01
@@ -125,7 +127,9 @@ def test_interrupt_keeps_the_best_weights():
         if event.iteration == 3:
             raise KeyboardInterrupt
 
-    labeler = SequenceLabeler(callbacks=[interrupt], tol=1e-12).fit(X, Y)
+    labeler = SequenceLabeler(callbacks=[interrupt], tol=1e-12)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        labeler.fit(X, Y)
     assert "interrupted" in labeler.status_
     with pytest.warns(ConvergenceWarning):
         three = SequenceLabeler(max_iter=3, tol=1e-12).fit(X, Y)

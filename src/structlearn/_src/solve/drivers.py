@@ -13,7 +13,6 @@ from structlearn._src.common.watch import Ending
 from structlearn._src.learn.objective import Ability, Objective
 from structlearn._src.learn.world import Budget
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, refusal, stream
-from structlearn._src.solve.descent import Descent
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 from structlearn._src.solve.loop import Fit, run
 
@@ -108,8 +107,8 @@ class Cccp(_Driver):
     The bound touches the objective at :math:`w_t`, so that whatever lowers it lowers the
     objective. One iteration is one bound with all its inner steps, which begin at :math:`w_t`; a
     time limit is looked at in between. Where they do not lower the objective, as those of an
-    average need not, quasi-Newton steps take their place, or steepest descent where weights have
-    bounds; if these find nothing either, :math:`w_t` stays.
+    average need not, quasi-Newton steps take their place; if these find nothing either,
+    :math:`w_t` stays. Weights with bounds have no such steps, and there the objective may rise.
 
     Parameters
     ----------
@@ -149,11 +148,14 @@ class Cccp(_Driver):
         bound = objective.linearise(state["weights"], state["memory"])
         state["iteration"] += 1
         before = state["value"]
-        for inner in (self.inner,) if self.inner.proves else (self.inner, _careful(objective)):
+        careful = _careful(objective)
+        inners = (self.inner,) if self.inner.proves or careful is None else (self.inner, careful)
+        for inner in inners:
             fit = _minimise(self, inner, bound, state)
             memory = state["memory"] if fit.memory is None else fit.memory
             value = objective.value(fit.weights, memory)
-            if value < before - _ROUNDING * abs(before):
+            rise = value - before
+            if rise < -_ROUNDING * abs(before) or (careful is None and rise > 0.0):
                 state |= {"weights": fit.weights, "value": value, "memory": memory}
                 return Report(value)
         words = (
@@ -164,10 +166,10 @@ class Cccp(_Driver):
         return Report(before, done=True, words=words, stuck=not fit.converged)
 
 
-def _careful(objective: Objective) -> Solver:
+def _careful(objective: Objective) -> Solver | None:
     """Return a solver that never raises the objective, and knows whether it has arrived."""
-    solvers: tuple[Solver, ...] = Lbfgs(), Owlqn(), Descent()
-    return next(solver for solver in solvers if not refusal(solver, objective))
+    solvers = Lbfgs(), Owlqn()
+    return next((solver for solver in solvers if not refusal(solver, objective)), None)
 
 
 def _minimise(driver: Annealed | Cccp, inner: Solver, objective: Objective, state: State) -> Fit:

@@ -18,7 +18,7 @@ from structlearn._src.common.history import History
 from structlearn._src.common.paths import PathLike
 from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Watch
-from structlearn._src.learn.objective import Objective
+from structlearn._src.learn.objective import Ability, Objective
 from structlearn._src.learn.world import Memory, count_steps, leaves
 from structlearn._src.solve.base import Report, Solver, State, current_weights, refusal
 from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, fingerprint, load, save
@@ -28,7 +28,8 @@ _DIVERGED = "diverged: weights grew out of bounds; take smaller steps"
 _STOPPED = "stopped by a callback"
 _ENDS = {_DIVERGED: Ending.DIVERGED, _STOPPED: Ending.STOPPED}
 _WORSE = 0.01  # a run whose values all lie above its start by more has not settled yet
-_PROBES = 5  # quasi-Newton steps that put a standstill to the test
+_PROBES = 15  # quasi-Newton steps that put a standstill to the test
+_SOFT = (1.0, 0.1, 0.01)  # temperatures at which they see over kinks
 _DOUBT = 10.0  # times `tol`: what they must gain to show that it was none
 
 
@@ -241,26 +242,37 @@ class _Loop:
         return standstill_reason(self.report, self.history, self.tol, self.patience, again)
 
     def probe(self) -> float:
-        """Take a few quasi-Newton steps from the answer, and return what they gain.
+        """Take a few quasi-Newton steps from the answer; return what they gain, if that is much.
 
-        Losses that are least at 0 are not minimised at all: what they gain is what is left.
+        Losses with kinks are smoothed first, since a kink stops such steps. Losses that are least
+        at 0 are not minimised at all: what they gain is what is left.
         """
         objective = self.objective
-        before = self.best_value()
-        self.value = before
+        self.value = least = self.best_value()
+        little = _DOUBT * (self.tol or 0.0) * abs(self.value)
         if objective.zero_is_optimal:
-            return before - objective.penalty.value(self.best)
+            left = self.value - objective.penalty.value(self.best)
+            return left if left > little else 0.0
         solver = Lbfgs() if objective.penalty.smooth else Owlqn()
         if objective.approximate or refusal(solver, objective):
             return 0.0  # nothing here can tell
-        state = solver.start(objective, self.best, self.rng)
-        for _ in range(_PROBES):
-            if solver.step(objective, state).done:
-                break
-        if state["value"] < before:
-            self.best = state["weights"]
-            self.value = state["value"]
-        return before - self.value
+        kinks = not objective.smooth and Ability.SOFTEN in objective.abilities
+        best = self.best
+        for target in map(objective.softened, _SOFT) if kinks else (objective,):
+            state = solver.start(target, best, self.rng)
+            for _ in range(_PROBES):
+                if solver.step(target, state).done:
+                    break
+            value = objective.value(state["weights"])
+            if value < least:
+                best = state["weights"]
+                least = value
+        gain = self.value - least
+        if gain <= little:
+            return 0.0
+        self.best = best
+        self.value = least
+        return gain
 
     def progress_text(self) -> str:
         """Say how far the run is."""
@@ -305,7 +317,7 @@ class _Loop:
             ended = _ENDS.get(self.stop, Ending.STUCK if self.report.stuck else Ending.DONE)
             if ended == Ending.DONE and not self.proved():
                 gain = self.probe()
-                if gain > _DOUBT * (self.tol or 0.0) * abs(self.value):
+                if gain > 0.0:
                     ended = Ending.STALLED
                     why = f"stalled: values stand still, yet other steps gained {gain:.3g} more"
         value = self.value
