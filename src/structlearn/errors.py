@@ -6,6 +6,7 @@ from structlearn._src.common.errors import (
     BrokenRuleWarning,
     BurnInWarning,
     CacheWarning,
+    CheckpointWarning,
     DataNotFoundError,
     EvidenceError,
     FeatureNameWarning,
@@ -31,6 +32,7 @@ from structlearn._src.common.errors import (
 
 __all__ = [
     "ArgumentError", "AtomError", "BrokenRuleWarning", "BurnInWarning", "CacheWarning",
+    "CheckpointWarning",
     "DataNotFoundError", "EvidenceError", "FeatureNameWarning", "FormatError", "GraphError",
     "GreedyCoefficientWarning", "IgnoredOptionWarning", "ImpossibleEvidenceError",
     "InfeasibleError", "InferenceWarning", "MixingWarning", "PotentialError", "QueryError",

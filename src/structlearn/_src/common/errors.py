@@ -82,6 +82,10 @@ class DataNotFoundError(StructlearnError, FileNotFoundError):
     """A data set is neither on this machine nor downloadable."""
 
 
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; the fit goes on without it."""
+
+
 class CacheWarning(UserWarning):
     """Compiled code cannot be kept on disk, so every process compiles anew."""
 

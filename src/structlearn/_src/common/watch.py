@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from enum import StrEnum
 
 from structlearn._src.common.errors import ArgumentError
@@ -50,6 +51,26 @@ _SENTENCES = {
 }
 
 
+class TimeUpError(Exception):
+    """Ends a step of some work because its time is over; the loop around it knows what to do."""
+
+
+_end_of_all: ContextVar[float] = ContextVar("end_of_all", default=math.inf)
+_end_of_step: ContextVar[float] = ContextVar("end_of_step", default=math.inf)
+
+
+def heed_time() -> None:
+    """Leave a long step whose time is over; the first step of every loop is always finished."""
+    if time.monotonic() >= _end_of_step.get():
+        raise TimeUpError
+
+
+def time_left() -> float | None:
+    """Return the seconds until the work around must end, None if it need not."""
+    end = _end_of_all.get()
+    return None if end == math.inf else max(end - time.monotonic(), 0.0)
+
+
 class Watch:
     """Knows when to stop, and whom to tell how far the work is."""
 
@@ -81,6 +102,9 @@ class Watch:
         An interrupt from the keyboard ends the work here, so that the caller can return what it
         has.
         """
+        end = min(_end_of_all.get(), math.inf if self._end is None else self._end)
+        outer = _end_of_all.set(end)
+        outer_step = _end_of_step.set(math.inf)
         try:
             for i in range(limit):
                 done = step()
@@ -91,9 +115,17 @@ class Watch:
                 self.tell((i + 1) / limit, words())
                 if self.expired:
                     return Ending.TIME
+                _end_of_step.set(end)
         except KeyboardInterrupt:
             self._interrupted = True
             return Ending.INTERRUPTED
+        except TimeUpError:
+            if not self.expired:
+                raise  # the time of the work around it
+            return Ending.TIME
+        finally:
+            _end_of_step.reset(outer_step)
+            _end_of_all.reset(outer)
         return Ending.LIMIT
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.watch import heed_time
 from structlearn._src.learn.loss import ElasticNet
 from structlearn._src.learn.world import CONVERGED, Budget, Memory, World, check_fits, copy_memory
 
@@ -309,6 +310,7 @@ class TwoWorlds(_Fields, Objective):
             each = zip((pair.free, pair.clamped), (1.0, -1.0), memories, sides, strict=True)
             for world, sign, mine, wanted in each:
                 if wanted:
+                    heed_time()
                     factors = (sign * self.C * pair.share) * self.example_weights
                     values, gradient, _ = world.solve(
                         parameters, factors, mine, self.budget, gradient

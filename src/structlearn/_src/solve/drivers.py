@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.watch import Ending
+from structlearn._src.common.watch import Ending, Watch, time_left
 from structlearn._src.learn.objective import Ability, Objective
 from structlearn._src.learn.world import Budget
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, refusal, stream
@@ -182,6 +182,7 @@ def _minimise(driver: Annealed | Cccp, inner: Solver, objective: Objective, stat
         tol=driver.inner_tol or None,
         patience=driver.patience,  # little: the next minimisation mends what this one leaves
         rng=stream(state, state["iteration"]),
+        watch=Watch(time_left()),
     )
     if fit.ended == Ending.INTERRUPTED:
         raise KeyboardInterrupt  # half a minimisation is dropped, as half a step would be

@@ -13,7 +13,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.errors import ArgumentError, CheckpointWarning, warn
 from structlearn._src.common.history import History
 from structlearn._src.common.paths import PathLike
 from structlearn._src.common.random import generator
@@ -161,6 +161,7 @@ class _Loop:
     norm: float = 0.0  # of the newest weights
     begun: float = field(default_factory=time.monotonic)
     saved: float = field(default_factory=time.monotonic)
+    whole: bool = True  # whether the last step was finished
     stop: str = ""  # why a run ends that has not converged
 
     def run(self, max_iter: int, watch: Watch) -> Fit:
@@ -169,17 +170,19 @@ class _Loop:
         ended = Ending.DONE
         if not self.stop_reason():
             ended = watch.repeat(self.step, max(max_iter - self.iteration, 0), self.progress_text)
-        if ended != Ending.INTERRUPTED and self.state is not None:
+        if ended != Ending.INTERRUPTED and self.whole:
             self.save()
         return self.fit(ended, max_iter)
 
     def step(self) -> bool:
         """Take one step and tell everybody; True if there is no reason for another."""
         state = self.begin() if self.state is None else self.state
+        self.whole = False
         self.record(self.solver.step(self.objective, state), self.iteration + 1)
         self.call(state)
         if self.checkpoint and self.checkpoint.due(self.iteration, time.monotonic() - self.saved):
             self.save()
+        self.whole = True
         return self.stop_reason() != ""
 
     def begin(self) -> State:
@@ -286,7 +289,13 @@ class _Loop:
         snapshot = Snapshot(
             self.state, self.best, self.value, self.report, self.history, self.iteration
         )
-        save(self.checkpoint, self.facts, snapshot, self.rng)
+        try:
+            save(self.checkpoint, self.facts, snapshot, self.rng)
+        except OSError as reason:  # a full disk must not cost the work of hours
+            path = self.checkpoint.path
+            warn(
+                f"{path}: no checkpoint was written ({reason}); the fit goes on", CheckpointWarning
+            )
         self.saved = time.monotonic()
 
     @cached_property

@@ -13,6 +13,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.watch import time_left
 from structlearn._src.learn.objective import Ability, Objective
 from structlearn._src.learn.world import Memory
 from structlearn._src.solve.base import Report, Solver, State, current_weights, draw_seed, stream
@@ -146,6 +147,8 @@ def first_step(trial: Callable[[float], float], guess: float) -> float:
     step, value = guess, trial(guess)
     for factor in (_FACTOR, 1.0 / _FACTOR):
         for _ in range(_TRIALS):
+            if time_left() == 0.0:
+                return step
             following = trial(step * factor)
             if following > value or (following == value and factor > 1.0):
                 break  # shorter steps may be as bad as the first, infinite even
