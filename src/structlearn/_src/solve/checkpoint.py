@@ -54,6 +54,8 @@ class Checkpoint:
         checks.number("seconds", self.seconds, low=0.0)
         if self.iterations is not None:
             checks.integer("iterations", self.iterations, low=1)
+        if Path(self.path).is_dir():
+            raise ArgumentError(f"{self.path}: the checkpoint is a folder; give a file in it")
         folder = Path(self.path).absolute().parent
         if not folder.is_dir():
             raise ArgumentError(f"{self.path}: there is no folder {folder}; make it first")
