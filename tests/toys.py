@@ -41,6 +41,8 @@ class Toy(Objective):
 class Quadratic(Toy):
     """Half of squared distances of linear measurements, scaled badly on purpose."""
 
+    smooth = True
+
     def __init__(self, seed=0, n=40, d=8, spread=100.0, **kw):
         super().__init__(d, n, **kw)
         rng = np.random.default_rng(seed)
@@ -57,6 +59,8 @@ class Quadratic(Toy):
 
 class Logistic(Toy):
     """C times the log loss of labels -1 and 1."""
+
+    smooth = True
 
     def __init__(self, seed=0, n=60, d=6, C=1.0, spread=1.0, **kw):
         super().__init__(d, n, **kw)

@@ -183,6 +183,7 @@ def _minimise(driver: Annealed | Cccp, inner: Solver, objective: Objective, stat
         patience=driver.patience,  # little: the next minimisation mends what this one leaves
         rng=stream(state, state["iteration"]),
         watch=Watch(time_left()),
+        tested=False,
     )
     if fit.ended == Ending.INTERRUPTED:
         raise KeyboardInterrupt  # half a minimisation is dropped, as half a step would be

@@ -25,6 +25,7 @@ from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, fingerprint,
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 
 _DIVERGED = "diverged: weights grew out of bounds; take smaller steps"
+_STALLED = "stalled: values stand still"
 _STOPPED = "stopped by a callback"
 _ENDS = {_DIVERGED: Ending.DIVERGED, _STOPPED: Ending.STOPPED}
 _WORSE = 0.01  # a run whose values all lie above its start by more has not settled yet
@@ -79,13 +80,16 @@ def run(
     callbacks: Iterable[Callback] = (),
     watch: Watch | None = None,
     checkpoint: Checkpoint | PathLike | None = None,
+    tested: bool = True,
 ) -> Fit:
     r"""Repeat the steps of a solver until they no longer help.
 
     A run has converged when the solver says so, or when one of these falls below `tol` times the
     value :math:`F`, of which a step may report any: the duality gap; the gradient
     :math:`\|\nabla F\| \max(1, \|w\|)`; unless the gap is known, what as many iterations again
-    would gain at the rate of the last `patience` ones.
+    would gain at the rate of the last `patience` ones. The last is a standstill, which counts if
+    the gradient has fallen far too, or if quasi-Newton steps from there gain next to nothing; else
+    the run has stalled.
 
     The answer is the best of all weights where the solver knows their values, else those of the
     last step. An interrupt from the keyboard ends the run and keeps that answer.
@@ -113,6 +117,8 @@ def run(
     checkpoint
         Where (and how often) the run is saved, and continued from if the file exists. The result is
         then the same, bit for bit, as that of a run that was never stopped.
+    tested
+        Whether a standstill of a solver that cannot tell it from an end is put to the test.
     """
     if why := refusal(solver, objective):
         raise ArgumentError(f"solver={solver.name!r}: {why}")
@@ -124,7 +130,15 @@ def run(
         checkpoint = Checkpoint(checkpoint)
     start = _checked(weights, objective.n_weights)
     loop = _Loop(
-        solver, objective, start, generator(rng), tol, patience, tuple(callbacks), checkpoint
+        solver,
+        objective,
+        start,
+        generator(rng),
+        tol,
+        patience,
+        tuple(callbacks),
+        checkpoint,
+        tested,
     )
     return loop.run(max_iter, watch or Watch())
 
@@ -153,6 +167,7 @@ class _Loop:
     patience: int
     callbacks: tuple[Callback, ...]
     checkpoint: Checkpoint | None
+    tested: bool
     value: float = math.inf  # what `best` is worth
     state: State | None = None
     report: Report = field(default_factory=Report)
@@ -244,38 +259,38 @@ class _Loop:
             again = 1.0  # what is left shrinks by a factor, and so does what each step gains
         return standstill_reason(self.report, self.history, self.tol, self.patience, again)
 
-    def probe(self) -> float:
-        """Take a few quasi-Newton steps from the answer; return what they gain, if that is much.
+    def probe(self) -> str:
+        """Take a few quasi-Newton steps from the answer; say why a standstill was no end.
 
         Losses with kinks are smoothed first, since a kink stops such steps. Losses that are least
-        at 0 are not minimised at all: what they gain is what is left.
+        at 0 are not minimised at all: what is left of them counts.
         """
         objective = self.objective
         self.value = least = self.best_value()
         little = _DOUBT * (self.tol or 0.0) * abs(self.value)
         if objective.zero_is_optimal:
             left = self.value - objective.penalty.value(self.best)
-            return left if left > little else 0.0
+            return f"{_STALLED} with losses of {left:.3g} left" if left > little else ""
         solver = Lbfgs() if objective.penalty.smooth else Owlqn()
         if objective.approximate or refusal(solver, objective):
-            return 0.0  # nothing here can tell
+            return ""  # nothing here can tell
         kinks = not objective.smooth and Ability.SOFTEN in objective.abilities
-        best = self.best
+        best, report = self.best, Report()
         for target in map(objective.softened, _SOFT) if kinks else (objective,):
             state = solver.start(target, best, self.rng)
             for _ in range(_PROBES):
-                if solver.step(target, state).done:
+                report = solver.step(target, state)
+                if report.done:
                     break
             value = objective.value(state["weights"])
             if value < least:
-                best = state["weights"]
-                least = value
+                best, least = state["weights"], value
         gain = self.value - least
-        if gain <= little:
-            return 0.0
-        self.best = best
-        self.value = least
-        return gain
+        if gain > little:
+            self.best, self.value = best, least
+            return f"{_STALLED}, yet other steps gained {gain:.3g} more"
+        lost = (report.stuck or report.moving) and (kinks or objective.smooth)
+        return f"{_STALLED} where no search can tell how far the optimum is" if lost else ""
 
     def progress_text(self) -> str:
         """Say how far the run is."""
@@ -324,11 +339,11 @@ class _Loop:
         why = self.stop_reason()
         if ended == Ending.DONE:
             ended = _ENDS.get(self.stop, Ending.STUCK if self.report.stuck else Ending.DONE)
-            if ended == Ending.DONE and not self.proved():
-                gain = self.probe()
-                if gain > 0.0:
+            if ended == Ending.DONE and self.tested and not self.proved():
+                doubt = self.probe()
+                if doubt:
                     ended = Ending.STALLED
-                    why = f"stalled: values stand still, yet other steps gained {gain:.3g} more"
+                    why = doubt
         value = self.value
         if not math.isfinite(value):
             value = math.nan if ended == Ending.INTERRUPTED else self.best_value()
@@ -342,7 +357,8 @@ class _Loop:
 
     def proved(self) -> bool:
         """Tell whether the end needs no test: the solver knows, or a small number tells."""
-        if self.tol is None or self.solver.proves:
+        sharp = self.objective.smooth or not math.isnan(self.report.gap)
+        if self.tol is None or (self.solver.proves and sharp):
             return True
         return small_reason(self.report, self.norm, self.tol) != ""
 

@@ -244,6 +244,8 @@ class Stochastic(Stepping):
             loss, gradient = estimate(objective, state["weights"], which, state.get("memory"))
             met += loss * len(which) / len(order)
             self._update(objective, state, gradient)
+            if self.batch_size is None and time_left() == 0.0:
+                break
         return met
 
     def _guess(self, objective: Objective, state: State, order: Ints) -> float:
