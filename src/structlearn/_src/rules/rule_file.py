@@ -21,19 +21,29 @@ SCHEMA = "structlearn.rules/1"
 _KEYS = {"schema", "rules", "parameters", "fit"}
 _PARAMETERS = ("tol", "max_iter")
 #: How learning went; `ended_` is not in files of before, which also load.
-FACTS = ("value_", "n_iter_", "converged_", "status_", "ended_")
+_FACTS = ("value_", "n_iter_", "converged_", "status_", "ended_")
 
 
-def save(
-    path: PathLike, rules: list[str], parameters: Mapping[str, Any], facts: Mapping[str, Any]
-) -> None:
+def describe(model: Any) -> dict[str, Any]:
+    """Parameters of a model of rules, or of a field, and how its learning went."""
+    found = vars(model)
+    facts = {name: found[name] for name in _FACTS if name in found}
+    if "ended_" in facts:
+        facts["ended_"] = str(facts["ended_"])
+    return {"parameters": {name: found[name] for name in _PARAMETERS}, "fit": facts}
+
+
+def read_description(record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return both again."""
+    facts = {name: value for name, value in record["fit"].items() if name in _FACTS}
+    if "ended_" in facts:
+        facts["ended_"] = Ending(facts["ended_"])
+    return {name: record["parameters"][name] for name in _PARAMETERS}, facts
+
+
+def save(path: PathLike, model: Any) -> None:
     """Write a model; others see the old file or the whole new one."""
-    record = {
-        "schema": SCHEMA,
-        "rules": rules,
-        "parameters": dict(parameters),
-        "fit": dict(facts),
-    }
+    record = {"schema": SCHEMA, "rules": model.rules_, **describe(model)}
     record["sha256"] = _checksum(record)
     write_bytes(path, (json.dumps(record, indent=1) + "\n").encode())
 
@@ -53,12 +63,7 @@ def load(path: PathLike) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
             raise FormatError("its checksum does not fit; whoever changed it on purpose removes it")
         if not record.keys() <= _KEYS:
             raise FormatError(f"there is no place for {max(record.keys() - _KEYS)!r}")
-        rules = [_text(rule) for rule in record["rules"]]
-        parameters = {name: record["parameters"][name] for name in _PARAMETERS}
-        facts = {name: value for name, value in record["fit"].items() if name in FACTS}
-        if "ended_" in facts:
-            facts["ended_"] = Ending(facts["ended_"])
-        return rules, parameters, facts
+        return [_text(rule) for rule in record["rules"]], *read_description(record)
 
 
 def _checksum(record: Mapping[str, Any]) -> str:

@@ -32,6 +32,13 @@ OLD_NAMES = {"learner": "driver", "steps": "sweeps"}
 _SHARED = ("solver", "C", "max_iter", "tol", "callbacks", "time_limit", "progress", "checkpoint")
 #: Options of the drivers that compare two worlds.
 _TWO_WORLDS = ("sweeps", "warm_up", "inner_iter", "surrogate", "strength", "l1_ratio", "eta")
+#: Options that are numbers from 0 on, and what else they must be.
+_NUMBERS: dict[str, dict[str, Any]] = {
+    "step_size": {"open_low": True, "open_high": True},
+    "eta": {"open_low": True, "open_high": True},
+    "average": {"high": 1.0},
+    "l1_ratio": {"high": 1.0},
+}
 #: What a restart from a checkpoint must share, beside field, labels and solver.
 _FACTS = ("driver", *_TWO_WORLDS, "C")
 #: Those that earlier checkpoints do not have.
@@ -65,17 +72,13 @@ class FieldLearning(FitSettings):
     def __post_init__(self) -> None:
         checks.one_of("driver", self.driver, (*FIELD_DRIVERS, *OLD_DRIVERS))
         check_parameters({name: getattr(self, name) for name in _SHARED})
-        checks.integer("sweeps", self.sweeps, low=1)
+        for name in ("sweeps", "inner_iter"):
+            checks.integer(name, getattr(self, name), low=1)
         checks.integer("warm_up", self.warm_up)
         checks.one_of("rule", self.rule, RULES)
-        if self.step_size is not None:
-            checks.number("step_size", self.step_size, low=0.0, open_low=True, open_high=True)
-        if self.average is not None:
-            checks.number("average", self.average, low=0.0, high=1.0)
-        checks.integer("inner_iter", self.inner_iter, low=1)
-        checks.number("l1_ratio", self.l1_ratio, low=0.0, high=1.0)
-        if self.eta is not None:
-            checks.number("eta", self.eta, low=0.0, open_low=True, open_high=True)
+        for name, limits in _NUMBERS.items():
+            if getattr(self, name) is not None:
+                checks.number(name, getattr(self, name), low=0.0, **limits)
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> FieldLearning:

@@ -382,9 +382,7 @@ class RuleModel(FieldEstimator, Estimator):
 
     def save(self, path: PathLike) -> None:
         """Write rules, weights and parameters to a file of JSON; atoms stay where they are."""
-        kept = {"tol": self.tol, "max_iter": self.max_iter}
-        facts = {name: vars(self)[name] for name in rule_file.FACTS if name in vars(self)}
-        rule_file.save(path, self.rules_, kept, facts)
+        rule_file.save(path, self)
 
     @classmethod
     def load(cls, path: PathLike, **parameters: Any) -> Self:

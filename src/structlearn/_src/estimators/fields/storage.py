@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.fields.hinge_field import HingeField
 from structlearn._src.estimators.fields.rule_model import RuleModel
 from structlearn._src.estimators.storage import Family
 from structlearn._src.field.hinges import Hinges
-from structlearn._src.rules.rule_file import FACTS
-
-_PARAMETERS = ("tol", "max_iter")
+from structlearn._src.rules.rule_file import describe, read_description
 
 
 @dataclass(frozen=True)
@@ -21,28 +18,20 @@ class FieldFamily(Family):
 
     def parts(self, kind: str, estimator: Any) -> dict[str, Any]:
         """Return what an estimator is made of."""
-        found = vars(estimator)
-        facts = {name: found[name] for name in FACTS if name in found}
-        if "ended_" in facts:
-            facts["ended_"] = str(facts["ended_"])
-        parts = {"parameters": {name: getattr(estimator, name) for name in _PARAMETERS}}
-        parts["learnt"] = facts
-        if kind == "hinge-field":
-            return parts | {"hinges": asdict(estimator.hinges), "weights": estimator.weights_}
-        return parts | {"rules": estimator.rules_}
+        if kind == "rule-model":
+            return describe(estimator) | {"rules": estimator.rules_}
+        made_of = {"hinges": asdict(estimator.hinges), "weights": estimator.weights_}
+        return describe(estimator) | made_of
 
     def build(self, kind: str, parts: dict[str, Any]) -> Any:
         """Return an estimator from its parts."""
-        facts = {name: parts["learnt"][name] for name in FACTS if name in parts["learnt"]}
-        if "ended_" in facts:
-            facts["ended_"] = Ending(facts["ended_"])
-        parameters = {name: parts["parameters"][name] for name in _PARAMETERS}
+        parameters, facts = read_description(parts)
         estimator: HingeField | RuleModel
-        if kind == "hinge-field":
+        if kind == "rule-model":
+            estimator = RuleModel(list(parts["rules"]), **parameters)
+        else:
             hinges = Hinges(**parts["hinges"])
             estimator = HingeField(hinges, weights=parts["weights"], **parameters)
-        else:
-            estimator = RuleModel(list(parts["rules"]), **parameters)
         vars(estimator).update(facts)
         return estimator
 
