@@ -54,10 +54,13 @@ class Attributes:
 
     def transform(self, columns: Columns, n_jobs: int | None = None) -> Expanded:
         """Return the rows of every token; attributes that were not learned are left out."""
-        sheet = _sheet(columns, self.template, self.vocabularies)
+        return self.expand(_sheet(columns, self.template, self.vocabularies), n_jobs)
+
+    def expand(self, sheet: Sheet, n_jobs: int | None, min_count: int = 0) -> Expanded:
+        """Return the rows of every token of a sheet, learning attributes first if `min_count`."""
         return Expanded(
-            self.unigram.rows(sheet, sheet.every, n_jobs),
-            self.bigram.rows(sheet, sheet.not_first, n_jobs),
+            self.unigram.rows(sheet, sheet.every, n_jobs, min_count),
+            self.bigram.rows(sheet, sheet.not_first, n_jobs, min_count),
         )
 
     def state(self) -> dict[str, NDArray[np.generic]]:
@@ -118,10 +121,7 @@ def fit_transform(
     ]
     sheet = _sheet(columns, template, vocabularies)
     new = Attributes(template, vocabularies)
-    return new, Expanded(
-        new.unigram.rows(sheet, sheet.every, n_jobs, min_count),
-        new.bigram.rows(sheet, sheet.not_first, n_jobs, min_count),
-    )
+    return new, new.expand(sheet, n_jobs, min_count)
 
 
 class Namespace:

@@ -1,4 +1,4 @@
-"""One class for every example: numbers for classes, and classifiers of sequences and of rows."""
+"""One class for every example: classifiers of sequences and of rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.base import ClassifierMixin, as_classes, check_is_fitted
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
-from structlearn._src.estimators.structured.plan import Batch, Coder, Design, Reader
+from structlearn._src.estimators.structured.plan import Batch, ClassCoder, Coder, Design, Reader
 from structlearn._src.estimators.structured.read_sequences import RowReader, SequenceReader
 from structlearn._src.model.graph_data import GraphData
 from structlearn._src.model.hidden_chain import HiddenChainDesign
@@ -23,26 +23,6 @@ from structlearn._src.model.pairwise import PairwiseDesign
 
 if TYPE_CHECKING:
     from structlearn._src.learn.dominance import Dominance
-
-
-@dataclass(frozen=True, eq=False)
-class ClassCoder:
-    """Numbers for classes, in sorted order; unlike in structures, -1 is a class like any other."""
-
-    names: Any  #: (classes,) every class, sorted
-
-    def transform(self, Y: Any) -> Ints:
-        """Return the number of every class."""
-        given = np.asarray(Y)
-        places = np.searchsorted(self.names, given).clip(max=len(self.names) - 1)
-        unknown = np.flatnonzero(self.names[places] != given)
-        if len(unknown):
-            name = given.tolist()[unknown[0]]
-            raise ArgumentError(
-                f"class {name!r} of example {unknown[0]} was not seen in training, nor is it among "
-                f"`classes`; the known classes are {self.names.tolist()}"
-            )
-        return places.astype(np.int64)
 
 
 class StructuredClassifier(ClassifierMixin, StructuredEstimator):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.structured.read_graphs import GraphReader, GridReader
 from structlearn._src.estimators.structured.read_sequences import (
     ColumnReader,
@@ -20,6 +21,7 @@ from structlearn._src.model.hidden_chain import HiddenChainDesign
 from structlearn._src.model.model import Examples, LinearModel
 from structlearn._src.model.pairwise import PairwiseDesign
 from structlearn._src.model.term import LinearTerm, PairsTerm, Term
+from structlearn._src.text.labels import LabelCoder
 
 #: Features, each with a label and its weight.
 Ranked = list[tuple[str, object, float]]
@@ -30,15 +32,28 @@ Reader = RowReader | SequenceReader | ColumnReader | GraphReader | GridReader
 Design = PairwiseDesign | HiddenChainDesign
 
 
-class Coder(Protocol):
-    """Numbers labels from 0."""
+@dataclass(frozen=True, eq=False)
+class ClassCoder:
+    """Numbers for classes, in sorted order; unlike in structures, -1 is a class like any other."""
 
-    @property
-    def names(self) -> Any:
-        """Label of every number."""
+    names: Any  #: (classes,) every class, sorted
 
     def transform(self, Y: Any) -> Ints:
-        """Return the number of every label, -1 where it is not known."""
+        """Return the number of every class."""
+        given = np.asarray(Y)
+        places = np.searchsorted(self.names, given).clip(max=len(self.names) - 1)
+        unknown = np.flatnonzero(self.names[places] != given)
+        if len(unknown):
+            name = given.tolist()[unknown[0]]
+            raise ArgumentError(
+                f"class {name!r} of example {unknown[0]} was not seen in training, nor is it among "
+                f"`classes`; the known classes are {self.names.tolist()}"
+            )
+        return places.astype(np.int64)
+
+
+#: Numbers labels from 0; -1 where one is not known.
+Coder = LabelCoder | ClassCoder
 
 
 class Batch(NamedTuple):

@@ -65,7 +65,7 @@ _RECORDS = {
     "linear": Codec("structlearn._src.model.term:LinearTerm"),
     "pairs": Codec("structlearn._src.model.term:PairsTerm"),
     "table": Codec("structlearn._src.model.term:TableTerm", parts=_table_parts, build=_table),
-    "classes": Codec(f"{_HERE}.classifier:ClassCoder"),
+    "classes": Codec(f"{_HERE}.plan:ClassCoder"),
     "row-reader": Codec(f"{_HERE}.read_sequences:RowReader", later=frozenset({"columns"})),
     "sequence-reader": Codec(f"{_HERE}.read_sequences:SequenceReader"),
     "column-reader": Codec(f"{_HERE}.read_sequences:ColumnReader", left_out=frozenset({"n_jobs"})),
