@@ -84,8 +84,8 @@ def test_only_factors_with_company_move():
 
 def test_factors_of_one_variable_send_their_potentials():
     for graph, problem, plan in plans(3):
-        messages = np.full(int(graph.wiring.message_offsets[-1]), 7.0)
-        loopy.load_singles(plan.net, problem.potentials, messages)
+        sevens = np.full(int(graph.wiring.message_offsets[-1]), 7.0)
+        messages = Messenger(problem, plan=plan, start=sevens).messages
         for s, f in enumerate(graph.wiring.slot_factors):
             block = messages[slice(*graph.wiring.message_offsets[s : s + 2])]
             if len(graph.scope(f)) == 1:

@@ -19,7 +19,6 @@ from structlearn._src.inference.order import (
     TOO_MANY_TO_ORDER,
     Elimination,
     find_order,
-    graph_total,
     plain_totals,
 )
 from structlearn._src.kernels.graph import eliminate
@@ -196,8 +195,6 @@ def exact_batches(problem: Problem, options: Options, times: float) -> list[Ints
     if order is None and largest <= TOO_MANY_TO_ORDER:
         order = find_order(wiring, later, most, tries=1)
     totals = plain_totals(wiring, later, most, order)
-    for g in np.flatnonzero(totals > worth).tolist():
-        totals[g] = min(totals[g], graph_total(wiring, later, most, g))
     which = np.flatnonzero(totals <= worth)
     batch = np.cumsum(totals[which]) // options.max_table
     return np.split(which, np.flatnonzero(np.diff(batch)) + 1) if len(which) else []

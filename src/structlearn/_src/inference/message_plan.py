@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.threads import Scratch
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Problem
@@ -24,8 +24,12 @@ class MessagePlan:
         wiring = problem.wiring
         self.net, self.borders = pack(wiring)
         self.weights, self.ratios = temperatures(problem, appearance)
-        self.order = visiting_order(wiring, self.net)
+        self.order = visiting_order(wiring)
         self.moving = moving_slots(wiring)
+        singles = np.flatnonzero(wiring.arities == 1)
+        #: Messages of factors over one variable, and the potentials that they are.
+        self.single_messages = block_indices(wiring.message_offsets, wiring.scope_offsets[singles])
+        self.single_potentials = block_indices(wiring.table_offsets, singles)
         self.workspace_shapes = _workspace_shapes(wiring)
         #: Whether nothing is maximised, so that messages may be kept as exponentials.
         self.warm = bool((self.weights > 0).all() and (problem.eps > 0).all())
@@ -64,17 +68,19 @@ def temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, F
     return weights, ratios
 
 
-def visiting_order(wiring: Wiring, net: Net) -> loopy.VisitingOrder:
+def visiting_order(wiring: Wiring) -> loopy.VisitingOrder:
     """Forests breadth-first, so that one sweep is exact; other graphs in index order."""
     variables: Any = np.arange(wiring.n_variables)
     forest = wiring.forests()
     if forest.any():
         variables = np.where(forest[wiring.variable_graphs], wiring.breadth_first(), variables)
-    order = loopy.VisitingOrder(
-        variables, np.empty_like(variables), np.empty((wiring.n_factors, 2), np.int64)
-    )
-    loopy.rank(net, order)
-    return order
+    rank = np.empty_like(variables)
+    rank[variables] = np.arange(wiring.n_variables)
+    ranks, starts = rank[wiring.scopes], wiring.scope_offsets[:-1]
+    span = np.empty((wiring.n_factors, 2), np.int64)
+    if len(span):
+        span[:] = np.stack([f.reduceat(ranks, starts) for f in (np.minimum, np.maximum)], axis=1)
+    return loopy.VisitingOrder(variables, rank, span)
 
 
 def pack(wiring: Wiring) -> tuple[Net, Ints]:

@@ -47,7 +47,7 @@ class Messenger:
         self.n_jobs = n_jobs
         self.plan = plan or MessagePlan(problem, appearance)
         self.messages = self._initial(start)
-        loopy.load_singles(self.plan.net, self.potentials, self.messages)
+        self._load_singles()
         wiring = problem.wiring
         self._beliefs = np.empty(int(wiring.belief_offsets[-1]))
         self._exponentials: Floats | None = None
@@ -67,6 +67,9 @@ class Messenger:
                 f"use the messages of an answer about the same graph with the same evidence"
             )
         return np.array(start, np.float64)
+
+    def _load_singles(self) -> None:
+        self.messages[self.plan.single_messages] = self.potentials[self.plan.single_potentials]
 
     def close(self) -> None:
         """End all runs, so that others may use the memory; messages can still be read."""
@@ -199,7 +202,7 @@ class Messenger:
 
         threads.over_items(work, wiring.message_offsets, "arrays", self.n_jobs)
         # Messages of single-variable factors are their potentials, to the last digit.
-        loopy.load_singles(self.plan.net, self.potentials, self.messages)
+        self._load_singles()
 
     # ---- reading off ---------------------------------------------------------------------
 

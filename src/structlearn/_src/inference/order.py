@@ -113,28 +113,19 @@ def _search(
 def plain_totals(wiring: Wiring, later: Bools, limit: float, order: Elimination | None) -> Floats:
     """Entries of all tables of every graph by min-fill, whatever graphs stand beside it.
 
-    Infinite where a table has more entries than `limit`. An `order` from `find_order` has most of
-    them.
+    Infinite where a table has more entries than `limit`, or a graph too many variables. An `order`
+    from `find_order` has most of them.
     """
     totals = np.full(wiring.n_graphs, np.inf)
     if order is not None:
         totals = np.bincount(wiring.variable_graphs, order.plain, wiring.n_graphs).astype(float)
     for g in np.flatnonzero(totals == np.inf).tolist():  # one of a range spoils it for all
-        totals[g] = graph_total(wiring, later, limit, g, kernel.MIN_FILL)
+        alone = select(wiring, np.array([g]))
+        low, high = wiring.graph_variables[g : g + 2]
+        if high - low <= TOO_MANY_TO_ORDER:
+            parts = np.log(alone.cards.astype(float)), _adjacency(alone), np.zeros(high - low)
+            totals[g] = _greedy(kernel.MIN_FILL, *parts, later[low:high], limit)[0].total
     return totals
-
-
-def graph_total(
-    wiring: Wiring, later: Bools, limit: float, g: int, rule: int = kernel.AS_GIVEN
-) -> float:
-    """Entries of all tables of one graph, by default in index order, else by a rule."""
-    alone = select(wiring, np.array([g]))
-    low, high = wiring.graph_variables[g : g + 2]
-    if high - low > TOO_MANY_TO_ORDER:
-        return np.inf
-    noise = np.arange(float(high - low)) * (rule == kernel.AS_GIVEN)
-    log_cards = np.log(alone.cards.astype(np.float64))
-    return _greedy(rule, log_cards, _adjacency(alone), noise, later[low:high], limit)[0].total
 
 
 def _part(graphs: tuple[Ints, Ints], low: int, high: int) -> tuple[Ints, Ints]:

@@ -20,31 +20,6 @@ class VisitingOrder(NamedTuple):
 
 
 @lean
-def rank(net, order):
-    """Fill order.rank and order.span from order.variables."""
-    for k in range(order.variables.size):
-        order.rank[order.variables[k]] = k
-    for f in range(order.span.shape[0]):
-        first, last = order.variables.size, -1
-        for s in range(net.factors[f, 0], net.factors[f + 1, 0]):
-            r = order.rank[net.slots[s, 0]]
-            first, last = min(first, r), max(last, r)
-        order.span[f, 0], order.span[f, 1] = first, last
-
-
-@lean
-def load_singles(net, potentials, messages):
-    """Make the potentials of every factor over one variable its message."""
-    for f in range(net.factors.shape[0] - 1):
-        s = net.factors[f, 0]
-        if net.factors[f + 1, 0] == s + 1:
-            low = net.factors[f, 1]
-            m = net.slots[s, 2]
-            for k in range(net.factors[f + 1, 1] - low):
-                messages[m + k] = potentials[low + k]
-
-
-@lean
 def level(net, weights, messages, first, last):
     """Shift messages to a largest entry of 0 and divide them by the weight of their factor."""
     for t in range(first, last):
