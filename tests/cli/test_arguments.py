@@ -53,7 +53,7 @@ def test_names_of_before(command, old, name, value):
 
 @pytest.mark.parametrize(
     ("command", "name", "value"),
-    [("infer m --query PR", "seed", 0), ("psl m", "driver", "paired"), ("psl m", "sweeps", 1)],
+    [("infer m --query PR", "seed", 0), ("psl m", "driver", "auto"), ("psl m", "sweeps", None)],
 )
 def test_names_of_before_leave_the_defaults(command, name, value):
     assert getattr(make_parser().parse_args(command.split()), name) == value

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.watch import Ending, Watch
+from structlearn._src.common.watch import Ending, Watch, heed_time
 
 
 def words():
@@ -76,3 +77,37 @@ def test_progress_is_told_after_each_step_but_the_last():
     assert told == [(0.25, "going on"), (0.5, "going on")]
     watch.tell(0.75, "by hand")
     assert told[-1] == (0.75, "by hand")
+
+
+def test_the_first_step_of_work_is_finished_with_the_loops_inside_it():
+    """Time that is up must not end an inner loop before the outer one has anything to keep."""
+    rounds = []
+
+    def inner():
+        heed_time()
+        return False
+
+    def outer():
+        rounds.append(Watch().repeat(inner, 3, str))
+        return False
+
+    assert Watch(time_limit=0.0).repeat(outer, 5, str) is Ending.TIME
+    assert rounds == [Ending.LIMIT]
+
+
+def test_time_ends_inner_loops_of_later_steps_and_of_their_own():
+    def heeding():
+        heed_time()
+        return False
+
+    def outer():
+        if len(steps) == 1:
+            time.sleep(0.02)  # beyond the limit: the loop inside must not go on
+        steps.append(Watch().repeat(heeding, 3, str))
+        return False
+
+    steps = []
+    assert Watch(time_limit=0.01).repeat(outer, 5, str) is Ending.TIME
+    assert steps == [Ending.LIMIT]
+    own = Watch(time_limit=0.0)
+    assert Watch().repeat(lambda: own.repeat(heeding, 3, str) is None, 1, str) is Ending.LIMIT

@@ -102,8 +102,10 @@ class Watch:
         An interrupt from the keyboard ends the work here, so that the caller can return what it
         has.
         """
-        end = min(_end_of_all.get(), math.inf if self._end is None else self._end)
-        outer = _end_of_all.set(end)
+        end = math.inf if self._end is None else self._end
+        # A loop inside the first step of another one belongs to that step, which is finished.
+        end_of_step = min(_end_of_step.get(), end)
+        outer = _end_of_all.set(min(_end_of_all.get(), end))
         outer_step = _end_of_step.set(math.inf)
         try:
             for i in range(limit):
@@ -115,7 +117,7 @@ class Watch:
                 self.tell((i + 1) / limit, words())
                 if self.expired:
                     return Ending.TIME
-                _end_of_step.set(end)
+                _end_of_step.set(end_of_step)
         except KeyboardInterrupt:
             self._interrupted = True
             return Ending.INTERRUPTED
