@@ -1,7 +1,7 @@
 """Run benchmarks and print one table for each.
 
 Usage: python benchmarks/run.py [bp] [batch] [linear] [junction] [startup] [map] [tagging] [ocr]
-       [psl] [infinite]
+       [psl] [infinite] [layers]
 
 Without names all run. Figures go to benchmarks/out as JSON, plots as PNG. Models that are not
 made from seeds are looked for in the folder that STRUCTLEARN_DATA names.
@@ -16,6 +16,7 @@ import sys
 
 NAMES = (
     "bp", "batch", "linear", "junction", "startup", "map", "tagging", "ocr", "psl", "infinite",
+    "layers",
 )  # fmt: skip
 HERE = pathlib.Path(__file__).parent
 

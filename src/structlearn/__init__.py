@@ -3,8 +3,8 @@
 Public names load on first use, so that ``import structlearn`` stays cheap; `__init__.pyi` lists
 them. What is not needed every day lies behind doors of its own: `structlearn.solvers`,
 `structlearn.losses`, `structlearn.rules`, `structlearn.fields`, `structlearn.metrics`,
-`structlearn.datasets`, `structlearn.uai`, `structlearn.errors` and, for those who add to the
-library, `structlearn.extend`. Everything in `structlearn._src` is private.
+`structlearn.datasets`, `structlearn.uai`, `structlearn.errors`, `structlearn.torch` and, for those
+who add to the library, `structlearn.extend`. Everything in `structlearn._src` is private.
 """
 
 _homes: dict[str, str] = {}  # modules of the public names, once one of them was asked for

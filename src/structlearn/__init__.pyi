@@ -9,6 +9,7 @@ from structlearn import losses as losses
 from structlearn import metrics as metrics
 from structlearn import rules as rules
 from structlearn import solvers as solvers
+from structlearn import torch as torch
 from structlearn import uai as uai
 from structlearn._src.common.errors import StructlearnError as StructlearnError
 from structlearn._src.display.beliefs import ChainDisplay as ChainDisplay

@@ -16,9 +16,10 @@ from structlearn._src.common.watch import heed_time
 from structlearn._src.learn.loss import ElasticNet
 from structlearn._src.learn.world import CONVERGED, Budget, Memory, World, check_fits, copy_memory
 
-_BOTH = (True, True)
-_FREE_ONLY = (True, False)
-_CLAMPED_ONLY = (False, True)
+#: Which of the two worlds are solved.
+BOTH = (True, True)
+FREE_ONLY = (True, False)
+CLAMPED_ONLY = (False, True)
 
 
 class Ability(Enum):
@@ -270,11 +271,11 @@ class TwoWorlds(_Fields, Objective):
 
     def losses(self, weights: Floats, memory: Memory = None) -> Floats:
         """Loss of every example, without its weight and without C."""
-        return self._compare(weights, memory, _BOTH)[0]
+        return self.compare(weights, memory)[0]
 
     def loss_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
         """C times the weighted losses of all examples, and the gradient."""
-        losses, difference, memory = self._compare(weights, memory, self._sides)
+        losses, difference, memory = self.compare(weights, memory, self._sides)
         gradient = self.pull(difference)
         if self.tangent is not None:
             gradient -= self.tangent.gradient
@@ -282,7 +283,7 @@ class TwoWorlds(_Fields, Objective):
 
     def value(self, weights: Floats, memory: Memory = None) -> float:
         """Return the objective, penalty included; no gradient is pulled back."""
-        losses = self._compare(weights, memory, self._sides)[0]
+        losses = self.compare(weights, memory, self._sides)[0]
         return self._loss(losses, weights) + self.penalty.value(weights)
 
     def _loss(self, losses: Floats, weights: Floats) -> float:
@@ -292,18 +293,26 @@ class TwoWorlds(_Fields, Objective):
 
     @property
     def _sides(self) -> tuple[bool, bool]:
-        return _BOTH if self.tangent is None else _FREE_ONLY
+        return BOTH if self.tangent is None else FREE_ONLY
 
     def _weighed(self, losses: Floats) -> float:
         return self.C * float(losses @ self.example_weights)
 
-    def _compare(
-        self, weights: Floats, memory: Memory, sides: tuple[bool, bool]
+    def compare(
+        self,
+        weights: Any,
+        memory: Memory = None,
+        sides: tuple[bool, bool] = BOTH,
+        counts: Floats | None = None,
     ) -> tuple[Floats, Any, Memory]:
-        """Free less clamped values of every example, with the gradient by the parameters."""
+        """Free less clamped values of every example, with the gradient by the parameters.
+
+        In the gradient every example counts by `counts`, by default C times its weight.
+        """
         memory = self.begin() if memory is None else memory
         check_fits(isinstance(memory, tuple) and len(memory) == len(self.pairs))
         parameters = self.push(weights)
+        each_counts = self.C * self.example_weights if counts is None else counts
         losses = np.zeros(self.n_examples)
         gradient: Any = None
         for pair, memories in zip(self.pairs, memory, strict=True):
@@ -311,7 +320,7 @@ class TwoWorlds(_Fields, Objective):
             for world, sign, mine, wanted in each:
                 if wanted:
                     heed_time()
-                    factors = (sign * self.C * pair.share) * self.example_weights
+                    factors = (sign * pair.share) * each_counts
                     values, gradient, _ = world.solve(
                         parameters, factors, mine, self.budget, gradient
                     )
@@ -327,7 +336,7 @@ class TwoWorlds(_Fields, Objective):
 
     def linearise(self, weights: Floats, memory: Memory = None) -> Self:
         """Return the convex upper bound that touches the objective at `weights`."""
-        losses, difference, memory = self._compare(weights, memory, _CLAMPED_ONLY)
+        losses, difference, memory = self.compare(weights, memory, CLAMPED_ONLY)
         gradient = -self.pull(difference)
         tangent = Tangent(gradient, -self._weighed(losses) - float(gradient @ weights))
         return self._with(tangent=tangent, warm=memory)

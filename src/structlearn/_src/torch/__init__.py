@@ -1,0 +1,1 @@
+"""Layers of PyTorch: the two worlds as differentiable functions of tensors."""

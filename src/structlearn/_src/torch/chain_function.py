@@ -1,0 +1,242 @@
+"""The losses of a batch of chains as one differentiable function of node and edge tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
+from structlearn._src.common.errors import ArgumentError, ImpossibleEvidenceError
+from structlearn._src.graph.batch import Sequences
+from structlearn._src.learn.loss import Cost, Loss
+from structlearn._src.learn.objective import BOTH
+from structlearn._src.learn.world import InferenceSettings
+from structlearn._src.torch.plain_chain import FLOOR, chain_losses
+from structlearn._src.torch.table_worlds import array, table_objective, tensor_like
+
+
+@dataclass(frozen=True, eq=False)
+class ChainSpec:
+    """What is computed of a batch of chains."""
+
+    loss: Loss
+    cost: Cost | None = None
+    sides: tuple[bool, bool] = BOTH  #: which worlds count, the free and the clamped one
+    n_jobs: int | None = None
+
+    def solve(
+        self, nodes: Floats, edges: Floats, labels: Ints, mask: Bools, counts: Floats | None
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values of all chains, and the gradients of their sum, each taken `counts` times."""
+        lengths = mask.sum(axis=1)
+        sequences = Sequences(offsets_of(lengths), nodes.shape[2])
+        each = edges.ndim == 4
+        rows = edges[mask[:, 1:]] if each else edges[None]
+        objective = table_objective(
+            sequences,
+            labels[mask],
+            self.loss,
+            self.cost,
+            InferenceSettings(method="exact", n_jobs=self.n_jobs),
+        )
+        tables = (nodes[mask], rows.reshape(len(rows), -1))
+        with np.errstate(invalid="ignore"):  # what is impossible is told from the values
+            values, gradient, _ = objective.compare(tables, None, self.sides, counts)
+        by_nodes = np.zeros_like(nodes)
+        by_nodes[mask] = gradient[0]
+        by_edges = np.zeros_like(edges)
+        if each:
+            by_edges[mask[:, 1:]] = gradient[1].reshape(-1, *edges.shape[2:])
+        else:
+            by_edges[...] = gradient[1].reshape(edges.shape)
+        return values, by_nodes, by_edges
+
+
+class ChainDifference(torch.autograd.Function):
+    r"""Free less clamped values of chains.
+
+    The gradient by the tables is the difference of the expectations of both worlds. It is found
+    together with the values, summed over the batch; only if chains count differently in what
+    follows are the worlds solved again.
+    """
+
+    @staticmethod
+    def forward(
+        spec: ChainSpec,
+        nodes: torch.Tensor,
+        edges: torch.Tensor,
+        labels: torch.Tensor,
+        mask: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the values (B,) and their gradients, those of a sum over the batch."""
+        check_batch(nodes, labels, mask)
+        if nodes.device.type != "cpu":
+            return _by_autograd(spec, nodes, edges, labels, mask)
+        found = spec.solve(array(nodes), array(edges), array(labels), array(mask), None)
+        _check_possible(found[0], spec)
+        values, by_nodes, by_edges = found
+        return (
+            tensor_like(values, nodes),
+            tensor_like(by_nodes, nodes),
+            tensor_like(by_edges, edges),
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep what the gradient needs."""
+        spec, nodes, edges, labels, mask = inputs
+        _, by_nodes, by_edges = output
+        ctx.spec = spec
+        ctx.mark_non_differentiable(by_nodes, by_edges)
+        ctx.save_for_backward(nodes, edges, labels, mask, by_nodes, by_edges)
+
+    @staticmethod
+    def backward(ctx: Any, factors: torch.Tensor, *_: Any) -> Any:
+        """Gradient by nodes and edges; itself differentiable where that is asked for."""
+        nodes, edges, labels, mask, by_nodes, by_edges = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return None, *_differentiable(ctx.spec, nodes, edges, labels, mask, factors), None, None
+        return (
+            None,
+            *_Scaled.apply(ctx.spec, nodes, edges, labels, mask, by_nodes, by_edges, factors),
+            None,
+            None,
+        )
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], spec: ChainSpec, *tensors: torch.Tensor
+    ) -> tuple[Any, Any]:
+        """Make one long batch of several."""
+        n = info.batch_size
+        nodes, edges, labels, mask = _to_front(tensors, in_dims[1:], n)
+        if edges.ndim == 3:  # one table for each of the batches
+            size = (*nodes.shape[:2], nodes.shape[2] - 1, *edges.shape[1:])
+            edges = edges[:, None, None].expand(size)
+        flat = [t.flatten(0, 1) for t in (nodes, edges, labels, mask)]
+        found = ChainDifference.apply(spec, *flat)
+        return tuple(t.unflatten(0, (n, -1)) for t in found), (0, 0, 0)
+
+
+class _Scaled(torch.autograd.Function):
+    """The gradient of values that count by factors (B,): scaled, or found anew."""
+
+    @staticmethod
+    def forward(
+        spec: ChainSpec,
+        nodes: torch.Tensor,
+        edges: torch.Tensor,
+        labels: torch.Tensor,
+        mask: torch.Tensor,
+        by_nodes: torch.Tensor,
+        by_edges: torch.Tensor,
+        factors: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradients by nodes and edges."""
+        each = edges.ndim == 4
+        if each or bool((factors == factors[0]).all()):
+            by_edges = by_edges * (factors[:, None, None, None] if each else factors[0])
+            return by_nodes * factors[:, None, None], by_edges
+        if nodes.device.type != "cpu":
+            return _differentiable(spec, nodes, edges, labels, mask, factors)
+        arrays = array(nodes), array(edges), array(labels), array(mask)
+        _, new_nodes, new_edges = spec.solve(*arrays, array(factors))
+        return tensor_like(new_nodes, nodes), tensor_like(new_edges, edges)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep nothing: second derivatives go another way."""
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], spec: ChainSpec, *tensors: torch.Tensor
+    ) -> tuple[Any, Any]:
+        """Take the batches one by one: factors differ where gradients are taken one by one."""
+        moved = _to_front(tensors, in_dims[1:], info.batch_size)
+        found = [_Scaled.apply(spec, *(t[i] for t in moved)) for i in range(info.batch_size)]
+        return tuple(torch.stack(parts) for parts in zip(*found, strict=True)), (0, 0)
+
+
+def _to_front(
+    tensors: tuple[torch.Tensor, ...], dims: tuple[int | None, ...], n: int
+) -> list[torch.Tensor]:
+    """Return all tensors with the axis that is mapped over in front."""
+    return [
+        t.expand(n, *t.shape) if dim is None else t.movedim(dim, 0)
+        for t, dim in zip(tensors, dims, strict=True)
+    ]
+
+
+def _differentiable(
+    spec: ChainSpec,
+    nodes: torch.Tensor,
+    edges: torch.Tensor,
+    labels: torch.Tensor,
+    mask: torch.Tensor,
+    factors: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the gradients as functions of nodes, edges and factors."""
+
+    def values(nodes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        return chain_losses(nodes, edges, labels, mask, spec.loss, spec.cost, spec.sides)
+
+    found: tuple[torch.Tensor, torch.Tensor] = torch.func.vjp(values, nodes, edges)[1](factors)
+    return found
+
+
+def _by_autograd(
+    spec: ChainSpec,
+    nodes: torch.Tensor,
+    edges: torch.Tensor,
+    labels: torch.Tensor,
+    mask: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return values and gradients on another device than the host's."""
+
+    def values(nodes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        return chain_losses(nodes, edges, labels, mask, spec.loss, spec.cost, spec.sides)
+
+    found, pull = torch.func.vjp(values, nodes.detach(), edges.detach())[:2]
+    impossible = found.abs() > -0.5 * FLOOR
+    _check_possible(np.where(array(impossible), np.inf, array(found)), spec)
+    return found, *pull(torch.ones_like(found))
+
+
+def check_batch(nodes: torch.Tensor, labels: torch.Tensor, mask: torch.Tensor) -> None:
+    """Refuse masks with holes, labels that do not exist and scores that are no numbers."""
+    if not bool(mask[:, 0].all()):
+        row = int((~mask[:, 0]).nonzero()[0])
+        raise ArgumentError(f"mask: sequence {row} has no position; every sequence needs one")
+    if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
+        row = int((mask[:, 1:] & ~mask[:, :-1]).any(1).nonzero()[0])
+        raise ArgumentError(
+            f"mask: sequence {row} has a hole; positions that count must come first, as in "
+            f"[True, True, False]"
+        )
+    states = nodes.shape[2]
+    wrong = ((labels < -1) | (labels >= states)) & mask
+    if bool(wrong.any()):
+        row, place = wrong.nonzero()[0].tolist()
+        raise ArgumentError(
+            f"labels: position {place} of sequence {row} has the label {int(labels[row, place])}; "
+            f"labels are 0 to {states - 1}, or -1 where there is none"
+        )
+    bad = (torch.isnan(nodes) | (nodes == torch.inf)).any(2) & mask
+    if bool(bad.any()):
+        row, place = bad.nonzero()[0].tolist()
+        raise ArgumentError(
+            f"scores: position {place} of sequence {row} has a score that is NaN or plus infinity"
+        )
+
+
+def _check_possible(values: Floats, spec: ChainSpec) -> None:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        what = "its labels, where it has any," if spec.sides[1] else "any path"
+        raise ImpossibleEvidenceError(
+            f"the scores and forbidden transitions of sequence {bad[0]} rule out {what} with "
+            f"scores of minus infinity; loosen them"
+        )

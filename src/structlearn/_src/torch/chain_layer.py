@@ -1,0 +1,392 @@
+"""Chains as a layer: losses of two worlds on top of any network that scores labels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Ints, offsets_of
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.learn.loss import make_cost, make_loss
+from structlearn._src.learn.objective import FREE_ONLY
+from structlearn._src.text.labels import forbidden_transitions
+from structlearn._src.torch.chain_function import ChainDifference, ChainSpec, check_batch
+from structlearn._src.torch.plain_chain import soft_max
+from structlearn._src.torch.table_worlds import (
+    REDUCTIONS,
+    add_ends,
+    array,
+    at_least_single,
+    check_devices,
+    check_scores,
+    layer_loss,
+    reduced,
+    tensor_like,
+)
+
+_SMALL = 0.1  # bound of uniform first transitions, as in other layers of this kind
+
+
+class ChainLoss(nn.Module):
+    r"""Loss of label sequences under a linear-chain model, for the scores of a network.
+
+    With scores :math:`s_t(k)`, transitions :math:`A`, starts :math:`a` and ends :math:`b`,
+
+    .. math:: \theta(y) = a_{y_1} + \sum_t s_t(y_t) + \sum_t A_{y_t y_{t+1}} + b_{y_T}
+
+    and the loss of a sequence is the value of its free world less that of its clamped world,
+
+    .. math:: \Phi(\theta + \Delta; \epsilon_y, \epsilon_h)
+              - \Phi(\theta \text{ with the labels}; \epsilon_h) ,
+
+    where positions labelled -1 are hidden. Gradients are the difference of two expectations.
+
+    Parameters
+    ----------
+    n_labels
+        Number of labels.
+    loss
+        "log" (CRF), "hinge", "latent-hinge", "marginal", "eps", "hybrid" or "perceptron".
+    alpha
+        Share of the log loss in "hybrid".
+    eps_y, eps_h
+        Temperatures in the place of those that the name of the loss stands for.
+    cost
+        What a wrong label costs in losses with a margin: "hamming", "hamming-mean", or numbers
+        by true label, or by true and given label.
+    transitions
+        Whether the layer has transitions, starts and ends of its own to learn.
+    hidden_states
+        Number of hidden states beside every label. Scores then have one more axis,
+        (B, T, labels, states), which is summed out at the temperature `eps_h`.
+    forbidden
+        "BIO", "BIOES", "IOB1", or pairs (a, b) of labels where b must not follow a.
+    names
+        Names of the labels, where `forbidden` speaks of them; numbers by default.
+    reduction
+        "mean" or "sum" over the sequences, or "none".
+    n_jobs
+        Number of threads; all cores by default.
+
+    Attributes
+    ----------
+    transitions, starts, ends
+        Parameters of shape (n_labels, n_labels), (n_labels,) and (n_labels,).
+
+    Notes
+    -----
+    Tensors in memory of the host are solved by the compiled loops of the library in double
+    precision, whatever their own. On other devices, and for derivatives of higher order, the
+    same recursions run in PyTorch.
+
+    References
+    ----------
+    W. Ping, Q. Liu and A. Ihler, "Marginal structured SVM with hidden variables", 2014.
+    Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer = ChainLoss(3, loss="hybrid", alpha=0.9)
+    >>> scores = torch.zeros(2, 4, 3, requires_grad=True)
+    >>> labels = torch.tensor([[0, 1, -1, 2], [2, 2, 1, 0]])
+    >>> layer(scores, labels).backward()
+    >>> scores.grad.shape
+    torch.Size([2, 4, 3])
+    >>> [len(path) for path in layer.decode(scores)]
+    [4, 4]
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        loss: str = "log",
+        *,
+        alpha: float = 0.5,
+        eps_y: float | None = None,
+        eps_h: float | None = None,
+        cost: Any = "hamming",
+        transitions: bool = True,
+        hidden_states: int | None = None,
+        forbidden: str | Collection[tuple[Any, Any]] | None = None,
+        names: Sequence[Any] | None = None,
+        reduction: str = "mean",
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_labels = checks.integer("n_labels", n_labels, low=1)
+        self.reduction = checks.one_of("reduction", reduction, REDUCTIONS)
+        self.hidden_states = hidden_states
+        if hidden_states is not None:
+            checks.integer("hidden_states", hidden_states, low=1)
+        self.n_jobs = n_jobs
+        self._loss = layer_loss(loss, alpha, eps_y, eps_h)
+        self._spec = ChainSpec(self._loss, make_cost(cost, n_labels), n_jobs=n_jobs)
+        self._free = ChainSpec(make_loss("log"), sides=FREE_ONLY, n_jobs=n_jobs)
+        self.transitions: nn.Parameter | None = None
+        self.starts: nn.Parameter | None = None
+        self.ends: nn.Parameter | None = None
+        if checks.boolean("transitions", transitions):
+            self.transitions = nn.Parameter(torch.empty(n_labels, n_labels))
+            self.starts = nn.Parameter(torch.empty(n_labels))
+            self.ends = nn.Parameter(torch.empty(n_labels))
+        self._forbid(forbidden, names)
+        self.reset_parameters()
+
+    def _forbid(self, rule: Any, names: Sequence[Any] | None) -> None:
+        """Keep what is forbidden as -inf, in buffers that move with the layer."""
+        listed = list(range(self.n_labels)) if names is None else list(names)
+        if len(listed) != self.n_labels:
+            raise ArgumentError(f"names: {len(listed)} were given for {self.n_labels} labels")
+        if rule is None:
+            self._never: Any = None
+            return
+        found = forbidden_transitions(listed, rule)
+        for name, never in (("first", found.first), ("last", found.last), ("pairs", found.pairs)):
+            added = np.where(never, -np.inf, 0.0)
+            self.register_buffer(f"_never_{name}", torch.from_numpy(added), persistent=False)
+        self._never = True
+
+    def reset_parameters(self) -> None:
+        """Draw small transitions, starts and ends."""
+        for parameter in self.parameters(recurse=False):
+            nn.init.uniform_(parameter, -_SMALL, _SMALL)
+
+    def extra_repr(self) -> str:
+        """Say what the layer is."""
+        return f"n_labels={self.n_labels}, reduction={self.reduction!r}"
+
+    # ---- the loss ------------------------------------------------------------------------
+
+    def forward(
+        self,
+        scores: torch.Tensor,
+        labels: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        transitions: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        scores
+            (B, T, K) of all labels at all positions; minus infinity rules a label out.
+        labels
+            (B, T) From 0 to K - 1, or -1 where the label is not known.
+        mask
+            (B, T) Which positions count: those in front. All by default.
+        transitions
+            (K, K) or (B, T - 1, K, K) Tables to add to those of the layer.
+        """
+        nodes, edges, mask = self._tables(scores, mask, transitions)
+        if labels.shape != mask.shape or labels.is_floating_point():
+            raise ArgumentError(
+                f"labels of shape {tuple(labels.shape)} and type {labels.dtype} were given; whole "
+                f"numbers of shape {tuple(mask.shape)} are needed"
+            )
+        check_devices(scores=scores, labels=labels)
+        losses = _apply(self._spec, nodes, edges, labels, mask)
+        return reduced(losses, self.reduction)
+
+    def log_partition(
+        self,
+        scores: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        transitions: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return the log of the sum of the exponentials of the scores of all paths, (B,)."""
+        nodes, edges, mask = self._tables(scores, mask, transitions)
+        return self._log_partition(nodes, edges, mask)
+
+    def _log_partition(
+        self, nodes: torch.Tensor, edges: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
+        return _apply(self._free, nodes, edges, torch.full_like(mask, -1, dtype=torch.long), mask)
+
+    # ---- what follows from scores ----------------------------------------------------------
+
+    def marginals(
+        self,
+        scores: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        transitions: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return the probabilities (B, T, K) of labels, 0 outside the mask; differentiable."""
+        nodes, edges, mask = self._tables(scores, mask, transitions)
+        return self._gradients(nodes, edges, mask)[1]
+
+    def entropy(
+        self,
+        scores: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        transitions: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        r"""Return the entropy (B,) of the paths, :math:`\log Z - E[\theta]`; differentiable."""
+        nodes, edges, mask = self._tables(scores, mask, transitions)
+        if edges.ndim == 2:
+            shape = (len(nodes), max(nodes.shape[1] - 1, 0), *edges.shape)
+            edges = edges.expand(shape)
+        values, by_nodes, by_edges = self._gradients(nodes, edges, mask)
+        expected = _product(nodes, by_nodes) + _product(edges, by_edges)
+        return values - expected
+
+    def _gradients(
+        self, nodes: torch.Tensor, edges: torch.Tensor, mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Log partition functions, and their gradients by the tables, which are marginals."""
+        wanted = torch.is_grad_enabled() and (nodes.requires_grad or edges.requires_grad)
+        own_nodes, own_edges = (
+            t if wanted and t.requires_grad else t.detach().clone().requires_grad_()
+            for t in (nodes, edges)
+        )
+        with torch.enable_grad():
+            values = self._log_partition(own_nodes, own_edges, mask)
+            found = torch.autograd.grad(values.sum(), (own_nodes, own_edges), create_graph=wanted)
+        return values if wanted else values.detach(), found[0], found[1]
+
+    def decode(
+        self,
+        scores: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        transitions: torch.Tensor | None = None,
+    ) -> list[list[int]]:
+        """Return the best labels of every sequence, as lists."""
+        chains, offsets = self._chains(scores, mask, transitions)
+        return _cut(chains.best()[1], offsets)
+
+    def k_best(
+        self,
+        scores: torch.Tensor,
+        k: int,
+        mask: torch.Tensor | None = None,
+        transitions: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, list[list[list[int]]]]:
+        """Return the scores (B, k) of the best paths, and their labels for every sequence.
+
+        Where there are fewer paths the scores are minus infinity, and no labels are listed.
+        """
+        chains, offsets = self._chains(scores, mask, transitions)
+        values, labels = chains.k_best(checks.integer("k", k, low=1))
+        paths = [_cut(row, offsets) for row in labels]
+        found = [
+            [paths[j][i] for j in range(k) if values[i, j] > -np.inf] for i in range(len(values))
+        ]
+        return tensor_like(values, scores), found
+
+    def sample(
+        self,
+        scores: torch.Tensor,
+        n: int = 1,
+        mask: torch.Tensor | None = None,
+        transitions: torch.Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> torch.Tensor:
+        """Return independent exact draws of paths (n, B, T), -1 outside the mask."""
+        chains, offsets = self._chains(scores, mask, transitions)
+        seed = int(torch.randint(2**62, (), generator=generator))
+        drawn = chains.draw(checks.integer("n", n, low=1), np.random.default_rng(seed))
+        lengths = np.diff(offsets)
+        out = np.full((n, len(lengths), scores.shape[1]), -1)
+        out[:, np.arange(scores.shape[1]) < lengths[:, None]] = drawn
+        return torch.from_numpy(out).to(scores.device)
+
+    def _chains(
+        self,
+        scores: torch.Tensor,
+        mask: torch.Tensor | None,
+        transitions: torch.Tensor | None,
+    ) -> tuple[Chains, Ints]:
+        nodes, edges, inside = self._tables(scores, mask, transitions)
+        check_batch(nodes, torch.full_like(inside, -1, dtype=torch.long), inside)
+        kept = array(inside)
+        offsets = offsets_of(kept.sum(axis=1))
+        tables = array(edges)
+        tables = tables[None] if tables.ndim == 2 else tables[kept[:, 1:]]
+        return Chains(array(nodes)[kept], tables, offsets, self.n_jobs), offsets
+
+    # ---- tables ----------------------------------------------------------------------------
+
+    def _tables(
+        self,
+        scores: torch.Tensor,
+        mask: torch.Tensor | None,
+        transitions: torch.Tensor | None,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return nodes (B, T, K), edges and mask with all that the layer adds."""
+        nodes = self._node_scores(scores)
+        if mask is None:
+            mask = torch.ones(nodes.shape[:2], dtype=torch.bool, device=nodes.device)
+        elif mask.shape != nodes.shape[:2]:
+            raise ArgumentError(
+                f"mask has shape {tuple(mask.shape)}; {tuple(nodes.shape[:2])} is needed"
+            )
+        mask = mask.bool()
+        check_devices(scores=scores, mask=mask, transitions=transitions, layer=self.transitions)
+        edges = self._edges(nodes, transitions)
+        if self.starts is not None and self.ends is not None:
+            nodes = add_ends(nodes, mask, self.starts, self.ends)
+        if self._never:
+            nodes = add_ends(nodes, mask, self._never_first, self._never_last)
+            edges = edges + self._never_pairs.to(edges)
+        return nodes, edges, mask
+
+    def _node_scores(self, scores: torch.Tensor) -> torch.Tensor:
+        """Return scores of labels, hidden states summed out, in single precision or better."""
+        if self.hidden_states is None:
+            check_scores(scores, 3, self.n_labels)
+            nodes = scores
+        else:
+            check_scores(scores, 4, self.hidden_states)
+            if scores.shape[2] != self.n_labels:
+                raise ArgumentError(
+                    f"scores of shape {tuple(scores.shape)} were given; (B, T, {self.n_labels} "
+                    f"labels, {self.hidden_states} hidden states) is needed"
+                )
+            nodes = soft_max(scores, 3, self._loss.eps_h)
+        if nodes.shape[0] == 0 or nodes.shape[1] == 0:
+            raise ArgumentError("scores hold no sequence, or sequences without positions")
+        return at_least_single(nodes)
+
+    def _edges(self, nodes: torch.Tensor, more: torch.Tensor | None) -> torch.Tensor:
+        """Return one table (K, K), or one for each edge."""
+        size = (self.n_labels, self.n_labels)
+        edges = nodes.new_zeros(size)
+        if self.transitions is not None:
+            edges = self.transitions.to(nodes.dtype)
+        if more is None:
+            return edges
+        each = (nodes.shape[0], nodes.shape[1] - 1, *size)
+        if tuple(more.shape) not in (size, each):
+            raise ArgumentError(
+                f"transitions of shape {tuple(more.shape)} were given; {size} or {each} is needed"
+            )
+        return edges + more.to(nodes.dtype)
+
+
+@torch.compiler.disable
+def _apply(
+    spec: ChainSpec,
+    nodes: torch.Tensor,
+    edges: torch.Tensor,
+    labels: torch.Tensor,
+    mask: torch.Tensor,
+) -> torch.Tensor:
+    """Return the values of a batch; compiled loops cannot be traced into a graph of tensors."""
+    values: torch.Tensor = ChainDifference.apply(spec, nodes, edges, labels, mask)[0]
+    return values
+
+
+def _product(tables: torch.Tensor, marginals: torch.Tensor) -> torch.Tensor:
+    """Expected tables (B,); what cannot happen counts for nothing."""
+    each = torch.where(marginals > 0, tables, 0.0) * marginals
+    return each.flatten(1).sum(1)
+
+
+def _cut(labels: Ints, offsets: Ints) -> list[list[int]]:
+    return [part.tolist() for part in np.split(labels, offsets[1:-1])]

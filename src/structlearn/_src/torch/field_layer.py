@@ -1,0 +1,242 @@
+"""Hinge-loss fields as a layer: least energies that are differentiable by weights and inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.names import SURROGATES
+from structlearn._src.field.admm import HingeResult, solve_map
+from structlearn._src.field.examples import make_field_examples
+from structlearn._src.field.hinges import Hinges
+from structlearn._src.torch.table_worlds import array, tensor_like
+
+_KINK = 1e-6  # forms this near to 0 are at the kink of their hinge, where multipliers decide
+
+
+class _Problem:
+    """One minimisation: a field, some of whose variables are fixed."""
+
+    def __init__(self, hinges: Hinges, fixed: Ints, tol: float, n_jobs: int | None) -> None:
+        self.hinges = hinges
+        self.fixed = fixed
+        self.tol = tol
+        self.n_jobs = n_jobs
+
+    def solve(self, weights: Floats, values: Floats) -> HingeResult:
+        """Minimise the energy with these values of what is fixed."""
+        return solve_map(
+            self.hinges, weights, fixed=(self.fixed, values), tol=self.tol, n_jobs=self.n_jobs
+        )
+
+    def forces(self, weights: Floats, found: HingeResult) -> Floats:
+        r"""Derivative of the least energy by the constant of every form.
+
+        By the envelope theorem it is that of the energy at the minimum,
+        :math:`w p \max(l, 0)^{p-1}`; at the kink of a linear hinge and for hard forms it is the
+        multiplier.
+        """
+        hinges = self.hinges
+        each = weights[hinges.groups]
+        forms = hinges.values(found.y)
+        linear = np.where(forms > 0.0, each, 0.0)
+        at_kink = (hinges.powers == 1) & (np.abs(forms) < _KINK)
+        linear = np.where(at_kink, np.clip(found.multipliers, 0.0, each), linear)
+        squared = 2.0 * each * np.maximum(forms, 0.0)
+        soft = np.where(hinges.powers == 2, squared, linear)
+        return np.where(hinges.hard, found.multipliers, soft)
+
+    def by_values(self, weights: Floats, found: HingeResult) -> Floats:
+        """Derivative of the least energy by the values of what is fixed."""
+        hinges = self.hinges
+        lengths = np.diff(hinges.offsets)
+        pulls = np.repeat(self.forces(weights, found), lengths) * hinges.coefficients
+        summed = np.bincount(hinges.variables, pulls, hinges.n_variables)
+        return summed[self.fixed].astype(np.float64)
+
+
+class LeastEnergy(torch.autograd.Function):
+    """The least energy of a field, as a function of its weights and of fixed values."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, problem: _Problem, weights: torch.Tensor, values: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the energy, a scalar."""
+        strengths = array(weights)
+        found = problem.solve(strengths, array(values))
+        ctx.by_weights = tensor_like(found.hinges, weights)
+        ctx.by_values = tensor_like(problem.by_values(strengths, found), values)
+        return tensor_like(np.array(found.energy), weights)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, factor: torch.Tensor) -> Any:
+        """Sums of hinges, and pulls on the fixed values."""
+        return None, factor * ctx.by_weights, factor * ctx.by_values
+
+
+@torch.compiler.disable
+def _least_energy(problem: _Problem, weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    energy: torch.Tensor = LeastEnergy.apply(problem, weights, values)
+    return energy
+
+
+class FieldLoss(nn.Module):
+    r"""How much more energy the labels of a hinge-loss field need than the best of all values.
+
+    With inputs :math:`x` (truth values that a network may have computed), weights :math:`w \ge 0`,
+    labels :math:`\hat y` and hidden variables :math:`z`,
+
+    .. math:: \ell(w, x) = \min_z \, [w^\top \phi(x, \hat y, z) - h(\hat y, z)]
+              - \min_{y, z} \, [w^\top \phi(x, y, z) - h(y, z)]
+
+    with a surrogate :math:`h` of the entropy. Both minima are certified. Gradients by weights are
+    sums of hinges, those by inputs follow from the multipliers (envelope theorem).
+
+    Parameters
+    ----------
+    hinges
+        The field; observed atoms are variables too.
+    inputs
+        Numbers of the variables whose values are given in the call; none by default.
+    weights
+        (groups) To begin with; 1 by default. They are a parameter of the layer.
+    surrogate
+        "loss", "entropy" or "none", as in `HingeField.fit`.
+    strength
+        Weight of the surrogate.
+    tol
+        Relative gap of the minimisations.
+    n_jobs
+        Number of threads; all cores by default.
+
+    References
+    ----------
+    S. Bach et al., "Paired-dual learning for fast training of latent variable hinge-loss MRFs",
+    2015, equation 4.
+
+    Examples
+    --------
+    A target that follows an input, and is drawn to 0:
+
+    >>> import torch
+    >>> from structlearn.fields import Hinges
+    >>> field = Hinges(
+    ...     offsets=[0, 2, 3], variables=[0, 1, 1], coefficients=[1.0, -1.0, 1.0],
+    ...     constants=[0.0, 0.0], kinds=[0, 0], powers=[2, 2], groups=[0, 1], n_variables=2,
+    ...     n_groups=2,
+    ... )
+    >>> layer = FieldLoss(field, inputs=[0], surrogate="none")
+    >>> x = torch.tensor([0.5], requires_grad=True)
+    >>> layer(torch.tensor([float("nan"), 1.0]), x).backward()
+    >>> x.grad
+    tensor([-0.5000])
+    """
+
+    def __init__(
+        self,
+        hinges: Hinges,
+        *,
+        inputs: Any = (),
+        weights: Any = None,
+        surrogate: str = "loss",
+        strength: float = 1.0,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.hinges = hinges
+        self.inputs = checks.indices("inputs", inputs).reshape(-1)
+        if len(self.inputs) and self.inputs.max() >= hinges.n_variables:
+            raise ArgumentError(f"inputs: variables are 0 to {hinges.n_variables - 1}")
+        if len(np.unique(self.inputs)) < len(self.inputs):
+            raise ArgumentError("inputs: a variable is named twice")
+        self.surrogate = checks.one_of("surrogate", surrogate, SURROGATES)
+        self.strength = checks.number("strength", strength, low=0.0)
+        self.tol = checks.number("tol", tol, low=0.0)
+        self.n_jobs = n_jobs
+        start = np.ones(hinges.n_groups) if weights is None else hinges.check_weights(weights)
+        self.weights = nn.Parameter(torch.from_numpy(start).to(torch.get_default_dtype()))
+
+    def forward(
+        self,
+        labels: torch.Tensor,
+        inputs: torch.Tensor | None = None,
+        weights: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return the loss, at least 0 up to the tolerance.
+
+        Parameters
+        ----------
+        labels
+            (variables) True values in [0, 1], NaN where a variable is hidden; those of inputs do
+            not matter.
+        inputs
+            (inputs) Values in [0, 1] of the variables that are given.
+        weights
+            (groups) In the place of those of the layer; negative ones count as 0.
+        """
+        x = self._checked(inputs)
+        known = array(labels).astype(np.float64).copy()
+        if known.shape != (self.hinges.n_variables,):
+            raise ArgumentError(
+                f"labels of shape {known.shape} were given for {self.hinges.n_variables} variables"
+            )
+        given = np.zeros(self.hinges.n_variables, np.bool_)
+        given[self.inputs] = True
+        known[self.inputs] = array(x)
+        examples = make_field_examples(
+            self.hinges, known, surrogate=self.surrogate, strength=self.strength, given=given
+        )
+        strengths = self._weights(weights, x)
+        all_weights = torch.cat([strengths, strengths.new_tensor([self.strength])])
+        labelled = np.flatnonzero(~np.isnan(known) & ~given)
+        both = np.concatenate([self.inputs, labelled])
+        values = torch.cat([x, torch.from_numpy(known[labelled]).to(x)])
+        free = _Problem(examples.hinges, self.inputs, self.tol, self.n_jobs)
+        clamped = _Problem(examples.hinges, both, self.tol, self.n_jobs)
+        return _least_energy(clamped, all_weights, values) - _least_energy(free, all_weights, x)
+
+    def energy(
+        self, inputs: torch.Tensor | None = None, weights: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the least energy given the inputs, differentiable by inputs and weights."""
+        x = self._checked(inputs)
+        problem = _Problem(self.hinges, self.inputs, self.tol, self.n_jobs)
+        return _least_energy(problem, self._weights(weights, x), x)
+
+    def predict(
+        self, inputs: torch.Tensor | None = None, weights: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the best values (variables) given the inputs."""
+        x = self._checked(inputs)
+        problem = _Problem(self.hinges, self.inputs, self.tol, self.n_jobs)
+        found = problem.solve(array(self._weights(weights, x)), array(x))
+        return tensor_like(found.y, x)
+
+    def _checked(self, inputs: torch.Tensor | None) -> torch.Tensor:
+        """Return the values of the inputs."""
+        x = self.weights.new_zeros(0) if inputs is None else inputs
+        if x.shape != (len(self.inputs),) or not x.is_floating_point():
+            raise ArgumentError(
+                f"inputs of shape {tuple(x.shape)} and type {x.dtype} were given; "
+                f"{len(self.inputs)} floating-point numbers are needed"
+            )
+        if not bool(((x >= 0.0) & (x <= 1.0)).all()):
+            raise ArgumentError("inputs must be truth values in [0, 1]; apply a sigmoid first")
+        return x
+
+    def _weights(self, weights: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:
+        mine = self.weights if weights is None else weights
+        if mine.shape != (self.hinges.n_groups,):
+            raise ArgumentError(
+                f"weights of shape {tuple(mine.shape)} were given for {self.hinges.n_groups} groups"
+            )
+        return mine.clamp(min=0.0).to(like.dtype)

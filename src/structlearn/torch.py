@@ -1,0 +1,9 @@
+"""Layers of PyTorch: losses of two worlds on top of any network."""
+
+from structlearn._src.torch.chain_layer import ChainLoss
+from structlearn._src.torch.crf import CRF
+from structlearn._src.torch.field_layer import FieldLoss
+from structlearn._src.torch.graph_layer import GraphLoss
+from structlearn._src.torch.grid_layer import GridLoss
+
+__all__ = ["CRF", "ChainLoss", "FieldLoss", "GraphLoss", "GridLoss"]
