@@ -129,6 +129,28 @@ def test_hard_rules_may_begin_with_a_minus_sign():
     assert len(rules) == 4
 
 
+@pytest.mark.parametrize(
+    "first",
+    ["1: Q(A) = P(A)", "1: Q(A) + P(A)\n  - R(A, B) <= 1", "1: Q(A) <=\n1", "1: P(A) -> Q(A)"],
+)
+@pytest.mark.parametrize(
+    "second", ["-1.0 + Q(A) = P(A) .", "- 1 * Q(A) = P(A) .", "-1 * Q(A) - 2 * P(A)\n= 0 ."]
+)
+def test_a_minus_sign_begins_a_rule_where_the_one_before_has_its_relation(first, second):
+    both = parse(f"{first}\n{second}\n2: P(A)")
+    assert both[:2] == (parse_rule(first), parse_rule(second))
+    assert len(both) == 3
+
+
+def test_a_minus_sign_goes_on_with_a_rule_where_that_has_one_relation():
+    (rule, last) = parse("1: Q(A) <= 1\n - P(A)\n - 0.5\nP(A) = 1 .")
+    assert rule == parse_rule("1: Q(A) + P(A) <= 0.5")
+    assert last == parse_rule("P(A) = 1 .")
+    (rule, last) = parse("1: Q(A) = P(A)\n-1 * Q(A)\n-2 * P(A) = 0 .")  # so reads PSL 2.4.1
+    assert rule == parse_rule("1: Q(A) = P(A) - 1 * Q(A)")
+    assert last == parse_rule("-2 * P(A) = 0 .")
+
+
 def test_comparisons_in_arithmetic_choose_groundings_and_add_nothing():
     test = syntax.Comparison("!=", A, B)
     plain = parse_rule("1: Q(A) + Q(B) <= 1 ^2")

@@ -51,14 +51,31 @@ def test_rules_are_found_by_number_and_by_text_with_any_weight():
 
 @pytest.mark.parametrize(
     "other",
-    ["3: P(A) -> Q(A)", "P(A) -> q(A) .", "1: !Q(A) -> !P(A) ^2", "1: Q(A) | !P(A)"],
+    ["3: P(A) -> q(A) ^2", "1: !Q(A) -> !P(A) ^2", "1: Q(A) | !P(A) ^2", "1: !!P(A) -> Q(A) ^2"],
 )
 def test_repeated_rules_are_told_and_count(other):
     with pytest.warns(RepeatedRuleWarning, match=r"of 3 rules .* \(3 as 1\)"):
         rules = WeightedRules(["1: P(A) -> Q(A) ^2", "1: P(A) -> !Q(A) ^2", other])
     assert len(rules) == 3
     with pytest.warns(RepeatedRuleWarning, match="2 as 1"):
-        WeightedRules("Q(A) + P(A) <= 1 .\n2: Q(A) + P(A) <= 1")
+        WeightedRules("2: Q(A) + P(A) <= 1\n3: Q(A) + 1.0 * P(A) - 1 <= 0")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("1: P(A) -> Q(A) ^2", "3: P(A) -> Q(A)"),
+        ("1: P(A) -> Q(A) ^2", "P(A) -> Q(A) ."),
+        ("P(A) -> Q(A) .", "1: P(A) -> Q(A)"),
+        ("1: P(A) -> Q(A) ^2", "1: P(B) -> Q(B) ^2"),
+        ("1: P(A) + Q(A) <= 1 ^2", "1: P(A) + Q(A) <= 1"),
+        ("1: P(A) + Q(A) <= 1 ^2", "1: Q(A) + P(A) <= 1 ^2"),
+    ],
+)
+def test_rules_that_count_in_psl_too_are_not_called_repeated(first, second, recwarn):
+    """PSL 2.4.1 keeps both rules of these pairs."""
+    assert len(WeightedRules([first, second])) == 2
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("weights", [[1.0, 2.0], [1.0, 1.0, 1.0], {0: -1.0}, {0: "x"}, {5: 1.0}])

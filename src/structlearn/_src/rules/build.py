@@ -9,6 +9,7 @@ import functools
 import itertools
 import math
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -33,6 +34,7 @@ _COMPARISONS: dict[str, syntax.Comparator] = {
 }
 _ENDS = frozenset({"RPAR", "NUMBER", "COUNT", "STRING", "NAME"})
 _SURE_ENDS = frozenset({"DOT", "RBRACE", "POWER"})
+_DECIDING = frozenset({"RELATION", "_THEN", "_IF"})  # one of them in a rule
 _OPENING = frozenset({"LPAR", "LSQB", "LBRACE"})
 _CLOSING = frozenset({"RPAR", "RSQB", "RBRACE"})
 _DEEPEST = 100  # brackets in each other: far from what exhausts Python's stack
@@ -60,7 +62,8 @@ class Breaks(PostLex):
     """Put a break before what must be a new rule without weight, and refuse deep nesting.
 
     A break follows a full stop, a power or a filter; or it starts a line although the line before
-    could have ended: a coefficient and its atom on two lines need a ``*``.
+    could have ended: a coefficient and its atom on two lines need a ``*``. A minus sign at the
+    start of a line goes on with the rule, unless that would give it a second relation.
     """
 
     always_accept = ()
@@ -69,21 +72,60 @@ class Breaks(PostLex):
         """Pass the tokens on, with breaks between them."""
         before = None
         depth = 0
-        for token in stream:
+        decided = False  # whether the rule has its arrow or its relation
+        ahead: deque[Token] = deque()
+        for token in _drained(ahead, stream):
             depth += (token.type in _OPENING) - (token.type in _CLOSING)
             if depth > _DEEPEST:
                 raise Unfit(f"brackets are nested more than {_DEEPEST} deep", _place(token))
-            if before is not None and _starts(token, before):
+            open_end = decided and depth == 0 and _may_start(token, before)
+            if _starts(token, before) or (open_end and _decides_again(token, ahead, stream)):
+                decided = False
                 yield Token.new_borrow_pos("_BREAK", "", token)
+            decided = token.type in _DECIDING or (decided and token.type != "WEIGHT")
             yield token
             before = token
 
 
-def _starts(token: Token, before: Token) -> bool:
+def _drained(ahead: deque[Token], stream: Iterator[Token]) -> Iterator[Token]:
+    """Tokens that were looked at already, then the others."""
+    while True:
+        if ahead:
+            yield ahead.popleft()
+        elif (token := next(stream, None)) is not None:
+            yield token
+        else:
+            return
+
+
+def _starts(token: Token, before: Token | None) -> bool:
+    if before is None:
+        return False
     if before.type in _SURE_ENDS:
         return token.type in _STARTS or token.type == "MINUS"
     new_line = before.end_line != token.line
     return token.type in _STARTS and new_line and before.type in _ENDS
+
+
+def _may_start(token: Token, before: Token | None) -> bool:
+    """Whether a token is a minus sign at the start of a line, behind what could have ended."""
+    if before is None or token.type != "MINUS":
+        return False
+    return before.type in _ENDS and before.end_line != token.line
+
+
+def _decides_again(before: Token, ahead: deque[Token], stream: Iterator[Token]) -> bool:
+    """Look for a relation up to the next place at which a rule may begin or end."""
+    for token in stream:
+        ahead.append(token)
+        if token.type in _SURE_ENDS or token.type == "WEIGHT":
+            return False
+        if _starts(token, before) or _may_start(token, before):
+            return False
+        if token.type in _DECIDING:
+            return True
+        before = token
+    return False
 
 
 @functools.cache

@@ -193,8 +193,9 @@ def _warn_of_repeated(program: Program) -> None:
 
 
 def _meaning(rule: Rule) -> Any:
-    """What a rule says, whatever its weight and the order of its literals."""
-    return frozenset(rule.body.literals) if isinstance(rule.body, Clause) else rule.body
+    """What PSL tells rules apart by: not their weights, nor the order of literals."""
+    said = frozenset(rule.body.literals) if isinstance(rule.body, Clause) else rule.body
+    return said, rule.squared, rule.weight is None
 
 
 def _parsed(text: Any, greedy: bool) -> Program:
