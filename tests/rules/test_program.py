@@ -92,7 +92,7 @@ def test_json_layout(tmp_path):
     )
     assert likes.evaluations[1].scores()[2] == ("recall", {"threshold": 0.3})
     cat = Evaluation("CategoricalEvaluator", {"categoricalevaluator.categoryindexes": "0:1"})
-    assert cat.scores() == [("categorical", {"category": [0, 1]})]
+    assert cat.scores() == [("categorical", {"category": [0, 1], "threshold": 1.0})]
     with pytest.raises(FormatError, match="split='test' is not known"):
         likes.sources("truth", "test")
 

@@ -749,3 +749,52 @@ def test_files_say_which_rules_a_split_has(tmp_path):
     for split, value in (("infer", 1 / 11), ("learn", 1.0)):
         model = RuleModel.from_file(tmp_path / "m.json", split=split)
         np.testing.assert_allclose(model.predict(frame="dict")["value"], [value], atol=1e-4)
+
+
+#: Scores that PSL 2.4.1 prints for the model below, by evaluator and its one option.
+SCORES_OF_PSL = [
+    ("AUCEvaluator", {}, {"auroc": 1.0, "aupr_trapezoid": 1.0}),
+    ("AUCEvaluator", {"aucevaluator.threshold": 0.7}, {"auroc": 2 / 3, "aupr_trapezoid": 0.579167}),
+    (
+        "DiscreteEvaluator",
+        {},
+        {"accuracy": 4 / 7, "f1": 4 / 7, "precision": 1.0, "recall": 0.4}
+        | {"precision_negative": 0.4, "recall_negative": 1.0},
+    ),
+    (
+        "DiscreteEvaluator",
+        {"discreteevaluator.threshold": 0.3},
+        {"accuracy": 6 / 7, "f1": 8 / 9, "precision": 1.0, "recall": 0.8}
+        | {"precision_negative": 2 / 3, "recall_negative": 1.0},
+    ),
+    ("ContinuousEvaluator", {}, {"mae": 0.332834, "mse": 0.186395, "rmse": 0.431734}),
+    ("CategoricalEvaluator", {}, {"categorical": 2 / 3}),
+    ("CategoricalEvaluator", {"categoricalevaluator.categoryindexes": "0"}, {"categorical": 1 / 3}),
+    (
+        "CategoricalEvaluator",
+        {"categoricalevaluator.categoryindexes": "-1"},
+        {"categorical": 2 / 3},
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "expected"), SCORES_OF_PSL)
+def test_evaluators_of_psl_score_as_psl_does(tmp_path, name, options, expected):
+    pairs = [f"{base}{category}" for base in "abc" for category in "xyz"][:-1]
+    sure = dict(zip(pairs, [0.9, 0.35, 0.62, 0.11, 0.97, 0.44, 0.71, 0.28], strict=True))
+    truth = dict(zip(pairs[:-1], [1, 0.2, 0.8, 0, 0.6, 1, 1], strict=True))
+    likes = {
+        "targets": [list(pair) for pair in sure],
+        "truth": [[*pair, value] for pair, value in truth.items()],
+        "evaluations": [{"evaluator": name, "options": options}],
+    }
+    seems = {"observations": [[*pair, value] for pair, value in sure.items()]}
+    rules = ["1: Seems(A, B) -> Likes(A, B) ^2", "0.7: !Likes(A, B) ^2"]
+    model = {"rules": rules, "predicates": {"Seems/2": seems, "Likes/2": likes}}
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(model))
+    (evaluation,) = read_program(path).declarations[1].evaluations
+    asked = RuleModel.from_file(path, n_jobs=1)
+    found = {metric: asked.score(metric=metric, **more) for metric, more in evaluation.scores()}
+    found.pop("aupr_negative", None)  # which ranks negatives the other way
+    assert found == pytest.approx(expected, abs=1e-4)

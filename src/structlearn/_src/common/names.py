@@ -34,8 +34,8 @@ OLD_DRIVERS = {"em": "cccp"}
 SURROGATES = ("loss", "entropy", "none")
 STEP_RULES = ("adagrad", "root", "decaying", "fixed", "pegasos")
 METRICS = (
-    "auroc", "aupr", "aupr_negative", "aupr_trapezoid", "mse", "mae", "accuracy", "precision",
-    "recall", "f1", "categorical", "mrr",
+    "auroc", "aupr", "aupr_negative", "aupr_trapezoid", "mse", "rmse", "mae", "accuracy",
+    "precision", "precision_negative", "recall", "recall_negative", "f1", "categorical", "mrr",
 )  # fmt: skip
 SPLITS = ("infer", "learn", "validation", "all")
 

@@ -73,6 +73,11 @@ def mean_squared_error(truth: Any, scores: Any) -> float:
     return float(np.mean((true - given) ** 2))
 
 
+def root_mean_squared_error(truth: Any, scores: Any) -> float:
+    """Root of the mean of the squared differences between `truth` and `scores`."""
+    return float(np.sqrt(mean_squared_error(truth, scores)))
+
+
 def mean_absolute_error(truth: Any, scores: Any) -> float:
     """Mean of the absolute differences between `truth` and `scores`."""
     true, given = _same_length(truth, scores)
@@ -85,15 +90,21 @@ def binary_accuracy(truth: Any, scores: Any, threshold: float = 0.5) -> float:
     return float(np.mean(true == given))
 
 
-def precision(truth: Any, scores: Any, threshold: float = 0.5) -> float:
-    """Share of the scores of at least `threshold` whose truth is; 0 if there are none."""
-    true, given = _positives(truth, scores, threshold)
+def precision(truth: Any, scores: Any, threshold: float = 0.5, *, negative: bool = False) -> float:
+    """Share of the scores of at least `threshold` whose truth is; 0 if there are none.
+
+    With `negative`, of those below it.
+    """
+    true, given = _positives(truth, scores, threshold, negative)
     return float((true & given).sum() / max(given.sum(), 1))
 
 
-def recall(truth: Any, scores: Any, threshold: float = 0.5) -> float:
-    """Share of the truths of at least `threshold` whose score is; 0 if there are none."""
-    true, given = _positives(truth, scores, threshold)
+def recall(truth: Any, scores: Any, threshold: float = 0.5, *, negative: bool = False) -> float:
+    """Share of the truths of at least `threshold` whose score is; 0 if there are none.
+
+    With `negative`, of those below it.
+    """
+    true, given = _positives(truth, scores, threshold, negative)
     return float((true & given).sum() / max(true.sum(), 1))
 
 
@@ -135,10 +146,13 @@ METRICS: dict[str, Callable[..., float]] = {
     "aupr_negative": functools.partial(average_precision, negative=True),
     "aupr_trapezoid": functools.partial(average_precision, trapezoid=True),
     "mse": mean_squared_error,
+    "rmse": root_mean_squared_error,
     "mae": mean_absolute_error,
     "accuracy": binary_accuracy,
     "precision": precision,
+    "precision_negative": functools.partial(precision, negative=True),
     "recall": recall,
+    "recall_negative": functools.partial(recall, negative=True),
     "f1": f1,
     "categorical": categorical_accuracy,
     "mrr": mean_reciprocal_rank,
@@ -156,10 +170,13 @@ def _ranked(truth: Any, scores: Any, blocks: Any, threshold: float) -> tuple[Boo
     return positive, given, index
 
 
-def _positives(truth: Any, scores: Any, threshold: float) -> tuple[Bools, Bools]:
+def _positives(
+    truth: Any, scores: Any, threshold: float, negative: bool = False
+) -> tuple[Bools, Bools]:
+    """Which truths and which scores are positive; with `negative`, which are not."""
     true, given = _same_length(truth, scores)
     limit = checks.number("threshold", threshold)
-    return true >= limit, given >= limit
+    return (true >= limit) != negative, (given >= limit) != negative
 
 
 def _classes(truth: Any, scores: Any, threshold: float) -> tuple[Bools, Floats]:

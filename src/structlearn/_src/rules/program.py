@@ -42,16 +42,18 @@ _TYPES = (
     "DeferredFunctionalUniqueID",
 )  # fmt: skip
 #: The metrics of PSL's evaluators, by our names.
-EVALUATORS = {
+EVALUATORS: dict[str, tuple[str, ...]] = {
     "AUCEvaluator": ("auroc", "aupr_trapezoid", "aupr_negative"),
     "CategoricalEvaluator": ("categorical",),
-    "ContinuousEvaluator": ("mae", "mse"),
-    "DiscreteEvaluator": ("f1", "precision", "recall", "accuracy"),
-}
+    "ContinuousEvaluator": ("mae", "mse", "rmse"),
+    "DiscreteEvaluator": (
+        "f1", "precision", "recall", "precision_negative", "recall_negative", "accuracy",
+    ),
+}  # fmt: skip
 #: Options about PSL's own tables and messages, which no answer depends on.
 _SILENT = ("runtime.db.", "runtime.log.")
 #: Options of metrics, where they are not a threshold alone.
-_TAKEN = {"mse": (), "mae": (), "categorical": ("category",)}
+_TAKEN = {"mse": (), "rmse": (), "mae": (), "categorical": ("category", "threshold")}
 # The names under which PSL's own examples keep the data of a .psl file.
 _ENDINGS = (("", "all"), ("-learn", "learn"), ("-eval", "infer"), ("-infer", "infer"))
 
@@ -68,7 +70,9 @@ class Evaluation:
         """Return metrics, each with options, for `RuleModel.score`."""
         given = {name.rpartition(".")[2]: value for name, value in self.options.items()}
         options: dict[str, Any] = {}
-        if "threshold" in given:
+        if self.name == "CategoricalEvaluator":  # for which only a truth of 1 is positive
+            options["threshold"] = 1.0
+        elif "threshold" in given:
             options["threshold"] = float(given["threshold"])
         if "categoryindexes" in given:
             options["category"] = [int(each) for each in str(given["categoryindexes"]).split(":")]

@@ -315,17 +315,17 @@ class RuleModel(FieldEstimator, Estimator):
     ) -> float:
         """Compare the best values with the truth, where it is known.
 
-        The metric is "auroc", "aupr", "aupr_negative" or "aupr_trapezoid", "mse" or "mae",
-        "accuracy", "precision", "recall" or "f1", "categorical" or "mrr". A truth of at least
-        `threshold` (0.5) is positive, and for those from "accuracy" to "f1" a value too. The last
-        two compare the targets of a block, which differ in the arguments `category` alone (the
-        last): the share of positives that have the largest value of their block, and the mean of 1
-        / rank of the first positive. More truth may be given, as for `truth`; with `predicate` only
-        its atoms count.
+        The metric is "auroc", "aupr", "aupr_negative" or "aupr_trapezoid", "mse", "rmse" or "mae",
+        "accuracy", "precision", "recall" or "f1", "precision_negative" or "recall_negative",
+        "categorical" or "mrr". A truth of at least `threshold` (0.5) is positive, and for those
+        from "accuracy" to "recall_negative" a value too. The last two compare the targets of a
+        block, which differ in the arguments `category` alone (the last): the share of positives
+        that have the largest value of their block, and the mean of 1 / rank of the first positive.
+        More truth may be given, as for `truth`; with `predicate` only its atoms count.
         """
         compare = METRICS[checks.one_of("metric", metric, tuple(METRICS))]
         options: dict[str, Any] = {} if threshold is None else {"threshold": threshold}
-        if (metric in ("mse", "mae") and options) or (metric not in BLOCKWISE and category):
+        if (metric in ("mse", "rmse", "mae") and options) or (metric not in BLOCKWISE and category):
             raise ArgumentError(f"threshold or category has no meaning for metric={metric!r}")
         self._ground.need_targets()
         labels = self.truth(truth)._ground.labels(predicate)
