@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from structlearn import Checkpoint, HingeField, RuleModel
@@ -216,6 +218,32 @@ def test_the_scale_of_the_start_only_scales_the_weights(driver, rule, scale):
     np.testing.assert_allclose(other.predict(), one.predict(), atol=1e-3)
 
 
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10**6),
+    power=st.floats(-6.0, 6.0),
+    driver=st.sampled_from(["bilevel", "paired", "cccp", "subgradient"]),
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@vanishing
+def test_fits_of_any_field_take_the_same_steps_whatever_the_scale(seed, power, driver):
+    rng = np.random.default_rng(seed)
+    n = 5
+    A = np.vstack([np.eye(n), -np.eye(n), rng.choice([-1.0, 0.0, 1.0], (6, n))])
+    b = np.concatenate([-rng.random(n), rng.random(n), rng.random(6) - 0.3])
+    groups = np.concatenate([np.repeat([0, 1], n), rng.permutation(6) % 2 + 2])
+    weights = rng.uniform(0.5, 2.0, 4)
+    truth = np.append(rng.random(n - 1).round(), np.nan)
+    powers = rng.integers(1, 3, len(b))
+    found = []
+    for scale in (1.0, 10.0**power):
+        made = HingeField(A, b, powers=powers, groups=groups, weights=scale * weights, n_jobs=1)
+        fitted = made.fit(truth, driver=driver, max_iter=30)
+        found.append((fitted.weights_ / scale, fitted.n_iter_, fitted.ended_))
+    np.testing.assert_allclose(found[1][0], found[0][0], atol=1e-6)
+    assert found[1][1:] == found[0][1:]
+
+
 @pytest.mark.parametrize("driver", ["bilevel", "paired", "cccp", "subgradient"])
 def test_histories_count_steps_of_admm(driver):
     counts = field().fit(TRUTH, driver=driver, max_iter=4, tol=None).history_.inference_steps
@@ -240,7 +268,8 @@ def test_inner_steps_eta_and_the_lasso_reach_learning():
 def test_a_time_limit_ends_learning_inside_inference(driver):
     """What was cut short does not count: the weights are those that were known before."""
     model = field()
-    model.fit(TRUTH, driver=driver, time_limit=1e-6, tol=None)
+    with pytest.warns(ConvergenceWarning, match="time_limit"):
+        model.fit(TRUTH, driver=driver, time_limit=1e-6, tol=None)
     assert model.ended_ == Ending.TIME
     assert np.isnan(model.value_)
     np.testing.assert_array_equal(model.weights_, field().weights_)

@@ -339,7 +339,8 @@ def _row(part: Part, arity: int) -> Row:
 
 
 def _evaluation(part: Part) -> Evaluation:
-    entry = {"evaluator": part} if isinstance(part.value, str) else part.parts()
+    known = ("evaluator", "options", "primary")
+    entry = {"evaluator": part} if isinstance(part.value, str) else part.parts(known)
     if "evaluator" not in entry:
         part.wrong(f"{part.name} names no 'evaluator': give one of {', '.join(EVALUATORS)}")
     name = entry["evaluator"].text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.watch import Ending, Watch, time_left
+from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.objective import Ability, Objective
 from structlearn._src.learn.world import Budget
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, refusal, stream
@@ -154,8 +156,10 @@ class Cccp(_Driver):
             fit = _minimise(self, inner, bound, state)
             memory = state["memory"] if fit.memory is None else fit.memory
             value = objective.value(fit.weights, memory)
+            if value == math.inf:  # time is up, and ends the run around
+                return Report(before)
             rise = value - before
-            if rise < -_ROUNDING * abs(before) or (careful is None and rise > 0.0):
+            if careful is None or rise < -_ROUNDING * abs(before):
                 state |= {"weights": fit.weights, "value": value, "memory": memory}
                 return Report(value)
         words = (
@@ -168,6 +172,8 @@ class Cccp(_Driver):
 
 def _careful(objective: Objective) -> Solver | None:
     """Return a solver that never raises the objective, and knows whether it has arrived."""
+    if isinstance(objective.penalty, NonNegative):
+        return None  # fields, whose kinks are everywhere
     solvers = Lbfgs(), Owlqn()
     return next((solver for solver in solvers if not refusal(solver, objective)), None)
 
