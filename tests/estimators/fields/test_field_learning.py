@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
@@ -221,12 +221,14 @@ def test_the_scale_of_the_start_only_scales_the_weights(driver, rule, scale):
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
-    power=st.floats(-6.0, 6.0),
+    power=st.integers(-20, 20),
     driver=st.sampled_from(["bilevel", "paired", "cccp", "subgradient"]),
 )
+@example(seed=999998, power=7, driver="cccp")  # whose slope is 0 in the end
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @vanishing
-def test_fits_of_any_field_take_the_same_steps_whatever_the_scale(seed, power, driver):
+def test_the_scale_of_the_start_changes_no_bit_of_what_is_learnt(seed, power, driver):
+    """Powers of two scale without rounding, so that fits take the same steps and end alike."""
     rng = np.random.default_rng(seed)
     n = 5
     A = np.vstack([np.eye(n), -np.eye(n), rng.choice([-1.0, 0.0, 1.0], (6, n))])
@@ -236,11 +238,11 @@ def test_fits_of_any_field_take_the_same_steps_whatever_the_scale(seed, power, d
     truth = np.append(rng.random(n - 1).round(), np.nan)
     powers = rng.integers(1, 3, len(b))
     found = []
-    for scale in (1.0, 10.0**power):
+    for scale in (1.0, 2.0**power):
         made = HingeField(A, b, powers=powers, groups=groups, weights=scale * weights, n_jobs=1)
-        fitted = made.fit(truth, driver=driver, max_iter=30)
+        fitted = made.fit(truth, driver=driver, max_iter=20)
         found.append((fitted.weights_ / scale, fitted.n_iter_, fitted.ended_))
-    np.testing.assert_allclose(found[1][0], found[0][0], atol=1e-6)
+    np.testing.assert_array_equal(found[1][0], found[0][0])
     assert found[1][1:] == found[0][1:]
 
 

@@ -94,7 +94,8 @@ class Lbfgs(Solver):
         # Without any curvature the first trial moves the weights by 1, or by their size.
         known = state["pairs"] or inverse is not None
         size = objective.hints.step or 1.0
-        first = 1.0 if known else size / max(norm(downhill), np.finfo(float).tiny)
+        least = np.finfo(float).tiny * max(size, 1.0)  # of a slope that a step can be divided by
+        first = 1.0 if known else size / max(norm(downhill), least)
         found = self._search(objective, start, downhill, direction, first)
         return found, -first * float(downhill @ direction)
 
