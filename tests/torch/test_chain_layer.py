@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from layers import LOSSES, chain_pairs, loss_of, scores_of
 
 import naive
+from layers import LOSSES, chain_pairs, loss_of, scores_of
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.torch.plain_chain import chain_losses
 from structlearn.errors import ArgumentError, ImpossibleEvidenceError

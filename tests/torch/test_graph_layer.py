@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from layers import LOSSES, loss_of
 
+from layers import LOSSES, loss_of
 from structlearn.errors import ArgumentError, ImpossibleEvidenceError
 from structlearn.torch import ChainLoss, GraphLoss, GridLoss
 
