@@ -1,7 +1,7 @@
 """Draw the picture of the landing page: ``python docs/hero.py``.
 
-One image, seen through noise, one pixel in ten labelled. Two models learn from it: one looks at each
-pixel alone, the other one at its neighbours too.
+One image, seen through noise, one pixel in ten labelled. Two models learn from it: one looks at
+each pixel alone, the other one at its neighbours too.
 """
 
 import pathlib
