@@ -31,7 +31,7 @@ from structlearn._src.estimators.bayesian.observed import (
     read_points,
     share_right,
 )
-from structlearn._src.estimators.bayesian.sampled import check_watch, positive
+from structlearn._src.estimators.bayesian.sampled import check_watch, moderate, positive
 from structlearn._src.estimators.bayesian.scaled import (
     Scaled,
     degrees_of_freedom,
@@ -173,7 +173,9 @@ class MeanField(FittedSettings):
 
     def _check(self) -> None:
         """Check all parameters, before any work."""
-        for name in ("C", "variance", "concentration", "spread", "strength"):
+        for name in ("C", "variance"):
+            moderate(name, getattr(self, name))
+        for name in ("concentration", "spread", "strength"):
             positive(name, getattr(self, name))
         for name in ("n_components", "max_iter"):
             checks.integer(name, getattr(self, name), low=1)

@@ -50,6 +50,13 @@ def test_open_ends_are_left_out():
     assert checks.number("C", np.inf) == np.inf
 
 
+@pytest.mark.parametrize("given", [np.float16(1), np.float32(0.3), np.float16(6e4)])
+def test_short_floats_are_compared_as_plain_ones(given):
+    assert checks.number("C", given, low=0.0, high=1e100) == given
+    with pytest.raises(ArgumentError, match="C="):
+        checks.number("C", given, low=0.0, high=1e-100)
+
+
 def test_integers():
     assert checks.integer("k", np.int64(3)) == 3
     assert type(checks.integer("k", np.uint8(3), low=3)) is int

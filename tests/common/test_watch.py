@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 
+import numpy as np
 import pytest
 
 from structlearn._src.common.errors import ArgumentError
@@ -48,6 +49,11 @@ def test_without_a_limit_there_is_always_time():
     watch = Watch()
     assert not watch.expired
     assert watch.left == math.inf
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_the_precision_of_a_limit_is_not_that_of_the_clock(kind):
+    assert 59000.0 < Watch(kind(59008.0)).left <= 59008.0
 
 
 def test_an_interrupt_ends_the_work_around_it_too():

@@ -118,6 +118,7 @@ def test_penalty_is_a_sum_of_a_smooth_part_and_one_for_prox(ratio):
     assert penalty.value(weights) == pytest.approx(squares + ratio * np.abs(weights).sum())
     np.testing.assert_allclose(penalty.gradient(weights), (1.0 - ratio) * weights)
     assert penalty.smooth == (ratio == 0.0)
+    assert type(ElasticNet(np.float32(ratio)).value(weights)) is float
 
 
 def test_prox_minimises():

@@ -214,6 +214,35 @@ def test_votes_are_chosen_and_checked_when_they_are_asked_for():
 # ---- seeds and summaries -----------------------------------------------------------------
 
 
+def test_sums_of_short_integers_do_not_wrap_around():
+    counts = {"burn_in": 100, "n_draws": 20, "thin": 5}
+    short = {name: np.int8(count) for name, count in counts.items()}
+    one, two = (InfiniteHMM(**{**FEW, **given}).fit(X[:8]) for given in (counts, short))
+    assert [len(chain.draws) for chain in two.chains_] == [20]
+    np.testing.assert_array_equal(two.traces()["n_states"], one.traces()["n_states"])
+
+
+@pytest.mark.parametrize(
+    ("model", "change"),
+    [
+        *((model, {"spread": 1e-9}) for model in (HMM, LABELLED, SVM)),
+        *((m, {name: 1e20}) for m in (LABELLED, SVM) for name in ("C", "cost", "variance")),
+        (TruncatedSVM(**ROUNDS), {"C": 1e20}),
+    ],
+)
+def test_parameters_beyond_rounding_are_refused(model, change):
+    odd = copy.deepcopy(model).set_params(**change)
+    with pytest.raises(ArgumentError, match=f"{next(iter(change))}="):
+        odd.fit(X) if isinstance(model, InfiniteHMM) else odd.fit(X, Y)
+
+
+@pytest.mark.parametrize("model", [LABELLED, SVM])
+def test_parameters_at_the_border_are_taken(model):
+    largest = dict.fromkeys(("C", "cost", "variance"), 1e9) | {"spread": 1e-8}
+    fitted = copy.deepcopy(model).set_params(**largest).fit(X, Y)
+    assert all(np.isfinite(trace).all() for trace in fitted.traces().values())
+
+
 def test_an_older_random_state_is_a_seed():
     draws = [generator(np.random.RandomState(3)).random() for _ in range(2)]
     assert draws[0] == draws[1] != generator(3).random()

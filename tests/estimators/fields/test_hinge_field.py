@@ -105,6 +105,17 @@ def test_groups_that_are_not_learnt_keep_their_weights():
     assert field.weights_[1] > 1.0
 
 
+def test_numbers_of_any_kind_are_numbers():
+    A = [[1.0, -1.0], [-1.0, 1.0], [1.0, 0.0]]
+    b = [0.1, 0.0, -0.3]
+    plain = HingeField(A, b, weights=[1.0], max_iter=100, time_limit=50.0).predict()
+    options = {"max_iter": np.int8(100), "time_limit": np.float16(50.0), "tol": np.float32(1e-6)}
+    np.testing.assert_allclose(HingeField(A, b, **options).predict(), plain, atol=1e-4)
+    for kind in (object, np.longdouble, ">f8"):
+        field = HingeField(np.array(A, kind), np.array(b, kind))
+        np.testing.assert_array_equal(field.predict(), plain)
+
+
 def test_forms_that_are_there_already():
     hinges = random_field(0)[0].hinges
     assert isinstance(hinges, Hinges)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
 from typing import Any
 
@@ -46,11 +47,12 @@ def number(
         raise ArgumentError(f"{argument}={given!r} is not a number; one in {span} is needed")
     if isinstance(given, int) and abs(given) > 2**1000:
         raise ArgumentError(f"{argument} is too large a number")
-    too_low = given <= low if open_low else given < low
-    too_high = given >= high if open_high else given > high
-    if given != given or too_low or too_high:  # NaN differs from itself
+    value = float(given)  # first: NumPy's short floats would take bounds for infinite
+    too_low = value <= low if open_low else value < low
+    too_high = value >= high if open_high else value > high
+    if math.isnan(value) or too_low or too_high:
         raise ArgumentError(f"{argument}={given!r} must lie in {span}")
-    return float(given)
+    return value
 
 
 def integer(argument: str, given: Any, *, low: int = 0) -> int:

@@ -77,7 +77,7 @@ class Watch:
     def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
         if progress is not None and not callable(progress):
             raise ArgumentError(f"progress={progress!r} must be a function of a fraction and words")
-        self._end = None if time_limit is None else time.monotonic() + time_limit
+        self._end = None if time_limit is None else time.monotonic() + float(time_limit)
         self._progress = progress
         self._interrupted = False  # remembered, so that work around the interrupted part ends too
 

@@ -132,8 +132,8 @@ def solve_map(
     >>> print(result.y.round(4), round(result.energy, 4))
     [0.75] 0.75
     """
-    checks.number("tol", tol, low=0.0)
-    checks.integer("max_iter", max_iter, low=1)
+    tol = checks.number("tol", tol, low=0.0)
+    max_iter = checks.integer("max_iter", max_iter, low=1)
     if time_limit is not None:
         checks.number("time_limit", time_limit, low=0.0, open_low=True)
     watch = Watch(time_limit, progress)

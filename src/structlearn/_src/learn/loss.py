@@ -180,8 +180,9 @@ class ElasticNet:
     strength: float = 1.0
 
     def __post_init__(self) -> None:
-        checks.number("l1_ratio", self.l1_ratio, low=0.0, high=1.0)
-        checks.number("strength", self.strength, low=0.0)
+        for name, high in (("l1_ratio", 1.0), ("strength", np.inf)):
+            value = checks.number(name, getattr(self, name), low=0.0, high=high)
+            object.__setattr__(self, name, value)  # a plain float, whatever the precision given
 
     @property
     def smooth(self) -> bool:

@@ -122,10 +122,10 @@ def run(
     """
     if why := refusal(solver, objective):
         raise ArgumentError(f"solver={solver.name!r}: {why}")
-    checks.integer("max_iter", max_iter, low=1)
+    max_iter = checks.integer("max_iter", max_iter, low=1)
     patience = solver.patience if patience is None else checks.integer("patience", patience, low=1)
     if tol is not None:
-        checks.number("tol", tol, low=0.0)
+        tol = checks.number("tol", tol, low=0.0)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
     start = _checked(weights, objective.n_weights)

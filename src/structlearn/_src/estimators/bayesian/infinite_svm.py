@@ -11,7 +11,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.bayesian.fitted_settings import all_or_nothing, digest
-from structlearn._src.estimators.bayesian.sampled import Sampled, concentration, positive
+from structlearn._src.estimators.bayesian.sampled import Sampled, concentration, moderate
 from structlearn._src.estimators.bayesian.scaled import Scaled, wishart, with_intercept
 from structlearn._src.estimators.doc import documented
 from structlearn._src.sample.emission import Gaussian
@@ -92,7 +92,7 @@ class MixtureClassifier(Scaled, Sampled):
 
     def _check(self) -> None:
         super()._check()
-        positive("variance", self.variance)
+        moderate("variance", self.variance)
         concentration("concentration", self.concentration)
 
 
@@ -175,4 +175,4 @@ class InfiniteSVM(MixtureClassifier):
         super()._check()
         checks.integer("n_moves", self.n_moves)
         for name in ("C", "cost"):
-            positive(name, getattr(self, name))
+            moderate(name, getattr(self, name))

@@ -19,7 +19,7 @@ from structlearn._src.estimators.bayesian.observed import (
     read_points,
     share_right,
 )
-from structlearn._src.estimators.bayesian.sampled import positive
+from structlearn._src.estimators.bayesian.sampled import moderate
 from structlearn._src.estimators.bayesian.scaled import with_intercept
 from structlearn._src.estimators.bayesian.state_chain import StateChain
 from structlearn._src.estimators.doc import documented
@@ -195,7 +195,7 @@ class MaxMarginHMM(StateChain):
         super()._check()
         checks.boolean("likelihood", self.likelihood)
         for name in ("C", "cost", "variance"):
-            positive(name, getattr(self, name))
+            moderate(name, getattr(self, name))
         self._check_votes()
 
     def _check_votes(self) -> None:

@@ -20,6 +20,9 @@ from structlearn._src.sample.hdp import Concentration, Gamma
 from structlearn._src.sample.runner import MarkovChain, Sampler, Schedule, run, streams, traced
 
 positive = partial(checks.number, low=0.0, open_low=True, open_high=True)
+#: Features are scaled: classifiers of larger ones are beyond rounding, and weights become NaN.
+moderate = partial(positive, high=1e9, open_high=False)
+_TIGHTEST = 1e-8  # of `spread`: with less, rounding leaves covariances that are none
 _COUNT = partial(checks.integer, low=1)
 _AGREE = 1.2  # R-hat: above, chains differ by more than a few draws of each can explain
 _ADVICE = (
@@ -57,8 +60,8 @@ class Sampled(FittedSettings):
 
     def _check(self) -> None:
         """Check all parameters, before any work."""
-        for name in ("spread", "strength"):
-            positive(name, getattr(self, name))
+        checks.number("spread", self.spread, low=_TIGHTEST, open_high=True)
+        positive("strength", self.strength)
         for name in ("n_start", "n_draws", "thin", "n_chains"):
             _COUNT(name, getattr(self, name))
         checks.integer("burn_in", self.burn_in)
@@ -109,7 +112,8 @@ class Sampled(FittedSettings):
         else:
             rngs = streams(generator(seed), self.n_chains)
             chains = [MarkovChain(sampler.begin(rng), rng) for rng in rngs]
-        schedule = Schedule(self.burn_in, self.n_draws, self.thin)
+        # Plain integers: sums of NumPy's short ones wrap around.
+        schedule = Schedule(int(self.burn_in), int(self.n_draws), int(self.thin))
         watch = Watch(self.time_limit, self.progress)
         ended = run(sampler, chains, schedule, n_jobs=threads(self.n_jobs), watch=watch)
         self.status_ = str(ended)

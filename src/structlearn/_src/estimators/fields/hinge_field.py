@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints, as_array, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError, UncertifiedWarning, warn
 from structlearn._src.common.history import History
 from structlearn._src.common.watch import Ending, Progress
@@ -290,7 +290,9 @@ def _rows(A: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
 
 def _each(name: str, given: Any, n: int, dtype: Any) -> Any:
     """Return one number for each form."""
-    array = np.asarray(given)
+    array = as_array(given)
+    if array.dtype.kind == "O":
+        array = checks.numbers(name, given)
     if array.shape not in ((), (n,)) or array.dtype.kind not in "fiub":
         raise GraphError(
             f"{name} has shape {array.shape}, but A has {n} rows: give one number for each, or "
@@ -299,7 +301,7 @@ def _each(name: str, given: Any, n: int, dtype: Any) -> Any:
     if not np.isfinite(array).all():
         raise GraphError(f"{name} must be finite numbers")
     typed = array.astype(dtype)
-    if (typed != array).any():
+    if typed.dtype.kind != "f" and (typed != array).any():
         raise GraphError(f"{name} must be whole numbers")
     return np.broadcast_to(typed, (n,))
 
