@@ -38,6 +38,7 @@ class Hints(NamedTuple):
     inner_tol: float = 1e-4  #: of the minimisations of CCCP; 0 takes all their steps
     step: float | None = None  #: size of a weight; None lets solvers try first steps
     C: float = 1.0  #: by which gradients grow
+    error: float = 1e-9  #: share of a value below which gains cannot be told from rounding
 
     def first_step(self, rule: str) -> float | None:
         """Length of the first step; AdaGrad's does not depend on the size of the gradient."""

@@ -15,7 +15,6 @@ from structlearn._src.solve.base import Report, Solver, State
 from structlearn._src.solve.search import Point, backtrack, norm, still_moving, wolfe
 
 _FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that counts as none
-_GOOD = 1e-9  # first-order gain, relative to the value, below which no step can be told from none
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,8 @@ class Lbfgs(Solver):
             state["pairs"] = 0
             found, _ = self._advance(objective, state, start)
         if found is None:
-            return _end(start, norm(self._downhill(objective, start)), gain)
+            error = objective.hints.error * abs(start.value)
+            return _end(start, norm(self._downhill(objective, start)), arrived=gain <= error)
         still_moving(state, self._downhill(objective, start))
         add_pair(state, found.weights - start.weights, found.gradient - start.gradient)
         state |= found._asdict()
@@ -159,9 +159,9 @@ class Owlqn(Lbfgs):
         return backtrack(objective, start, downhill, move, first)
 
 
-def _end(start: Point, gradient: float, gain: float) -> Report:
+def _end(start: Point, gradient: float, arrived: bool) -> Report:
     """Tell that nothing lower is left, and whether that is because nothing was to be gained."""
-    arrived = gradient == 0.0 or gain <= _GOOD * abs(start.value)
+    arrived = arrived or gradient == 0.0
     words = (
         "converged: no step lowers the objective beyond rounding"
         if arrived
