@@ -346,6 +346,18 @@ def test_every_fitted_attribute_survives(tmp_path):
     np.testing.assert_array_equal(again.history_.value, labeler.history_.value)
 
 
+def test_numbers_as_text_are_refused():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(5, 2)).astype(str) for _ in range(4)]
+    Y = [[0, 1, 0, 1, 0]] * 4
+    edges = [[i, i + 1] for i in range(4)]
+    for model, data in ((SequenceLabeler(), X), (GraphLabeler(), [(x, edges) for x in X])):
+        with pytest.raises(ArgumentError, match="text that reads as numbers"):
+            model.fit(data, Y)
+    attributes = [x.tolist() for x in X]  # whoever writes lists means attributes
+    assert len(SequenceLabeler().fit(attributes, Y).classes_) == 2
+
+
 def test_what_has_no_length_is_no_list_of_examples():
     X, Y = [np.zeros((2, 1))], [[0, 1]]
     for odd in (np.array("x"), np.array(3.0), sparse.csr_array(np.eye(2))):

@@ -178,6 +178,7 @@ def learn_nodes(
     elif array.dtype.kind in "fiub":
         nodes = ArrayNodes(_width(array, intercept, of), intercept, of, checks.columns_of(first))
     else:
+        _not_numbers_as_text(first, of)
         vocabulary = Vocabulary()
         rows = vocabulary.fit_transform(parts, min_count)
         if min_count > 1 and not len(vocabulary):
@@ -190,6 +191,20 @@ def learn_nodes(
             f"leave it at 1"
         )
     return nodes, *nodes.read(parts)
+
+
+def _not_numbers_as_text(first: Any, of: str) -> None:
+    """Refuse an array of text such as "0.25": every number would be an attribute of its own."""
+    if not isinstance(first, np.ndarray) or first.dtype.kind not in "US" or first.ndim != 2:
+        return
+    try:
+        first.astype(np.float64)
+    except ValueError:
+        return
+    raise ArgumentError(
+        f"the {of} features of the first example are an array of text that reads as numbers; make "
+        f"numbers of them, as by `astype(float)`, or give lists of attributes if they are names"
+    )
 
 
 def _width(array: Any, intercept: bool, of: str) -> int:
