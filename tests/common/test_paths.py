@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from structlearn._src.common.errors import FormatError
+from structlearn._src.common.errors import ArgumentError, FormatError
 from structlearn._src.common.paths import is_stream, read_bytes, replacing, write_bytes
 
 
@@ -112,6 +112,23 @@ def test_errors_name_the_file_that_was_asked_for(tmp_path):
     assert caught.value.filename == str(path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("path", ["a\0b", b"file", None, 1, ["file"]])
+def test_what_is_no_path_is_named(path):
+    for work in (read_bytes, is_stream, lambda given: write_bytes(given, b"new")):
+        with pytest.raises(ArgumentError, match="is no path"):
+            work(path)
+
+
+def test_a_link_to_itself_is_no_file(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.symlink_to(two)
+    two.symlink_to(one)
+    with pytest.raises(OSError, match="symbolic links") as caught:
+        write_bytes(one, b"new")
+    assert caught.value.filename == str(one)
+    assert one.is_symlink()
 
 
 def test_errors_about_other_files_keep_their_names(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import gzip
 import os
@@ -13,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from structlearn._src.common.errors import FormatError
+from structlearn._src.common.errors import ArgumentError, FormatError
 
 PathLike = str | os.PathLike[str]
 
@@ -22,9 +23,17 @@ _SHOWN = 40  # letters of a file's name in that of its temporary file, which may
 _FORGOTTEN = 60.0  # seconds without a write after which nobody is just about to lock a file
 
 
+def as_path(path: PathLike) -> Path:
+    """Return what a user gave as a path, if it can be one."""
+    given = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(given, str) or "\0" in given:
+        raise ArgumentError(f"{path!r} is no path; give a string without a null, or a Path")
+    return Path(given)
+
+
 def read_bytes(path: PathLike) -> bytes:
     """Return the bytes of a file, unpacked if it is gzipped, whatever its name."""
-    data = Path(path).read_bytes()
+    data = as_path(path).read_bytes()
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
@@ -41,7 +50,7 @@ def write_bytes(path: PathLike, data: bytes) -> None:
 
 def is_stream(path: PathLike) -> bool:
     """Tell whether a path is no plain file: a device, a pipe, or a stream such as /dev/stdout."""
-    given = Path(path)
+    given = as_path(path)
     top, name = given.parts[:2], given.parts[2:3]
     named = top == ("/", "proc") or (top == ("/", "dev") and name != ("shm",))
     return named or (given.exists() and not given.is_file())
@@ -61,6 +70,8 @@ def replacing(path: PathLike) -> Iterator[BinaryIO]:
             yield file
         return
     target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     start = f".{target.name[:_SHOWN]}."
     part = target.with_name(f"{start}{os.urandom(4).hex()}{_END}")
     try:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common.errors import ArgumentError, FormatError
-from structlearn._src.common.paths import PathLike, replacing
+from structlearn._src.common.paths import PathLike, as_path, replacing
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -77,7 +77,7 @@ def read(path: PathLike, schema: str) -> tuple[Arrays, dict[str, Any]]:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    data = Path(path).read_bytes()
+    data = as_path(path).read_bytes()
     facts = _header(data).get("__metadata__", {})
     foreign = f"{path}: the file is cut short or was not written by structlearn"
     if not isinstance(facts, dict) or not facts.keys() <= {"schema", "meta", "sha256"}:

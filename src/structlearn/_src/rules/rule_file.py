@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from structlearn._src.common.errors import DataNotFoundError, FormatError, StructlearnError
-from structlearn._src.common.paths import PathLike, write_bytes
+from structlearn._src.common.paths import PathLike, as_path, write_bytes
 from structlearn._src.common.watch import Ending
 from structlearn._src.files.store import check_schema
 from structlearn._src.rules.program import Declaration, ProgramFile
@@ -51,7 +51,7 @@ def save(path: PathLike, model: Any) -> None:
 def load(path: PathLike) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     """Return the rules, the parameters, and how learning went."""
     try:
-        record = json.loads(Path(path).read_bytes())
+        record = json.loads(as_path(path).read_bytes())
     except FileNotFoundError:
         raise DataNotFoundError(f"there is no file {str(path)!r}: check the path") from None
     except (ValueError, RecursionError) as reason:  # no JSON, a number too long, lists too deep
