@@ -43,7 +43,8 @@ def fitted(X, Y, inference, max_iter=60, **options):
 
 def exact_value(labeler, X, Y):
     """The objective at the weights that were learnt, by elimination."""
-    return GridLabeler(inference="exact").objective(X, Y).value(labeler.weights_)
+    exact = GridLabeler(inference="exact", loss=labeler.loss).objective(X, Y)
+    return exact.value(labeler.weights_)
 
 
 def accuracy(labeler, X, Y):
@@ -60,6 +61,13 @@ def test_a_false_objective_brings_a_warning():
         assert warned or not off
         false += off
     assert false >= 2
+
+
+def test_a_false_objective_of_a_hinge_brings_one_too():
+    X, _, Y = regions(0, 3, 5, 12)
+    plain, warned = fitted(X, Y, "bp", max_iter=1000, loss="latent-hinge")
+    assert exact_value(plain, X, Y) > 1.1 * plain.value_
+    assert warned
 
 
 def test_narrow_graphs_are_learnt_exactly():
