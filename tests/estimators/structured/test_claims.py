@@ -98,6 +98,22 @@ def test_no_labeler_is_worse_than_its_pixels_in_silence(seed):
     assert warned or accuracy(labeler, X[3:], Y[3:]) >= accuracy(alone, X[3:], Y[3:])
 
 
+@pytest.mark.parametrize("loss", ["marginal", "hybrid"])
+def test_objectives_below_zero_are_false(loss):
+    """Where outputs are maximised and hidden variables summed, messages bound nothing."""
+    rng = np.random.default_rng(1)
+    halves = (np.indices((7, 8)).sum(axis=0) > 6).astype(int)
+    X = [halves + rng.normal(0.0, 0.5, halves.shape) for _ in range(2)]
+    Y = [halves] * 2
+    options = {"loss": loss, "hidden": "layer", "max_iter": 20}
+    false, warned = fitted(X, Y, "trw", **options)
+    assert false.value_ < 0
+    assert warned
+    labeler, warned = fitted(X, Y, "auto", **options)
+    assert "tree-reweighted" not in labeler.status_
+    assert warned == (labeler.value_ < 0)
+
+
 def test_nothing_is_said_where_messages_are_right():
     rng = np.random.default_rng(3)
     X = [rng.normal(size=(6, 6, 2)) for _ in range(4)]

@@ -73,12 +73,13 @@ class StructuredObjective(TwoWorlds):
     @property
     def approximate(self) -> bool:
         """Whether values are only those that messages have got to."""
-        if isinstance(self.examples.structure, Sequences) and not self._two_temperatures:
+        if isinstance(self.examples.structure, Sequences) and not self.two_temperatures:
             return False  # known without making the worlds, which take memory
         return super().approximate
 
     @property
-    def _two_temperatures(self) -> bool:
+    def two_temperatures(self) -> bool:
+        """Whether hidden variables have another temperature than outputs."""
         return self.examples.hidden and any(part.eps_y != part.eps_h for part in self.loss.parts)
 
     @property

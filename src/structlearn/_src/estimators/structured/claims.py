@@ -34,12 +34,12 @@ def trusted(
     only; after a fit that the clock or the keyboard ended, no time for it.
     """
     method = objective.settings.method
-    if method not in ("auto", "bp") or found.ended.early or not objective.approximate:
+    if method not in ("auto", "bp", "trw") or found.ended.early or not objective.approximate:
         return found
-    parts = objective.loss.parts
-    summed = any(part.eps_y > 0 for part in parts)
-    if not summed and any(part.eps_h > 0 for part in parts):
-        return found  # two temperatures, for which tree-reweighted messages bound nothing
+    if method == "trw" or objective.two_temperatures:
+        _warn_of_negative(found, method)
+        return found
+    summed = any(part.eps_y > 0 for part in objective.loss.parts)
     steady = _by(objective, method="trw")
     bound = steady.value(found.weights)
     if 0 < bound <= (_FAR if summed else _OFF) * found.value:
@@ -64,6 +64,20 @@ def trusted(
         return other._replace(status=f"{other.status}, by tree-reweighted messages")
     warn(f"{claim}. Weights learnt by 'trw' have {better:.4g}, so they stay", InferenceWarning)
     return found._replace(value=value)
+
+
+def _warn_of_negative(found: Fit, method: str) -> None:
+    """Warn of an objective that no weights have: where temperatures differ messages bound nothing.
+
+    Losses are at least 0, as the free world has all that the clamped one may choose from.
+    """
+    if found.value < 0.0:
+        warn(
+            f"the objective is claimed to be {found.value:.4g}, and none is below 0: messages of "
+            f"inference={method!r} cannot be trusted here; choose loss='log' or 'latent-hinge', or "
+            f"'exact' for narrow graphs",
+            InferenceWarning,
+        )
 
 
 def _by(objective: StructuredObjective, **settings: Any) -> StructuredObjective:
