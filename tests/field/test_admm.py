@@ -266,6 +266,24 @@ def test_the_best_is_kept_when_time_is_up_or_the_keyboard_interrupts():
     assert "gap" in told[0]
 
 
+@pytest.mark.parametrize("options", [{"max_iter": 1}, {"max_iter": 20}, {"time_limit": 1e-9}])
+def test_endings_promise_bounds_whatever_came_first(options):
+    endings = set()
+    for seed in range(40):
+        field, weights = naive.hinge_field(np.random.default_rng(seed))
+        hinges = Hinges(**field)
+        optimum = exact(hinges, weights)
+        found = solve_map(hinges, weights, n_jobs=1, **options)
+        endings.add(str(found.ended))
+        assert found.converged == (found.ended == "done")
+        assert found.lower <= optimum + 1e-7 * (abs(optimum) + weights.max())
+        assert found.energy == pytest.approx(hinges.energy(found.y, weights), abs=1e-9)
+        if found.converged:
+            check(found, hinges, weights, optimum)
+    assert endings <= {"done", "time" if "time_limit" in options else "limit"}
+    assert len(endings) == 2
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

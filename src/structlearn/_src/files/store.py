@@ -12,7 +12,6 @@ import json
 import re
 import reprlib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
