@@ -110,7 +110,7 @@ class Cccp(_Driver):
     objective. One iteration is one bound with all its inner steps, which begin at :math:`w_t`; a
     time limit is looked at in between. Where they do not lower the objective, as those of an
     average need not, quasi-Newton steps take their place; if these find nothing either,
-    :math:`w_t` stays.
+    :math:`w_t` stays. Weights with bounds have no such steps, and there the objective may rise.
 
     Parameters
     ----------
