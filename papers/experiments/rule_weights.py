@@ -19,7 +19,6 @@ from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.estimators.fields.rule_model import RuleModel
 from structlearn._src.files.fetch import data_path
 from structlearn._src.metrics.ranking import average_precision
-from structlearn._src.rules.write import write
 
 _FOLDS = 5  # that are run
 _TOP = 20  # users whose retweets are predicted
@@ -214,7 +213,7 @@ def _trust(name: str, links: Ints, trust: Floats, seed: int) -> Task:
     def popularity(seen: Bools) -> dict[Any, float]:
         return _shrunk(links[seen, 1].tolist(), trust[seen])
 
-    text = "\n".join(map(write, trust_rules()))
+    text = "\n".join(map(str, trust_rules()))
     folds = _folds(len(links), 8, seed)
     return Task(name, text, "Trusts", "aupr_negative", folds, relate, popularity)
 

@@ -1,5 +1,7 @@
 """A program over atoms: what was given, how large it gets, and what cannot hold."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,18 +9,127 @@ from structlearn._src.common.errors import (
     ArgumentError,
     BrokenRuleWarning,
     InfeasibleError,
+    RepeatedRuleWarning,
+    RuleError,
     SilentRuleWarning,
     UnreachedAtomWarning,
 )
 from structlearn._src.field.admm import solve_map
-from structlearn._src.rules.ground_program import GroundProgram
+from structlearn._src.rules.ground_program import (
+    GroundProgram,
+    find_rules,
+    read_weighted_rules,
+    rule_name,
+    weights_of,
+    with_weights,
+)
+from structlearn._src.rules.parse import parse, parse_rule, predicates_of
 from structlearn._src.rules.program import Declaration, ProgramFile
 from structlearn._src.rules.syntax import Predicate
-from structlearn._src.rules.weighted import WeightedRules
+
+# ---- rules with weights
+
+TEXTS = ["2: P(A) -> Q(A) ^2", "Q(A) <= 0.5 .", "0.5: !Q(A)"]
+
+
+def texts(program):
+    return list(map(str, program))
+
+
+def test_weights_are_those_of_the_text_until_they_are_set():
+    rules = read_weighted_rules(TEXTS)
+    assert texts(rules) == TEXTS
+    assert weights_of(rules).tolist() == [2.0, math.inf, 0.5]
+    changed = with_weights(rules, {2: 4.0})
+    assert [rule.weight for rule in changed] == [2.0, None, 4.0]
+    assert changed[2].text == str(changed[2]) == "4: !Q(A)"
+    assert changed[:2] == rules[:2]
+    assert changed[0].text == TEXTS[0]  # as it was written
+
+
+def test_one_text_and_a_list_are_the_same_program():
+    assert read_weighted_rules("\n".join(TEXTS)) == read_weighted_rules(TEXTS)
+    read = [parse_rule(TEXTS[0]), *TEXTS[1:]]
+    assert read_weighted_rules(read) == read_weighted_rules(TEXTS)
+
+
+def test_predicates_are_spelled_as_first_written():
+    rules = read_weighted_rules("1: Knows(A, B) -> likes(A)\n1: KNOWS(A, B) -> Likes(B)")
+    assert predicates_of(rules) == [Predicate("Knows", 2), Predicate("likes", 1)]
+    assert str(rules[1]) == "1: Knows(A, B) -> likes(B)"
+
+
+def test_rules_are_found_by_number_and_by_text_with_any_weight():
+    with pytest.warns(RepeatedRuleWarning, match="4 as 1"):
+        rules = read_weighted_rules([*TEXTS, TEXTS[0]])
+    assert find_rules(rules, 1) == [1]
+    assert find_rules(rules, np.int64(2)) == [2]
+    assert find_rules(rules, "7: P(A) -> Q(A) ^2") == [0, 3]
+    with pytest.raises(ArgumentError, match="there is no rule"):
+        find_rules(rules, "P(A) -> Q(A) .")  # hard, which is another rule
+    with pytest.raises(ArgumentError, match="there is no rule 4"):
+        find_rules(rules, 4)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["3: P(A) -> q(A) ^2", "1: !Q(A) -> !P(A) ^2", "1: Q(A) | !P(A) ^2", "1: !!P(A) -> Q(A) ^2"],
+)
+def test_repeated_rules_are_told_and_count(other):
+    with pytest.warns(RepeatedRuleWarning, match=r"of 3 rules .* \(3 as 1\)"):
+        rules = read_weighted_rules(["1: P(A) -> Q(A) ^2", "1: P(A) -> !Q(A) ^2", other])
+    assert len(rules) == 3
+    with pytest.warns(RepeatedRuleWarning, match="2 as 1"):
+        read_weighted_rules("2: Q(A) + P(A) <= 1\n3: Q(A) + 1.0 * P(A) - 1 <= 0")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("1: P(A) -> Q(A) ^2", "3: P(A) -> Q(A)"),
+        ("1: P(A) -> Q(A) ^2", "P(A) -> Q(A) ."),
+        ("P(A) -> Q(A) .", "1: P(A) -> Q(A)"),
+        ("1: P(A) -> Q(A) ^2", "1: P(B) -> Q(B) ^2"),
+        ("1: P(A) + Q(A) <= 1 ^2", "1: P(A) + Q(A) <= 1"),
+        ("1: P(A) + Q(A) <= 1 ^2", "1: Q(A) + P(A) <= 1 ^2"),
+    ],
+)
+def test_rules_that_count_in_psl_too_are_not_called_repeated(first, second, recwarn):
+    """PSL 2.4.1 keeps both rules of these pairs."""
+    assert len(read_weighted_rules([first, second])) == 2
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("weights", [[1.0, 2.0], [1.0, 1.0, 1.0], {0: -1.0}, {0: "x"}, {5: 1.0}])
+def test_weights_that_rules_cannot_have_are_refused(weights):
+    with pytest.raises(ArgumentError):
+        with_weights(read_weighted_rules(TEXTS), weights)
+
+
+@pytest.mark.parametrize("text", ["-1: P(A) -> Q(A)", "1e200: P(A) -> Q(A)"])
+def test_weights_in_the_text_are_checked_too(text):
+    with pytest.raises(ArgumentError, match="weight"):
+        read_weighted_rules(text)
+
+
+def test_names_tell_number_line_and_text():
+    name = rule_name(read_weighted_rules("1: P(A) -> Q(A)\n\n1: Q(A) -> P(A)"), 1)
+    assert all(part in name for part in ("rule 2", "line 3", "1: Q(A) -> P(A)"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "error"), [("", RuleError), ([], RuleError), (3, ArgumentError), ([3], ArgumentError)]
+)
+def test_what_is_no_program_is_refused(rules, error):
+    with pytest.raises(error):
+        read_weighted_rules(rules)
+
+
+# ---- over atoms
 
 
 def program(rules="20: Knows(A, B) & Likes(A) -> Likes(B) ^2\n5: !Likes(A) ^2"):
-    return GroundProgram(WeightedRules(rules))
+    return GroundProgram(read_weighted_rules(rules))
 
 
 def chain():
@@ -43,7 +154,7 @@ def test_the_grounding_is_made_once_for_the_same_atoms():
 def test_sizes_are_those_of_the_grounding():
     made = chain()
     assert [size.groundings for size in made.sizes()] == made.grounding.counts.tolist() == [2, 2]
-    assert [size.rule for size in made.sizes()] == made.rules.texts
+    assert [size.rule for size in made.sizes()] == list(map(str, made.rules))
 
 
 def test_broken_groundings_are_counted_where_asked():
@@ -58,13 +169,13 @@ def test_broken_groundings_are_counted_where_asked():
 
 
 def test_rules_of_a_split_that_the_model_lacks_are_told():
-    base, own = WeightedRules("1: !Q(A)").program, WeightedRules("2: Q(A) >= 0.5").program
+    base, own = parse("1: !Q(A)"), parse("2: Q(A) >= 0.5")
     declared = Declaration(Predicate("Q", 1, True), data={("targets", "all"): ((("a",),),)})
     files = ProgramFile(base, (declared,), more={"infer": own})
     with pytest.warns(SilentRuleWarning, match="rules for infer alone"):
         program("1: !Q(A)").read(files, "infer")
     program("1: !Q(A)").read(files, "learn")
-    whole = GroundProgram(WeightedRules(files.rules_for("infer")))
+    whole = GroundProgram(files.rules_for("infer"))
     whole.read(files, "infer")
     assert whole.grounding.counts.tolist() == [1, 1]
 
@@ -72,9 +183,8 @@ def test_rules_of_a_split_that_the_model_lacks_are_told():
 def test_new_weights_reach_the_grounding():
     made = chain()
     hinges = made.grounding.hinges
-    made.rules.weights = [1.0, 2.0]
     assert made.grounding.weights.tolist() == [20.0, 5.0]
-    made.reweigh()
+    made.reweigh(with_weights(made.rules, [1.0, 2.0]))
     assert made.grounding.weights.tolist() == [1.0, 2.0]
     assert made.grounding.rules[1].text == "2: !Likes(A) ^2"
     assert made.grounding.hinges is hinges
@@ -155,7 +265,7 @@ def test_contradictions_speak_of_rules():
         pytest.raises(InfeasibleError, match=r"Q\('a'\) -0.5 <= 0") as caught,
         made.contradictions_named(),
     ):
-        solve_map(made.grounding.hinges, made.rules.soft_weights)
+        solve_map(made.grounding.hinges, made.grounding.weights)
     assert len(caught.value.forms) == 2
 
 
@@ -166,4 +276,20 @@ def test_what_was_not_given_is_asked_for():
     with pytest.raises(ArgumentError, match="observe"):
         made.add("observe", [("ann", "bob")])
     with pytest.raises(ArgumentError, match="memory"):
-        GroundProgram(WeightedRules("1: P(A) -> Q(A)"), memory="much")
+        GroundProgram(parse("1: P(A) -> Q(A)"), memory="much")
+
+
+def test_a_predicate_may_be_called_header():
+    made = program("1: Header(A) -> Q(A)")
+    made.add("observe", None, {}, header=[("a",)])
+    made.add("target", None, {"Q": [("a",)]})
+    assert made.grounding.counts.tolist() == [1]
+
+
+def test_a_filter_must_not_ask_for_targets():
+    made = program("1: Q(A) >= 0.5\n1: S(A, +B) <= 1 {B: Q(B)}")
+    made.add("target", {"S": [("a", "b")], "Q": [("b",)]})
+    for ask in (lambda: made.grounding, made.sizes):
+        with pytest.raises(RuleError, match="a filter needs closed predicates") as caught:
+            ask()
+        assert (caught.value.line, caught.value.column) == (2, 22)

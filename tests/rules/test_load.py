@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from structlearn._src.common.errors import AtomError, FormatError, StructlearnError
+from structlearn._src.common.errors import AtomError, StructlearnError
 from structlearn._src.rules.tables import Tables
 
 
@@ -120,18 +120,6 @@ def test_frames_of_texts_come_back_as_texts():
     left, right = tables.arguments("P")[1]
     assert left.tolist() == ["1", "7"]
     assert right.tolist() == [1, 7]
-
-
-def test_a_view_of_the_source_reads_no_other_file(tmp_path):
-    secret = put(tmp_path / "secret.csv", "a\nb\n")
-    path = tmp_path / "given.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE own AS SELECT 'x' AS a")
-        connection.execute("CREATE VIEW fine AS SELECT * FROM own")
-        connection.execute(f"CREATE VIEW other AS SELECT * FROM read_csv('{secret}')")
-    assert observed("fine", source=path) == [("P('x')", 1.0)]
-    with pytest.raises(FormatError, match="a view that reads other files"):
-        observed("other", source=path)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from structlearn._src.common.errors import (
 from structlearn._src.rules.parse import parse
 from structlearn._src.rules.program import Evaluation, read_program
 from structlearn._src.rules.syntax import Predicate
-from structlearn._src.rules.write import write
 
 RULES = ["1: Knows(A, B) & likes(A, X) -> Likes(B, X) ^2", "Likes(A, +X) <= 1 ."]
 MODEL = """{
@@ -72,7 +71,7 @@ def test_json_layout(tmp_path):
     program = read_program(tmp_path / "model.json")
     assert program.predicates == (Predicate("Knows", 2), Predicate("Likes", 2, open=True))
     assert program.options == {"runtime.db.intids": True, "runtime.log.level": "INFO"}
-    assert "\n".join(map(write, program.rules)) == (
+    assert "\n".join(map(str, program.rules)) == (
         "1: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2\nLikes(A, +X) <= 1 ."
     )
     knows, likes = program.declarations
@@ -399,7 +398,7 @@ def test_published_programs(data_folder):
         program = read_program(path)
         assert program.rules
         assert any(predicate.open for predicate in program.predicates)
-        assert parse("\n".join(map(write, program.rules))) == program.rules
+        assert parse("\n".join(map(str, program.rules))) == program.rules
 
 
 @pytest.mark.data

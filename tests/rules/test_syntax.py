@@ -117,3 +117,18 @@ def test_numbers_keep_their_bits(value):
     text = str(syntax.Number(value))
     assert float(text) == value
     assert "+" not in text
+
+
+def test_sums_are_told_from_plain_atoms():
+    variable = syntax.Variable("A")
+    summed = syntax.Atom("P", (variable, syntax.SumVariable("B")))
+    assert summed.summed == ["B"]
+    assert summed.names == ["A", "B"]
+    assert syntax.Atom("P", (variable, variable)).names == ["A"]
+
+
+def test_parts_of_a_rule_are_replaced_wherever_they_stand():
+    rule = parse_rule("1: R(A, +B) + (A != 'x') <= P(A) {B: R(A, B) & B != 'x'}")
+    names = {syntax.Variable("A"): syntax.Constant("y")}
+    text = "1: R('y', +B) - P('y') + ('y' != 'x') <= 0 {B: R('y', B) & (B != 'x')}"
+    assert str(syntax.rewritten(rule, names.get)) == text

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
+import pickle
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import numpy as np
 import pytest
 
 from structlearn._src.common.errors import ArgumentError, AtomError, DataNotFoundError, FormatError
+from structlearn._src.rules.ground_program import GroundProgram
+from structlearn._src.rules.parse import parse
 from structlearn._src.rules.tables import Tables
 
 ROWS = [("ann", "tea", 0.25), ("bob", "tea", 1.0), ("7", "ice, cold", 0.5), ("-1", "01", 0.0)]
@@ -79,24 +85,6 @@ def test_every_way_in_gives_the_same_atoms(make, tmp_path):
     tables.observe("likes", make(tmp_path))
     assert listed(tables, "Likes") == EXPECTED
     assert (tables.relation("LIKES").n_observed, tables.n_free) == (4, 0)
-
-
-def test_a_file_of_duckdb_is_read_by_table(tmp_path):
-    path = tmp_path / "given.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE likes (a VARCHAR, b VARCHAR, v DOUBLE)")
-        connection.executemany("INSERT INTO likes VALUES (?, ?, ?)", ROWS)
-        connection.execute("CREATE VIEW who AS SELECT a FROM likes")
-        connection.execute("CREATE SCHEMA more")
-        connection.execute("CREATE TABLE more.who2 AS SELECT a FROM likes")
-    tables = Tables({"Likes": 2, "Who": 1}, source=path, n_jobs=1)
-    tables.observe("Likes", "likes")
-    tables.target("Who", "who")
-    tables.target("Who", "WHO")
-    tables.target("Who", "more.who2")
-    assert tables.n_free == len({row[0] for row in ROWS})
-    assert listed(tables, "Likes") == EXPECTED
-    assert tables.names([0, 3]) == ["Who('ann')", "Who('-1')"]
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64, np.uint8, str])
@@ -266,12 +254,6 @@ def test_values_of_no_type_are_refused(tables):
         tables.observe("P", [["b", object()]])
 
 
-def test_a_source_must_be_of_duckdb(tmp_path):
-    (tmp_path / "given.duckdb").write_text("no tables")
-    with pytest.raises(FormatError, match=r"given\.duckdb: this is no file of DuckDB"):
-        Tables({}, source=tmp_path / "given.duckdb")
-
-
 def test_large_fractions_are_constants_too():
     frame = pytest.importorskip("pandas").DataFrame({"a": [1e20, np.inf, 2.0, 2.5]})
     tables = Tables({"P": 1}, n_jobs=1)
@@ -298,13 +280,11 @@ def test_a_frame_of_the_wrong_width_is_named(tables):
         tables.observe("Knows", frame)
 
 
-def test_missing_files_are_named(tables, tmp_path):
+def test_missing_files_are_named(tables):
     with pytest.raises(DataNotFoundError, match=r"there is no file 'nowhere\.txt'"):
         tables.observe("Knows", "nowhere.txt")
     with pytest.raises(DataNotFoundError, match=r"or write \('ann',\) if this is a row"):
         tables.observe("P", ["ann", "bob"])
-    with pytest.raises(DataNotFoundError, match="there is no file"):
-        Tables({}, source=tmp_path / "none.duckdb")
 
 
 def test_unknown_predicates_and_atoms_are_named(tables):
@@ -337,3 +317,64 @@ def test_tables_spill_instead_of_failing():
     short.connection.execute("SET temp_directory = ''")
     with pytest.raises(duckdb.OutOfMemoryException):
         short.target("Edge", frame)
+
+
+# ---- for several threads, in pickles, and in folders with odd names
+
+RULES = "2: Knows(A, B) & Likes(A) -> Likes(B) ^2\n1: !Likes(A)\nLikes(A) <= 0.9 ."
+
+
+def program():
+    made = GroundProgram(parse(RULES), n_jobs=1)
+    made.add("observe", {"Knows": [(i, i + 1) for i in range(50)], "Likes": [("0", 0.9)]})
+    made.add("target", {"Likes": [(i,) for i in range(1, 51)]})
+    return made
+
+
+def forms(made):
+    hinges = made.grounding.hinges
+    return hinges.variables.tolist(), hinges.coefficients.tolist(), hinges.constants.tolist()
+
+
+@pytest.mark.parametrize("name", ["o'brien", "x'; COPY (SELECT 42) TO 'pwned.csv'; --"])
+def test_a_folder_for_temporary_files_is_no_query(tmp_path, monkeypatch, name):
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
+    tables = Tables({"P": 1}, n_jobs=1)
+    tables.observe("P", [("a",)])
+    assert tables.relation("P").size == 1
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+@pytest.mark.parametrize("grounded", [True, False])
+def test_copies_are_whole_and_apart(again, grounded):
+    made = program()
+    if grounded:
+        forms(made)
+    twin = again(made)
+    assert forms(twin) == forms(made)
+    assert twin.tables.names([0, 49]) == ["Likes('1')", "Likes('50')"]
+    twin.add("target", {"Likes": [("new",)]})
+    assert (twin.tables.n_free, made.tables.n_free) == (51, 50)
+    assert twin.targets("Likes")[1]["argument1"][-1] == "new"
+
+
+def test_threads_ground_one_program_once():
+    expected = forms(program())
+    made = program()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: made.grounding, range(8)))
+        names = list(pool.map(lambda i: made.tables.names([i]), range(50)))
+    assert all(each is found[0] for each in found)
+    assert forms(made) == expected
+    assert names == [[f"Likes('{i + 1}')"] for i in range(50)]
+
+
+def test_threads_add_atoms_to_one_program():
+    made = program()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: made.add("target", {"Likes": [(f"t{i}",)]}), range(20)))
+    assert made.tables.n_free == 70
+    assert len(set(made.tables.names(range(70)))) == 70

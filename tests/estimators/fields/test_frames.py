@@ -5,7 +5,7 @@ import pytest
 
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.fields.frames import make_frame
-from structlearn._src.rules.load import column_names
+from structlearn._src.rules.tables import column_names
 
 COLUMNS = {"who": np.array(["ann", "bob"], object), "value": np.array([0.25, 1.0])}
 

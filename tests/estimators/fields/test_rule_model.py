@@ -352,8 +352,8 @@ def test_a_filter_with_a_disjunction_is_two_rules():
         ({1: 1.0}, r"rule 2 .* is hard"),
         ({0: math.inf}, "at least 0"),
         ({0: math.nan}, "at least 0"),
-        ({0: "much"}, "'much' are not all numbers"),
-        (["much", 1.0, 1.0], "are not all numbers"),
+        ({0: "much"}, "weights='much' is not an array of numbers"),
+        (["much", 1.0, 1.0], "weights=.* is not an array of numbers"),
     ],
 )
 def test_weights_that_cannot_be(weights, words):

@@ -332,10 +332,9 @@ class _Task:
 
     def _write_program(self) -> None:
         from structlearn._src.rules.rule_file import learned_json
-        from structlearn._src.rules.write import write
 
         shared = self.model.rules_[: len(self.program.rules)]
-        own = map(write, self.program.more.get("infer", ()))
+        own = map(str, self.program.more.get("infer", ()))
         text = "".join(f"{rule}\n" for rule in (*shared, *own))
         folder = self.args.output
         if folder is None:

@@ -13,16 +13,20 @@ from numpy.typing import NDArray
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.errors import AtomError, RuleError
 from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
+from structlearn._src.rules.linear import Unfit
+from structlearn._src.rules.parse import refusal
 from structlearn._src.rules.plan import (
     SLACK,
     Flat,
     QueryPlan,
-    first_unlisted,
+    covers,
+    flat,
     flat_clause,
     flat_linear,
+    split,
 )
 from structlearn._src.rules.sums import Sums, has_sums
-from structlearn._src.rules.syntax import Clause, Program, Rule
+from structlearn._src.rules.syntax import Atom, Clause, Linear, Program, Rule
 from structlearn._src.rules.tables import Tables
 
 #: Hard rules hold among observed atoms if they miss by no more than this, as in inference.
@@ -35,9 +39,17 @@ class Grounding:
 
     hinges: Hinges
     rules: Program
-    weights: Floats  #: (rules) 0 for hard rules
-    hard: Bools  #: (rules) which are hard constraints
     tables: Tables  #: a variable of the hinges is the number of a free atom there
+
+    @property
+    def weights(self) -> Floats:
+        """(rules) Weights, 0 for hard rules."""
+        return np.array([rule.weight or 0.0 for rule in self.rules])
+
+    @property
+    def hard(self) -> Bools:
+        """(rules) Which are hard constraints."""
+        return np.array([rule.weight is None for rule in self.rules], bool)
 
     @cached_property
     def counts(self) -> Ints:
@@ -74,10 +86,8 @@ def ground(rules: Program, tables: Tables) -> Grounding:
     rule reaches must be. A weighted rule with ``=`` gives two hinges. The order of the forms does
     not depend on the number of threads: by rule, then by atoms.
     """
-    hinges = _assemble(rules, tables)
-    weights = np.array([rule.weight or 0.0 for rule in rules])
-    hard = np.array([rule.weight is None for rule in rules], bool)
-    return Grounding(hinges, rules, weights, hard, tables)
+    _refuse_open_filters(rules, tables)
+    return Grounding(_assemble(rules, tables), rules, tables)
 
 
 def estimate(rules: Program, tables: Tables) -> list[int]:
@@ -87,6 +97,7 @@ def estimate(rules: Program, tables: Tables) -> list[int]:
     memory. Counts are exact, except that a form which is satisfied only because one atom stands in
     it twice is still counted.
     """
+    _refuse_open_filters(rules, tables)
     return [_count((form.plan() for form, _ in _forms(rule, tables)), tables) for rule in rules]
 
 
@@ -102,6 +113,17 @@ def broken(rules: Program, tables: Tables) -> list[int]:
         else 0
         for rule in rules
     ]
+
+
+def _refuse_open_filters(rules: Program, tables: Tables) -> None:
+    """Refuse filters that ask for predicates with targets, whose values are not known yet."""
+    for rule in rules:
+        filters = rule.body.filters if isinstance(rule.body, Linear) else ()
+        for atom in [literal.atom for each in filters for literal in each.literals]:
+            if isinstance(atom, Atom) and tables.relation(atom.predicate).n_free:
+                reason = f"{atom.predicate} has targets, so {atom} is not known before inference"
+                unfit = Unfit(f"{reason}: a filter needs closed predicates", atom.place)
+                raise refusal(rule, unfit)
 
 
 def _forms(rule: Rule, tables: Tables) -> Iterator[tuple[Flat | Sums, int]]:
@@ -133,18 +155,38 @@ def _prepare(plan: QueryPlan, tables: Tables) -> None:
 
 def _pieces(rule: Rule, tables: Tables) -> Iterator[Piece]:
     if isinstance(rule.body, Clause):
-        unlisted = first_unlisted(rule.body, tables)
-        if unlisted:
-            raise AtomError(
-                f"the rule {rule.text!r} reaches {unlisted}, which is neither observed nor a "
-                f"target: list it as one of them"
-            )
+        _refuse_unlisted(rule, rule.body, tables)
     for form, kind in _forms(rule, tables):
         plan = form.plan()
         if plan is not None and plan.entries:
             yield _summed(plan, kind, rule, tables)
         elif plan is not None:
             yield _flat(plan, kind, tables)
+
+
+def _refuse_unlisted(rule: Rule, clause: Clause, tables: Tables) -> None:
+    """Refuse a rule that reaches an atom which is neither observed nor a target.
+
+    Atoms of closed predicates are 0 where they are not listed; the others must be listed, unless
+    the body holds nowhere above 0.
+    """
+    slots, tests = split(clause, tables)
+    body = [slot for slot in slots if slot.coefficient > 0]
+    for head in [slot for slot in slots if slot.coefficient < 0 and not slot.outer]:
+        if any(covers(tables, head, slot, one=False) for slot in body):
+            continue
+        whole = flat(tables, body, 1.0 - len(body), tests)
+        join = whole.join(whole.slots)
+        listed = " AND ".join(join.matches(head.atom, "h")) or "true"
+        known = f"SELECT 1 FROM {head.relation.table} AS h WHERE {listed}"
+        join.conditions.append(f"NOT EXISTS ({known})")
+        chosen = ", ".join(map(join.term, head.atom.terms))
+        query = f"SELECT DISTINCT {chosen} {join.clause()} ORDER BY ALL LIMIT 1"
+        for codes in tables.connection.execute(query).fetchall():
+            raise AtomError(
+                f"the rule {rule.text!r} reaches {tables.atom_text(head.relation, codes)}, which "
+                f"is neither observed nor a target: list it as one of them"
+            )
 
 
 def _flat(plan: QueryPlan, kind: int, tables: Tables) -> Piece:

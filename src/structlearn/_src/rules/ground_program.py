@@ -1,38 +1,175 @@
-"""A program of rules over atoms: what was given for its predicates, and its groundings."""
+"""A program of rules over atoms: its weights, what was given for its predicates, its groundings."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import (
     ArgumentError,
     BrokenRuleWarning,
     InfeasibleError,
+    RepeatedRuleWarning,
     SilentRuleWarning,
     UnreachedAtomWarning,
+    did_you_mean,
     warn,
 )
 from structlearn._src.field.hinges import EQUAL
-from structlearn._src.rules.check import check
-from structlearn._src.rules.database import interruptible
 from structlearn._src.rules.ground import Grounding, broken, estimate, ground
-from structlearn._src.rules.load import column_names
+from structlearn._src.rules.parse import predicates_of, read_rules
 from structlearn._src.rules.program import PARTITIONS, ProgramFile
-from structlearn._src.rules.syntax import Predicate, Program
-from structlearn._src.rules.tables import Tables
-from structlearn._src.rules.weighted import WeightedRules, reweighted, rule_name
+from structlearn._src.rules.syntax import (
+    Clause,
+    Constant,
+    Number,
+    Program,
+    Rule,
+    Variable,
+    rewritten,
+)
+from structlearn._src.rules.tables import Tables, interruptible
 
 _SHOWN = 5  # atoms, rules or constraints named in one message
 _METHODS = dict(zip(PARTITIONS, ("observe", "target", "truth"), strict=True))
+
+
+# ---- rules with weights --------------------------------------------------------------------
+
+
+def read_weighted_rules(rules: str | Sequence[str | Rule], *, greedy: bool = False) -> Program:
+    """Read rules that are to be weighed: their weights are checked, and repeated ones are told."""
+    program = read_rules(rules, greedy=greedy)
+    for i, weight in enumerate(weights_of(program)):
+        _check_weight(program, i, weight)
+    _warn_of_repeated(program)
+    return program
+
+
+def weights_of(program: Program) -> Floats:
+    """(rules) Weights, infinite for hard rules."""
+    return np.array([np.inf if rule.weight is None else rule.weight for rule in program])
+
+
+def with_weights(program: Program, weights: Any, *, greedy: bool = False) -> Program:
+    """Give rules other weights: an array, or a mapping from what `find_rules` takes."""
+    if isinstance(weights, Mapping):
+        new = weights_of(program)
+        for key, value in weights.items():
+            new[find_rules(program, key, greedy=greedy)] = checks.numbers("weights", value)
+    else:
+        new = checks.numbers("weights", weights)
+    if new.shape != (len(program),):
+        raise ArgumentError(
+            f"weights of shape {new.shape} were given for {len(program)} rules: give one "
+            f"for each, infinite for hard rules"
+        )
+    for i, weight in enumerate(new):
+        _check_weight(program, i, weight)
+    return tuple(map(_reweighted, program, new.tolist()))
+
+
+def _reweighted(rule: Rule, weight: float) -> Rule:
+    if rule.weight is None or weight == rule.weight:
+        return rule  # with its text as it was written
+    new = replace(rule, weight=weight)
+    return replace(new, text=str(new))
+
+
+def find_rules(program: Program, key: Any, *, greedy: bool = False) -> list[int]:
+    """Numbers of the rules that a number or a text, with any weight, stands for.
+
+    A text with a disjunction in its filter is several rules.
+    """
+    if isinstance(key, str):
+        wanted = set(map(_without_weight, read_rules(key, greedy=greedy)))
+        found = [i for i, rule in enumerate(program) if _without_weight(rule) in wanted]
+        if not found:
+            raise ArgumentError(f"there is no rule {key!r}{did_you_mean(key, map(str, program))}")
+        return found
+    if checks.integer("the number of a rule", key) >= len(program):
+        raise ArgumentError(f"there is no rule {key}: the {len(program)} rules count from 0")
+    return [int(key)]
+
+
+def _without_weight(rule: Rule) -> str:
+    return str(replace(rule, weight=None if rule.weight is None else 1.0))
+
+
+def split_rules(program: Program, key: Any, by: str, tables: Tables, *, greedy: bool) -> Program:
+    """Replace rules by copies, one for each constant that atoms have for the variable `by`."""
+    chosen = find_rules(program, key, greedy=greedy)
+    copies: list[Rule] = []
+    for i, rule in enumerate(program):
+        copies += _copies(rule, by, tables) if i in chosen else [rule]
+    return read_weighted_rules(copies)
+
+
+def _copies(rule: Rule, by: str, tables: Tables) -> list[Rule]:
+    """Copies of a rule with constants in the place of a variable; all its atoms must have them."""
+    found = [
+        tables.constants(atom.predicate, place)
+        for atom in rule.atoms
+        for place, term in enumerate(atom.terms)
+        if term == Variable(by)
+    ]
+    if not found or rule.weight is None:
+        why = "is hard, so it has no weight to split" if found else f"has no variable {by!r}"
+        raise ArgumentError(f"the rule {str(rule)!r} {why}")
+    values = sorted(set.intersection(*found))
+    if not values:
+        raise ArgumentError(
+            f"no constant stands for {by!r} in all atoms of {str(rule)!r}: give the atoms first"
+        )
+    bodies = (rewritten(rule.body, {Variable(by): Constant(value)}.get) for value in values)
+    return [replace(rule, body=body, text="") for body in bodies]
+
+
+def rule_name(program: Program, number: int) -> str:
+    """Say which rule: its number, its line and its text."""
+    rule = program[number]
+    return f"rule {number + 1} (line {rule.place.line}), {rule.text or str(rule)!r}"
+
+
+def _warn_of_repeated(program: Program) -> None:
+    first: dict[Any, int] = {}
+    before = [first.setdefault(_meaning(rule), i) for i, rule in enumerate(program)]
+    pairs = [f"{i + 1} as {j + 1}" for i, j in enumerate(before) if j < i]
+    if pairs:
+        warn(
+            f"of {len(program)} rules some say the same as one before ({', '.join(pairs)}): all of "
+            f"them count, where PSL keeps the first; leave the others out to agree with it",
+            RepeatedRuleWarning,
+        )
+
+
+def _meaning(rule: Rule) -> Any:
+    """What PSL tells rules apart by: not their weights, nor the order of literals."""
+    said = frozenset(rule.body.literals) if isinstance(rule.body, Clause) else rule.body
+    return said, rule.squared, rule.weight is None
+
+
+def _check_weight(program: Program, number: int, weight: float) -> None:
+    """Refuse a weight that a rule cannot have."""
+    hard = program[number].weight is None
+    if hard and weight != np.inf:
+        name = rule_name(program, number)
+        raise ArgumentError(f"{name}, is hard, so its weight is infinite, not {weight}")
+    if not hard and not 0 <= weight <= checks.MOST:
+        raise ArgumentError(
+            f"{rule_name(program, number)}, has the weight {Number(weight)}: weights must be "
+            f"at least 0 and at most {checks.MOST:g}; to say the opposite, negate the rule"
+        )
+
+
+# ---- over atoms ----------------------------------------------------------------------------
 
 
 class RuleSize(NamedTuple):
@@ -46,23 +183,12 @@ class RuleSize(NamedTuple):
 class GroundProgram:
     """Tables of atoms for some rules, and the groundings of the rules over them.
 
-    The weights of the rules may change later, see `reweigh`; for the rest see `Tables`.
+    The weights of the rules may change later, see `reweigh`; the `options` are those of `Tables`.
     """
 
-    def __init__(
-        self,
-        rules: WeightedRules,
-        *,
-        source: str | Path | None = None,
-        n_jobs: int | None = None,
-        memory: str | None = None,
-    ) -> None:
-        if memory is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", str(memory)):
-            raise ArgumentError(f"memory={memory!r} is no size; write it as in '2GB' or '500MB'")
+    def __init__(self, rules: Program, **options: Any) -> None:
         self.rules = rules
-        self.columns: dict[str, list[str]] = {}  # names of the arguments of targets
-        arities = {each.name: each.arity for each in rules.predicates}
-        self.tables = Tables(arities, source=source, n_jobs=n_jobs, memory=memory)
+        self.tables = Tables({each.name: each.arity for each in predicates_of(rules)}, **options)
         self._grounding: Grounding | None = None
 
     # ---- atoms -----------------------------------------------------------------------------
@@ -87,18 +213,12 @@ class GroundProgram:
             self._add(how, name, each, header)
 
     def _add(self, how: str, predicate: str, data: Any, header: bool) -> None:
-        relation = self.tables.relation(predicate)
-        given = list(data) if isinstance(data, tuple) else data
         with interruptible():
-            getattr(self.tables, how)(predicate, given, header=bool(header))
-        if how == "target":
-            names = column_names(given, relation.arity)
-            unnamed = [f"argument{i + 1}" for i in range(relation.arity)]
-            self.columns.setdefault(relation.name, names or unnamed)
+            getattr(self.tables, how)(predicate, data, header=bool(header))
         if how != "truth":
             self._grounding = None
 
-    def replace_rules(self, rules: WeightedRules) -> None:
+    def replace_rules(self, rules: Program) -> None:
         """Ground other rules, over the same predicates, on the atoms so far."""
         self.rules = rules
         self._grounding = None
@@ -106,7 +226,7 @@ class GroundProgram:
     def read(self, program: ProgramFile, split: str) -> None:
         """Add the atoms of a split of a program that was read from files."""
         own = {rule.body for rule in program.more.get(split, ())}
-        if not own <= {rule.body for rule in self.rules.program}:
+        if not own <= {rule.body for rule in self.rules}:
             warn(
                 f"the program has rules for {split} alone, which the model has not: make it from "
                 f"program.rules_for({split!r}), or by RuleModel.from_file",
@@ -139,7 +259,7 @@ class GroundProgram:
     def targets(self, predicate: str) -> tuple[Ints, dict[str, NDArray[Any]]]:
         """Return the numbers of a predicate's targets, and their arguments in named columns."""
         atoms, arguments = self.tables.arguments(predicate)
-        return atoms, dict(zip(self.columns[predicate], arguments, strict=True))
+        return atoms, dict(zip(self.tables.relation(predicate).titles, arguments, strict=True))
 
     def blocks(
         self, predicate: str | None, category: int | Sequence[int] | None
@@ -188,37 +308,28 @@ class GroundProgram:
 
     def sizes(self, *, count_broken: bool = False) -> list[RuleSize]:
         """Count the groundings of every rule without making them."""
-        program = self._checked()
         with interruptible():
-            counts = estimate(program, self.tables)
-            missed = broken(program, self.tables) if count_broken else [0] * len(counts)
-        return list(map(RuleSize, self.rules.texts, counts, missed))
+            counts = estimate(self.rules, self.tables)
+            missed = broken(self.rules, self.tables) if count_broken else [0] * len(counts)
+        return list(map(RuleSize, map(str, self.rules), counts, missed))
 
     @property
     def grounding(self) -> Grounding:
         """The ground program, made once for the same atoms."""
         with self.tables.lock:  # the first of several threads makes it
             if self._grounding is None:
-                program = self._checked()
                 self.need_targets()
                 with interruptible():
-                    made = ground(program, self.tables)
+                    made = ground(self.rules, self.tables)
                     self._warn(made)
                 self._grounding = made
             return self._grounding
 
-    def reweigh(self) -> None:
-        """Have the present weights of the rules in the grounding too."""
+    def reweigh(self, rules: Program) -> None:
+        """Take the same rules with other weights, in the grounding too."""
+        self.rules = rules
         if self._grounding is not None:
-            weights = self.rules.soft_weights
-            rules = tuple(map(reweighted, self._grounding.rules, weights))
-            self._grounding = replace(self._grounding, rules=rules, weights=weights)
-
-    def _checked(self) -> Program:
-        """The rules, checked against what is open by now."""
-        relations = self.tables.relations.values()
-        known = [Predicate(each.name, each.arity, each.n_free > 0) for each in relations]
-        return check(self.rules.program, known)
+            self._grounding = replace(self._grounding, rules=rules)
 
     def _warn(self, grounding: Grounding) -> None:
         silent = [rule_name(grounding.rules, i) for i in grounding.silent]

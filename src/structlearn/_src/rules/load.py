@@ -19,12 +19,13 @@ from structlearn._src.common.errors import (
     DataNotFoundError,
     FormatError,
 )
-from structlearn._src.rules.database import Database, identifier, quoted
+from structlearn._src.rules.source import find_table, identifier, quoted
 from structlearn._src.rules.syntax import Atom, Constant
-from structlearn._src.rules.write import write_atom
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from structlearn._src.rules.tables import Relation, Tables
 
 #: Whole numbers below stand for themselves; from here on, codes stand for other texts. Half of
 #: what fits into 32 bits for each.
@@ -42,10 +43,37 @@ class Given:
     query: str
     types: tuple[str, ...]  #: of the columns; a file always has two more than the arity
     what: str
+    arity: int
     parameters: list[Any] = field(default_factory=list)
     path: Path | None = None  #: of a text file, whose columns are text and may be empty
     head: int = 0  #: lines before the first row
     numbers: tuple[bool, ...] = ()  #: which columns were given as numbers
+
+    @property
+    def value(self) -> str:
+        """The value as a number, NaN where it is none; a file may have none at all."""
+        if len(self.types) == self.arity:
+            return "1.0::DOUBLE"
+        given = f"c{self.arity}"
+        number = f"coalesce(TRY_CAST({given} AS DOUBLE), 'nan')"
+        return f"CASE WHEN {given} IS NULL THEN 1.0 ELSE {number} END" if self.path else number
+
+    @property
+    def wrong_width(self) -> str:
+        """The condition that a row has too few or too many columns."""
+        width = " OR ".join(f"c{i} IS NULL" for i in range(self.arity))
+        return f"{width} OR c{self.arity + 1} IS NOT NULL" if self.path else width
+
+    @property
+    def wrong_value(self) -> str:
+        """The condition that the value of a row is none."""
+        return f"NOT {self.value} BETWEEN 0 AND 1"
+
+    def where(self, row: int) -> str:
+        """Say which row, or which line of a file."""
+        if self.path is None:
+            return f"row {row} of {self.what}"
+        return f"line {_line(self.path, self.head + row)} of {self.what}"
 
 
 class Stage(NamedTuple):
@@ -55,67 +83,70 @@ class Stage(NamedTuple):
     numbers: tuple[bool, ...]
 
 
-def stage(database: Database, name: str, arity: int, data: Any, header: bool) -> Stage:
-    """Read `data` into the table ``stage`` (a0, a1, ..., value).
+def stage(tables: Tables, relation: Relation, data: Any, header: bool) -> Stage:
+    """Read atoms of a predicate into the table ``stage`` (a0, a1, ..., value).
 
     Arguments become codes: whole numbers below `TEXTS` stand for themselves, every other text has
     a row in the table ``constants``. Values are 1 where none are given.
     """
-    connection = database.connection
-    with _readable(name, data):
-        parts = read(database, name, arity, data, header)
+    connection = tables.connection
+    arity = relation.arity
+    with _readable(relation, data):
+        parts = _read(tables, relation, data, header)
         for given in parts:
             if given.path is None and len(given.types) not in (arity, arity + 1):
-                raise AtomError(_width(name, arity, given.what, len(given.types)))
-        length, n_faults, n_values, *texts = _encode(connection, arity, parts)
+                raise AtomError(_width(relation, given.what, len(given.types)))
+        length, n_faults, n_values, *texts = _encode(connection, parts)
         if n_faults or 0 < n_values < length:
-            wrong = [_fault(connection, name, arity, part) for part in parts]
-            if any(wrong):
-                raise AtomError(next(filter(None, wrong)))
+            for reason in [_fault(connection, relation, part) for part in parts]:
+                if reason:
+                    raise AtomError(reason)
     connection.unregister("frame")
     _look_up(connection, [column for column in range(arity) if texts[column]])
     return Stage(length, tuple(map(all, zip(*(part.numbers for part in parts), strict=True))))
 
 
-def read(database: Database, name: str, arity: int, data: Any, header: bool) -> list[Given]:
+def _read(tables: Tables, relation: Relation, data: Any, header: bool) -> list[Given]:
     """Make queries of a frame, of rows, of files, or of the name of a table."""
-    connection = database.connection
-    table = database.find_table(data) if isinstance(data, str) else ""
-    if table:
-        return [_named(connection, table, f"the table {data!r}", arity)]
+    connection = tables.connection
+    if isinstance(data, str) and tables.source is not None:
+        table = find_table(connection, tables.source, data)
+        if table:
+            return [_named(connection, table, f"the table {data!r}", relation.arity)]
     if isinstance(data, str | Path):
         data = [data]
     if hasattr(data, "collect"):  # a frame of polars that is still to be computed
         data = data.collect()
     if hasattr(data, "columns") or hasattr(data, "__arrow_c_stream__"):
         connection.register("frame", data)
-        return [_named(connection, "frame", "the frame", arity)]
-    rows = _listed(name, data)
+        return [_named(connection, "frame", "the frame", relation.arity)]
+    rows = _listed(relation, data)
     if rows and all(isinstance(row, str | Path) for row in rows):
-        return [_file(connection, Path(row), arity, header) for row in rows]
-    return [_rows(name, arity, rows)]
+        return [_file(connection, Path(row), relation.arity, header) for row in rows]
+    return [_rows(relation, rows)]
 
 
-def _listed(name: str, data: Any) -> list[Any]:
+def _listed(relation: Relation, data: Any) -> list[Any]:
     """Rows, also of columns by name."""
     if isinstance(data, Mapping):
         try:
             return list(zip(*data.values(), strict=True))
         except (TypeError, ValueError) as error:
             raise ArgumentError(
-                f"the columns of {name} are no lists of one length: {error}"
+                f"the columns of {relation.name} are no lists of one length: {error}"
             ) from None
     if hasattr(data, "tolist"):
         data = data.tolist()
     if not isinstance(data, Iterable):
         raise ArgumentError(
-            f"{data!r} was given as the atoms of {name}: give a frame, a list of rows, or paths"
+            f"{data!r} was given as the atoms of {relation.name}: give a frame, a list of rows, or "
+            f"paths"
         )
     return list(data)
 
 
 @contextmanager
-def _readable(name: str, data: Any) -> Iterator[None]:
+def _readable(relation: Relation, data: Any) -> Iterator[None]:
     """Word what DuckDB cannot read."""
     import duckdb
 
@@ -132,14 +163,14 @@ def _readable(name: str, data: Any) -> Iterator[None]:
         if len(reason) > _LONGEST:
             reason = f"{reason[:_LONGEST]} ..."
         where = f" in {str(data)!r}" if isinstance(data, str | Path) else ""
-        raise FormatError(f"the atoms of {name}{where} cannot be read: {reason}") from None
+        raise FormatError(f"the atoms of {relation.name}{where} cannot be read: {reason}") from None
 
 
 def _named(connection: DuckDBPyConnection, table: str, what: str, arity: int) -> Given:
     names, types, *_ = zip(*connection.execute(f"DESCRIBE FROM {table}").fetchall(), strict=True)
     chosen = ", ".join(f"{identifier(column)} AS c{i}" for i, column in enumerate(names))
     numbers = tuple(kind in (*_WHOLE_TYPES, *_FRACTION_TYPES) for kind in types[:arity])
-    return Given(f"SELECT {chosen} FROM {table}", types, what, numbers=numbers)
+    return Given(f"SELECT {chosen} FROM {table}", types, what, arity, numbers=numbers)
 
 
 def _is_row(row: Any) -> bool:
@@ -150,39 +181,34 @@ def _is_row(row: Any) -> bool:
     )
 
 
-def _rows(name: str, arity: int, rows: list[Any]) -> Given:
+def _rows(relation: Relation, rows: list[Any]) -> Given:
     """Rows as one parameter for each column: DuckDB unnests them side by side."""
+    name, arity = relation.name, relation.arity
     if not all(map(_is_row, rows)):
         raise AtomError(
             f"the rows of {name} must be sequences of {arity} arguments and perhaps a value, "
             f"such as {('a',) * arity!r}; a text alone is the path of a file"
         )
-    widths = set(map(len, rows)) or {arity}
     for i, row in enumerate(rows):
         if len(row) not in (arity, arity + 1):
-            raise AtomError(_width(name, arity, f"row {i + 1}", len(row)))
+            raise AtomError(_width(relation, f"row {i + 1}", len(row)))
         if len(row) != len(rows[0]):
             raise AtomError(
                 f"row {i + 1} of {name} has {len(row)} columns and row 1 has {len(rows[0])}: give "
                 f"all rows a value, or none"
             )
         if any(map(_is_lost, row[:arity])):
-            raise AtomError(_lost(name, f"row {i + 1} of the rows", list(row[:arity])))
+            raise AtomError(_lost(relation, f"row {i + 1} of the rows", row))
     columns = list(zip(*rows, strict=True)) or [()] * arity
     cells: list[Any] = [list(map(cell, column)) for column in columns[:arity]]
     types = ("VARCHAR",) * arity
-    if widths == {arity + 1}:
-        is_text = any(isinstance(value, str) for value in columns[arity])
-        cells.append([_truth(value) for value in columns[arity]])
+    for values in columns[arity:]:
+        is_text = any(isinstance(value, str) for value in values)
         types += ("VARCHAR" if is_text else "DOUBLE",)
+        cells.append([value.item() if isinstance(value, np.generic) else value for value in values])
     chosen = ", ".join(f"unnest(?::{kind}[]) AS c{i}" for i, kind in enumerate(types))
     numbers = tuple(not any(isinstance(cell, str) for cell in column) for column in columns[:arity])
-    return Given(f"SELECT {chosen}", types, "the rows", cells, numbers=numbers)
-
-
-def _truth(value: Any) -> Any:
-    """A value as Python has it, also of NumPy's types."""
-    return value.item() if isinstance(value, np.generic) else value
+    return Given(f"SELECT {chosen}", types, "the rows", arity, cells, numbers=numbers)
 
 
 def _is_lost(argument: Any) -> bool:
@@ -220,7 +246,7 @@ def _file(connection: DuckDBPyConnection, path: Path, arity: int, header: bool) 
         query += ", delim = '\t', quote = '', escape = '') WHERE c1 IS NOT NULL OR trim(c0) <> ''"
         query = query.replace("*", f"* REPLACE ({_trimmed(arity)})", 1)
     types = ("VARCHAR",) * (arity + 2)
-    return Given(query, types, repr(path.name), [], path, int(header), (True,) * arity)
+    return Given(query, types, repr(path.name), arity, [], path, int(header), (True,) * arity)
 
 
 def _trimmed(arity: int) -> str:
@@ -237,62 +263,42 @@ def _escaped(path: Path) -> str:
     return quoted(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
 
 
-def _value(given: Given, arity: int) -> str:
-    """The value as a number, NaN where it is none; a file may have none at all."""
-    if len(given.types) == arity:
-        return "1.0::DOUBLE"
-    number = f"coalesce(TRY_CAST(c{arity} AS DOUBLE), 'nan')"
-    return f"CASE WHEN c{arity} IS NULL THEN 1.0 ELSE {number} END" if given.path else number
-
-
-def _faults(given: Given, arity: int) -> tuple[str, str]:
-    """Conditions on a row that has the wrong width, and on one with a bad value."""
-    width = " OR ".join(f"c{i} IS NULL" for i in range(arity))
-    if given.path:
-        width += f" OR c{arity + 1} IS NOT NULL"
-    return width, f"NOT {_value(given, arity)} BETWEEN 0 AND 1"
-
-
-def _fault(connection: DuckDBPyConnection, name: str, arity: int, given: Given) -> str:
+def _fault(connection: DuckDBPyConnection, relation: Relation, given: Given) -> str:
     """Word what is wrong with the first row that has a fault; empty if none has."""
-    width, value = _faults(given, arity)
+    name, arity = relation.name, relation.arity
     lines = f"(SELECT row_number() OVER () AS line, * FROM ({given.query}))"
+    width = given.wrong_width
     query = (
-        f"SELECT line, {width}, * EXCLUDE line FROM {lines} WHERE {width} OR {value} "
+        f"SELECT line, {width}, * EXCLUDE line FROM {lines} WHERE {width} OR {given.wrong_value} "
         f"ORDER BY line LIMIT 1"
     )
     found = connection.execute(query, given.parameters).fetchall()
     if not found:
-        return _uneven(connection, name, arity, given, lines) if given.path else ""
+        return _uneven(connection, name, given, lines) if given.path else ""
     row, is_width, *cells = found[0]
-    where = _where(given, row)
+    where = given.where(row)
     if is_width:
         filled = max((i + 1 for i, cell in enumerate(cells) if cell is not None), default=0)
         if filled in (arity, arity + 1) or not given.path:
-            return _lost(name, where, cells[:arity])
-        return _width(name, arity, where, filled)
+            return _lost(relation, where, cells)
+        return _width(relation, where, filled)
     return (
         f"{where} gives {atom_text(name, cells[:arity])} the value {cells[arity]!r}: a truth "
         f"value must be a number of [0, 1]"
     )
 
 
-def _uneven(connection: DuckDBPyConnection, name: str, arity: int, given: Given, lines: str) -> str:
+def _uneven(connection: DuckDBPyConnection, name: str, given: Given, lines: str) -> str:
     """Word that some lines of a file have a value and others none; empty if that is not so."""
-    firsts = f"min(line) FILTER (c{arity} IS NULL), min(line) FILTER (c{arity} IS NOT NULL)"
+    value = f"c{given.arity}"
+    firsts = f"min(line) FILTER ({value} IS NULL), min(line) FILTER ({value} IS NOT NULL)"
     without, with_value = connection.execute(f"SELECT {firsts} FROM {lines}").fetchall()[0]
     if without is None or with_value is None:
         return ""
     return (
-        f"{_where(given, without)} has no value of {name}, but {_where(given, with_value)} has: "
+        f"{given.where(without)} has no value of {name}, but {given.where(with_value)} has: "
         f"give all lines a value, or none"
     )
-
-
-def _where(given: Given, row: int) -> str:
-    if given.path is None:
-        return f"row {row} of {given.what}"
-    return f"line {_line(given.path, given.head + row)} of {given.what}"
 
 
 def _line(path: Path, row: int) -> int:
@@ -302,21 +308,22 @@ def _line(path: Path, row: int) -> int:
         return next(islice(full, row - 1, None), row)
 
 
-def _lost(name: str, where: str, arguments: Sequence[Any]) -> str:
-    place = next(i for i, argument in enumerate(arguments, start=1) if _is_lost(argument))
-    return f"{where} has no argument {place} of {name}: give all {len(arguments)} of them"
+def _lost(relation: Relation, where: str, row: Sequence[Any]) -> str:
+    place = next(i for i, argument in enumerate(row, start=1) if _is_lost(argument))
+    return f"{where} has no argument {place} of {relation.name}: give all {relation.arity} of them"
 
 
-def _width(name: str, arity: int, where: str, width: int) -> str:
+def _width(relation: Relation, where: str, width: int) -> str:
+    arity = relation.arity
     return (
-        f"{where} has {width} column{'s' * (width != 1)}, but {name} takes {arity} "
+        f"{where} has {width} column{'s' * (width != 1)}, but {relation.name} takes {arity} "
         f"argument{'s' * (arity != 1)}, and a value may follow: give {arity} or {arity + 1} columns"
     )
 
 
 def atom_text(name: str, arguments: Sequence[Any]) -> str:
     """Write an atom as rules do."""
-    return write_atom(Atom(name, tuple(Constant(str(argument)) for argument in arguments)))
+    return str(Atom(name, tuple(Constant(str(argument)) for argument in arguments)))
 
 
 def _text(column: str, kind: str) -> str:
@@ -329,27 +336,25 @@ def _text(column: str, kind: str) -> str:
     return f"{column}::VARCHAR"
 
 
-def _encode(connection: DuckDBPyConnection, arity: int, parts: list[Given]) -> Sequence[int]:
+def _encode(connection: DuckDBPyConnection, parts: list[Given]) -> Sequence[int]:
     """Write ``stage``; return its length, its faults, its values, and the texts in each column."""
-    queries = " UNION ALL ".join(_encoded(part, arity) for part in parts)
+    queries = " UNION ALL ".join(map(_encoded, parts))
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE stage AS {queries}",
         [each for part in parts for each in part.parameters],
     )
-    texts = "".join(f", count(t{i})" for i in range(arity))
+    texts = "".join(f", count(t{i})" for i in range(parts[0].arity))
     counts = f"count(*), count(*) FILTER (fault), count(*) FILTER (has_value){texts}"
     return connection.execute(f"SELECT {counts} FROM stage").fetchall()[0]
 
 
-def _encoded(given: Given, arity: int) -> str:
-    width, value = _faults(given, arity)
-    has_value = f"c{arity} IS NOT NULL" if given.path else "true"
+def _encoded(given: Given) -> str:
     fields = [
-        f"{_value(given, arity)} AS value",
-        f"({width} OR {value}) AS fault",
-        f"{has_value} AS has_value",
+        f"{given.value} AS value",
+        f"({given.wrong_width} OR {given.wrong_value}) AS fault",
+        f"{f'c{given.arity} IS NOT NULL' if given.path else 'true'} AS has_value",
     ]
-    for i, kind in enumerate(given.types[:arity]):
+    for i, kind in enumerate(given.types[: given.arity]):
         text = _text(f"c{i}", kind)
         number = f"c{i}" if kind in _WHOLE_TYPES else f"TRY_CAST({text} AS INTEGER)"
         same = "" if kind in _WHOLE_TYPES else f" AND {number}::VARCHAR = {text}"
@@ -372,17 +377,3 @@ def _look_up(connection: DuckDBPyConnection, columns: Sequence[int]) -> None:
     )
     for i in columns:
         connection.execute(f"UPDATE stage SET a{i} = code FROM constants WHERE t{i} = text")
-
-
-def column_names(data: Any, n: int) -> list[str] | None:
-    """Return the names of the first `n` columns of a frame; None of what has no names."""
-    if isinstance(data, Mapping):
-        names: Any = list(data)
-    elif hasattr(data, "collect_schema"):  # polars, whose lazy frames warn of their columns
-        names = data.collect_schema().names()
-    else:
-        names = getattr(data, "column_names", getattr(data, "columns", None))
-    if names is None or isinstance(names, str) or len(names) < n:
-        return None
-    found = [str(name) for name in names[:n]] if not callable(names) else []
-    return found if len({*found, "value"}) == n + 1 else None

@@ -18,12 +18,13 @@ soft logic", JMLR 2017, section 2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Literal as OneOf
 
-from structlearn._src.rules.join import Join, in_order, never_equal
 from structlearn._src.rules.linear import evaluate
-from structlearn._src.rules.syntax import Atom, Clause, Comparison, Linear, Term
+from structlearn._src.rules.load import TEXTS
+from structlearn._src.rules.syntax import Atom, Clause, Comparison, Constant, Linear, Term
 from structlearn._src.rules.tables import Relation, Tables
 
 #: Forms whose largest value is not above this are satisfied: sums of decimal fractions round.
@@ -35,10 +36,75 @@ Mode = OneOf["free", "seen", "any"]
 #: A comparison, and whether it holds where a clause is not satisfied already.
 Test = tuple[Comparison, bool]
 
+_SIGNS = {"==": "=", "!=": "<>", "%": "<"}
+
+
+# ---- atoms as tables of one query ----------------------------------------------------------
+
+
+class Join:
+    """A query that grows atom by atom; the first column with a variable binds it."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.bound: dict[str, str] = {}  #: the column of every variable
+        self.conditions: list[str] = []
+        self._sources: list[str] = []
+        self._outer: list[str] = []
+
+    def add(self, atom: Atom, table: str, alias: str) -> None:
+        """Join the rows of an atom's table that agree with its terms."""
+        self._sources.append(f"{table} AS {alias}")
+        self.conditions += self.matches(atom, alias, bind=True)
+
+    def add_outer(self, atom: Atom, table: str, alias: str) -> None:
+        """Join an atom whose variables are all bound, keeping the row where it is not listed."""
+        agree = " AND ".join(self.matches(atom, alias)) or "true"
+        self._outer.append(f" LEFT JOIN {table} AS {alias} ON {agree}")
+
+    def matches(self, atom: Atom, alias: str, *, bind: bool = False) -> list[str]:
+        """Conditions under which a row of an atom's table agrees with its terms."""
+        conditions = []
+        for i, term in enumerate(atom.terms):
+            column = f"{alias}.a{i}"
+            if bind and not isinstance(term, Constant) and term.name not in self.bound:
+                self.bound[term.name] = column
+            else:
+                conditions.append(f"{column} = {self.term(term)}")
+        return conditions
+
+    def term(self, term: Term) -> str:
+        """A term as an expression: a code or a column."""
+        if isinstance(term, Constant):
+            return str(self.tables.learn_code(term.value))
+        return self.bound[term.name]
+
+    def compared(self, comparison: Comparison, holds: bool = True) -> str:
+        """The condition that a comparison holds, or does not."""
+        left, right = self.term(comparison.left), self.term(comparison.right)
+        if comparison.operator == "%":
+            left, right = _text(left), _text(right)
+        test = f"{left} {_SIGNS[comparison.operator]} {right}"
+        return test if holds else f"NOT ({test})"
+
+    def clause(self) -> str:
+        """``FROM ... WHERE ...`` of all that was joined."""
+        where = " AND ".join(self.conditions) or "true"
+        return f"FROM {' CROSS JOIN '.join(self._sources)}{''.join(self._outer)} WHERE {where}"
+
+
+def _text(code: str) -> str:
+    """The text of a constant, given by its code."""
+    texts = f"(SELECT text FROM constants WHERE code = {code})"
+    return f"CASE WHEN {code} < {TEXTS} THEN {code}::VARCHAR ELSE {texts} END"
+
+
+# ---- rules without sums --------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class Slot:
-    """One atom of a rule, with its coefficient in the linear form.
+    """One atom of a rule, with its coefficient in the linear form; in a query it is a table.
 
     `outer`: an atom that is not listed has the value 0. `keep`: a condition on observed values,
     without which the form is satisfied.
@@ -49,6 +115,8 @@ class Slot:
     coefficient: float
     outer: bool = False
     keep: str = ""
+    alias: str = ""  #: of its table in the query
+    mode: Mode = "any"
 
     @property
     def is_open(self) -> bool:
@@ -56,9 +124,56 @@ class Slot:
         return self.relation.n_free > 0 and self.coefficient != 0
 
     @property
-    def has_mix(self) -> bool:
-        """Whether it can hold an observed one too."""
-        return self.relation.n_observed > 0
+    def size(self) -> int:
+        """Number of atoms that the slot can hold."""
+        relation = self.relation
+        return (self.mode != "seen") * relation.n_free + (self.mode != "free") * relation.n_observed
+
+    @property
+    def value(self) -> str:
+        """The value of an observed atom, in the query."""
+        return f"coalesce({self.alias}.value, 0)" if self.outer else f"{self.alias}.value"
+
+    @property
+    def freedom(self) -> str:
+        """1 where the atom is free, else 0, in the query."""
+        return "1" if self.mode == "free" else f"({self.alias}.atom >= 0)::DOUBLE"
+
+    def conditions(self) -> Iterator[str]:
+        """Conditions on the atom: that it fits the mode, and does not satisfy the form alone."""
+        if self.mode == "seen" and self.is_open:
+            yield f"{self.alias}.atom < 0"
+        if self.keep and self.mode != "free":
+            seen = f"{self.value} {self.keep}"
+            yield f"({self.alias}.atom >= 0 OR {seen})" if self.mode == "any" else seen
+
+
+def in_order(slots: Sequence[Slot]) -> list[Slot]:
+    """Order slots so that each shares variables with those before it; ties go to small tables."""
+    order = [min(slots, key=lambda slot: (slot.mode != "free", slot.size))]
+    rest = [slot for slot in slots if slot is not order[0]]
+    seen = set(order[0].atom.names)
+    while rest:
+        best = min(rest, key=lambda slot: (_fresh(slot.atom, seen), slot.size))
+        order.append(best)
+        rest.remove(best)
+        seen.update(best.atom.names)
+    return order
+
+
+def _fresh(atom: Atom, seen: set[str]) -> float:
+    """How much an atom multiplies the rows: by nothing, by some, or by all of its table."""
+    new = [name for name in atom.names if name not in seen]
+    return len(new) if len(new) < len(atom.names) else len(new) + 100 * bool(new)
+
+
+def never_equal(left: Atom, right: Atom, apart: set[frozenset[Term]]) -> bool:
+    """Say whether two atoms of one predicate differ in every grounding."""
+    return any(
+        (isinstance(a, Constant) and isinstance(b, Constant) and a != b)
+        or frozenset((a, b)) in apart
+        for a, b in zip(left.terms, right.terms, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -84,30 +199,7 @@ def flat_clause(clause: Clause, tables: Tables) -> Flat:
     return flat(tables, slots, 1.0 - negated, tests)
 
 
-def first_unlisted(clause: Clause, tables: Tables) -> str:
-    """Name an atom that the rule reaches and that is neither observed nor a target, if any.
-
-    Atoms of closed predicates are 0 where they are not listed; the others must be listed, unless
-    the body holds nowhere above 0.
-    """
-    slots, tests = split(clause, tables)
-    body = [slot for slot in slots if slot.coefficient > 0]
-    for head in [slot for slot in slots if slot.coefficient < 0 and not slot.outer]:
-        if any(_covers(tables, head, slot, one=False) for slot in body):
-            continue
-        whole = flat(tables, body, 1.0 - len(body), tests)
-        join, conditions = whole.rows(whole.modes())
-        listed = " AND ".join(join.matches(head.atom, "h")) or "true"
-        conditions.append(f"NOT EXISTS (SELECT 1 FROM {head.relation.table} AS h WHERE {listed})")
-        chosen = ", ".join(join.term(term) for term in head.atom.terms)
-        query = f"SELECT DISTINCT {chosen} {join.clause(conditions)} ORDER BY ALL LIMIT 1"
-        found = tables.connection.execute(query).fetchall()
-        if found:
-            return tables.atom_text(head.relation, found[0])
-    return ""
-
-
-def _covers(tables: Tables, slot: Slot, other: Slot, *, one: bool) -> bool:
+def covers(tables: Tables, slot: Slot, other: Slot, *, one: bool) -> bool:
     """Whether one slot alone shows that the atom of another is listed, or 1, wherever it is."""
     terms = other.atom.terms
     if not set(slot.atom.terms) <= set(terms):
@@ -162,9 +254,12 @@ def flat(
     for slot in [slot for slot in slots if not slot.outer and not slot.relation.n_free]:
         others = [other for other in needed if other is not slot]
         inner = [other for other in others if not other.outer]
-        if any(_covers(tables, slot, other, one=True) for other in inner):
+        if any(covers(tables, slot, other, one=True) for other in inner):
             needed = others
             constant += slot.coefficient
+    for i, slot in enumerate(needed):
+        mode: Mode = "any" if slot.relation.n_observed else "free"
+        needed[i] = replace(slot, alias=f"t{i}", mode=mode if slot.is_open else "seen")
     return Flat(tables, needed, constant, tests, equal)
 
 
@@ -180,136 +275,105 @@ class Flat:
 
     def plan(self) -> QueryPlan | None:
         """Write the query; None if there can be no groundings with free atoms."""
-        queries = []
-        for modes in self._branches():
-            join, conditions = self.rows(modes)
-            queries.append(f"SELECT {self._columns(modes)} {join.clause(conditions)}")
+        queries = [
+            f"SELECT {self._columns(slots)} {self.join(slots).clause()}" for slots in self._cases()
+        ]
         if not queries:
             return None
-        opened = [i for i, slot in enumerate(self.slots) if slot.is_open]
-        column = {slot: i for i, slot in enumerate(opened)}
-        twins = [(column[i], column[j]) for i, j in self._pairs(opened) if not self._opposed(i, j)]
-        return QueryPlan(
-            " UNION ALL ".join(queries),
-            tuple(self.slots[i].coefficient for i in opened),
-            tuple(twins),
-        )
+        opened = [slot for slot in self.slots if slot.is_open]
+        twins = [(i, j) for i, j in self._pairs(opened) if not _are_opposed(opened[i], opened[j])]
+        coefficients = tuple(slot.coefficient for slot in opened)
+        return QueryPlan(" UNION ALL ".join(queries), coefficients, tuple(twins))
 
     def broken(self, slack: float) -> QueryPlan:
         """The forms without free atoms that are not satisfied."""
-        modes: list[Mode] = ["seen"] * len(self.slots)
-        join, conditions = self.rows(modes)
-        value = self._constant(modes)
-        conditions.append(f"{f'abs({value})' if self.equal else value} > {slack}")
-        return QueryPlan(f"SELECT 1 {join.clause(conditions)}")
+        slots = [replace(slot, mode="seen") for slot in self.slots]
+        join = self.join(slots)
+        value = self._constant(slots)
+        join.conditions.append(f"{f'abs({value})' if self.equal else value} > {slack}")
+        return QueryPlan(f"SELECT 1 {join.clause()}")
 
-    def modes(self) -> list[Mode]:
-        """What each slot may hold where nothing more is asked."""
-        kinds: list[Mode] = []
-        for slot in self.slots:
-            kinds.append(("any" if slot.has_mix else "free") if slot.is_open else "seen")
-        return kinds
-
-    def _branches(self) -> Iterator[list[Mode]]:
+    def _cases(self) -> Iterator[list[Slot]]:
         """Disjoint cases that together hold every grounding with a free atom."""
-        modes = self.modes()
-        if "free" in modes:
-            yield modes
+        slots = list(self.slots)
+        if any(slot.mode == "free" for slot in slots):
+            yield slots
             return
-        for i in [i for i, mode in enumerate(modes) if mode == "any"]:
-            modes[i] = "free"
-            yield list(modes)
-            modes[i] = "seen"
-
-    def _pairs(self, slots: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Slots of one predicate that some grounding may fill with one atom."""
-        apart = set(self._apart())
-        for n, j in enumerate(slots):
-            for i in slots[:n]:
-                left, right = self.slots[i], self.slots[j]
-                if left.relation is right.relation and not never_equal(
-                    left.atom.terms, right.atom.terms, apart
-                ):
-                    yield i, j
-
-    def _apart(self) -> Iterator[frozenset[Term]]:
-        """Pairs of terms that a comparison keeps apart."""
-        for comparison, holds in self.tests:
-            if holds == (comparison.operator != "=="):
-                yield frozenset((comparison.left, comparison.right))
-
-    def _opposed(self, i: int, j: int) -> bool:
-        """An atom on both sides of a clause satisfies it."""
-        left, right = self.slots[i], self.slots[j]
-        return bool(left.keep) and left.coefficient != right.coefficient
-
-    def rows(self, modes: Sequence[Mode]) -> tuple[Join, list[str]]:
-        """Join the slots; the conditions leave out forms that are satisfied."""
-        join = Join(self.tables)
-        inner = [i for i, slot in enumerate(self.slots) if not slot.outer]
-        sizes = [self._size(i, modes[i]) for i in inner]
-        start = min(range(len(inner)), key=lambda k: (modes[inner[k]] != "free", sizes[k]))
-        for k in in_order([self.slots[i].atom for i in inner], sizes, start):
-            slot = self.slots[inner[k]]
-            table = slot.relation.free if modes[inner[k]] == "free" else ""
-            join.add(slot.atom, f"t{inner[k]}", table)
         for i, slot in enumerate(self.slots):
+            if slot.mode == "any":
+                slots[i] = replace(slot, mode="free")
+                yield list(slots)
+                slots[i] = replace(slot, mode="seen")
+
+    def join(self, slots: Sequence[Slot]) -> Join:
+        """Join the tables of the slots, without forms that are satisfied."""
+        join = Join(self.tables)
+        for slot in in_order([slot for slot in slots if not slot.outer]):
+            relation = slot.relation
+            join.add(
+                slot.atom, relation.free if slot.mode == "free" else relation.table, slot.alias
+            )
+        for slot in slots:
             if slot.outer:
-                join.add_outer(slot.atom, f"t{i}")
+                join.add_outer(slot.atom, slot.relation.table, slot.alias)
         join.conditions += [join.compared(comparison, holds) for comparison, holds in self.tests]
-        conditions = [test for i, mode in enumerate(modes) for test in self._keep(i, mode)]
-        conditions += self._no_tautology(join)
+        for slot in slots:
+            join.conditions += slot.conditions()
+        join.conditions += self._no_tautology(join)
         if not self.equal:
-            conditions.append(f"{self._largest(modes)} > {SLACK}")
-        return join, conditions
+            join.conditions.append(f"{self._largest(slots)} > {SLACK}")
+        return join
 
-    def _size(self, i: int, mode: Mode) -> int:
-        relation = self.slots[i].relation
-        return (mode != "seen") * relation.n_free + (mode != "free") * relation.n_observed
+    def _pairs(self, slots: Sequence[Slot]) -> Iterator[tuple[int, int]]:
+        """Pairs of slots of one predicate that some grounding may fill with one atom."""
+        apart = {
+            frozenset(comparison.terms)
+            for comparison, holds in self.tests
+            if holds == (comparison.operator != "==")
+        }
+        for i, j in combinations(range(len(slots)), 2):
+            left, right = slots[i], slots[j]
+            same = left.relation is right.relation
+            if same and not never_equal(left.atom, right.atom, apart):
+                yield i, j
 
-    def _columns(self, modes: Sequence[Mode]) -> str:
-        atoms = [i for i, slot in enumerate(self.slots) if slot.is_open]
-        columns = [
-            f"{'-1' if modes[i] == 'seen' else f't{i}.atom'} AS v{k}" for k, i in enumerate(atoms)
+    def _no_tautology(self, join: Join) -> Iterator[str]:
+        for i, j in self._pairs(self.slots):
+            left, right = self.slots[i], self.slots[j]
+            if _are_opposed(left, right):
+                pairs = zip(left.atom.terms, right.atom.terms, strict=True)
+                same = [f"{join.term(a)} = {join.term(b)}" for a, b in pairs if a != b]
+                yield f"NOT ({' AND '.join(same) or 'true'})"
+
+    def _columns(self, slots: Sequence[Slot]) -> str:
+        atoms = [
+            "-1" if slot.mode == "seen" else f"{slot.alias}.atom" for slot in slots if slot.is_open
         ]
-        return ", ".join([*columns, f"{self._constant(modes)} AS b"])
+        columns = [f"{atom} AS v{i}" for i, atom in enumerate(atoms)]
+        return ", ".join([*columns, f"{self._constant(slots)} AS b"])
 
-    def _value(self, i: int) -> str:
-        return f"coalesce(t{i}.value, 0)" if self.slots[i].outer else f"t{i}.value"
-
-    def _constant(self, modes: Sequence[Mode]) -> str:
+    def _constant(self, slots: Sequence[Slot]) -> str:
         """The form's value where all free atoms are 0, as they are in the tables."""
         terms = [
-            _times(slot.coefficient, self._value(i))
-            for i, slot in enumerate(self.slots)
-            if slot.coefficient and modes[i] != "free"
+            _times(slot.coefficient, slot.value)
+            for slot in slots
+            if slot.coefficient and slot.mode != "free"
         ]
         return f"{self.constant!r}::DOUBLE{''.join(terms)}"
 
-    def _largest(self, modes: Sequence[Mode]) -> str:
+    def _largest(self, slots: Sequence[Slot]) -> str:
         """The form's largest value: free atoms with a positive coefficient are 1."""
         gains = [
-            _times(slot.coefficient, f"(t{i}.atom >= 0)::DOUBLE" if modes[i] == "any" else "1")
-            for i, slot in enumerate(self.slots)
-            if slot.coefficient > 0 and modes[i] != "seen"
+            _times(slot.coefficient, slot.freedom)
+            for slot in slots
+            if slot.coefficient > 0 and slot.mode != "seen"
         ]
-        return f"{self._constant(modes)}{''.join(gains)}"
+        return f"{self._constant(slots)}{''.join(gains)}"
 
-    def _keep(self, i: int, mode: Mode) -> Iterator[str]:
-        slot = self.slots[i]
-        if mode == "seen" and slot.is_open:
-            yield f"t{i}.atom < 0"
-        if slot.keep and mode != "free":
-            seen = f"{self._value(i)} {slot.keep}"
-            yield f"(t{i}.atom >= 0 OR {seen})" if mode == "any" else seen
 
-    def _no_tautology(self, join: Join) -> Iterator[str]:
-        for i, j in self._pairs(range(len(self.slots))):
-            if self._opposed(i, j):
-                left, right = self.slots[i].atom.terms, self.slots[j].atom.terms
-                pairs = zip(left, right, strict=True)
-                same = [f"{join.term(a)} = {join.term(b)}" for a, b in pairs if a != b]
-                yield f"NOT ({' AND '.join(same) or 'true'})"
+def _are_opposed(left: Slot, right: Slot) -> bool:
+    """Whether they are on both sides of a clause, which one atom in both satisfies."""
+    return bool(left.keep) and left.coefficient != right.coefficient
 
 
 def _times(coefficient: float, factor: str) -> str:

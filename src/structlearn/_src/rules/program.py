@@ -23,9 +23,8 @@ from structlearn._src.common.errors import (
     warn,
 )
 from structlearn._src.common.names import SPLITS
-from structlearn._src.rules.check import check
 from structlearn._src.rules.config import Part, load, read_text
-from structlearn._src.rules.parse import parse
+from structlearn._src.rules.parse import check, parse
 from structlearn._src.rules.syntax import Predicate, Program
 
 PARTITIONS = ("observations", "targets", "truth")

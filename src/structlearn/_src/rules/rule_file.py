@@ -15,7 +15,6 @@ from structlearn._src.common.paths import PathLike, as_path, write_bytes
 from structlearn._src.common.watch import Ending
 from structlearn._src.files.store import check_schema
 from structlearn._src.rules.program import Declaration, ProgramFile
-from structlearn._src.rules.write import write
 
 SCHEMA = "structlearn.rules/1"
 _KEYS = {"schema", "rules", "parameters", "fit"}
@@ -97,7 +96,7 @@ def learned_json(program: ProgramFile, rules: list[str], folder: Path) -> str:
     }
     config = {"options": dict(program.options), "rules": rules[: len(program.rules)]}
     for split, more in program.more.items():
-        texts = rules[len(program.rules) :] if split == "learn" else list(map(write, more))
+        texts = rules[len(program.rules) :] if split == "learn" else list(map(str, more))
         config[split] = {"rules": texts}
     return json.dumps(config | {"predicates": predicates}, indent=1) + "\n"
 

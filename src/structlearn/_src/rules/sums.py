@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from structlearn._src.common.errors import RuleError
 from structlearn._src.rules import syntax
-from structlearn._src.rules.join import Join, is_summed, names_of, plain
 from structlearn._src.rules.linear import counted
-from structlearn._src.rules.plan import SLACK, QueryPlan
+from structlearn._src.rules.plan import SLACK, Join, QueryPlan
 from structlearn._src.rules.tables import Relation, Tables
 
 
@@ -28,11 +26,6 @@ class SumTerm:
     coefficient: syntax.Coefficient
 
     @property
-    def summed(self) -> list[str]:
-        """Names of its summed variables."""
-        return [term.name for term in self.atom.terms if isinstance(term, syntax.SumVariable)]
-
-    @property
     def is_open(self) -> bool:
         """Whether free atoms may stand here."""
         return self.relation.n_free > 0
@@ -40,7 +33,7 @@ class SumTerm:
 
 def has_sums(body: syntax.Linear) -> bool:
     """Say whether a rule has sums."""
-    return any(each.atom is not None and is_summed(each.atom) for each in body.summands)
+    return any(each.atom is not None and each.atom.summed for each in body.summands)
 
 
 class Sums:
@@ -61,8 +54,8 @@ class Sums:
             for each in body.summands
             if each.atom is not None
         ]
-        names = dict.fromkeys(n for part in self.parts for n in names_of(part.atom))
-        summed = {name for part in self.parts for name in part.summed}
+        names = dict.fromkeys(n for part in self.parts for n in part.atom.names)
+        summed = {name for part in self.parts for name in part.atom.summed}
         self.columns = {name: f"x{i}" for i, name in enumerate(n for n in names if n not in summed)}
 
     def plan(self) -> QueryPlan | None:
@@ -86,11 +79,13 @@ class Sums:
         """Make a table of every binding of the variables that are not summed, numbered."""
         join = Join(self.tables)
         for k, part in enumerate(self.parts):
-            join.add(part.atom, f"t{k}", self._rows(part) if part.summed else "")
+            table = self._rows(part) if part.atom.summed else part.relation.table
+            join.add(part.atom, table, f"t{k}")
+        join.conditions += map(join.compared, self.tests)
         bound = [f"{join.bound[name]} AS {column}" for name, column in self.columns.items()]
         chosen = ", ".join(bound) or "0 AS x"
         order = ", ".join(self.columns.values()) or "x"
-        query = f"SELECT DISTINCT {chosen} {join.clause(map(join.compared, self.tests))}"
+        query = f"SELECT DISTINCT {chosen} {join.clause()}"
         return (
             f"CREATE OR REPLACE TEMP TABLE base AS "
             f"SELECT *, row_number() OVER (ORDER BY {order}) - 1 AS form FROM ({query})"
@@ -113,9 +108,8 @@ class Sums:
         """The atoms of one part in every form, with values."""
         join = self._bound()
         part = self.parts[k]
-        join.add(plain(part.atom), "t")
-        conditions = [*join.conditions, *self._passing(part, join)]
-        where = " AND ".join(conditions) or "true"
+        agree = join.matches(part.atom, "t", bind=True)
+        where = " AND ".join([*agree, *self._passing(part, join)]) or "true"
         return (
             f"SELECT form, t.atom, t.value, {', '.join(f't.{c}' for c in part.relation.columns)} "
             f"FROM base CROSS JOIN {part.relation.table} AS t WHERE {where}"
@@ -123,7 +117,7 @@ class Sums:
 
     def _passing(self, part: SumTerm, join: Join) -> Iterator[str]:
         for each in self.filters:
-            if each.variable in part.summed:
+            if each.variable in part.atom.summed:
                 yield from (_holds(literal, join) for literal in each.literals)
 
     def _total(self, k: int) -> str:
@@ -183,15 +177,15 @@ class Sums:
         for k, part in enumerate(self.parts):
             sources.append(f"LEFT JOIN ({self._total(k)}) AS s{k} USING (form)")
             counter = f"s{k}"
-            if part.summed and not part.is_open and self._counted(part):
+            if part.atom.summed and not part.is_open and self._counted(part):
                 counter = f"d{k}"
                 sources.append(f"LEFT JOIN ({self._domain(k)}) AS d{k} USING (form)")
-            counts.update(dict.fromkeys(part.summed, f"coalesce({counter}.n, 0)"))
+            counts.update(dict.fromkeys(part.atom.summed, f"coalesce({counter}.n, 0)"))
         return " ".join(sources), counts
 
     def _counted(self, part: SumTerm) -> bool:
         found = [each.coefficient for each in self.parts] + self.constants
-        return any(name in counted(each) for each in found for name in part.summed)
+        return any(name in counted(each) for each in found for name in part.atom.summed)
 
     def _number(self, coefficient: syntax.Coefficient, counts: dict[str, str]) -> str:
         return f"({self.sign} * {_expression(coefficient, counts)})::DOUBLE"
@@ -218,12 +212,7 @@ def _holds(literal: syntax.Literal, join: Join) -> str:
     """A literal of a filter in SQL: an atom holds where its value is not 0."""
     if isinstance(literal.atom, syntax.Comparison):
         return join.compared(literal.atom, not literal.negated)
-    relation = join.tables.relation(literal.atom.predicate)
-    if relation.n_free:
-        raise RuleError(
-            f"the filter asks for {relation.name}, which has {relation.n_free} targets: "
-            f"filters need predicates whose values are all observed"
-        )
+    table = join.tables.relation(literal.atom.predicate).table
     agree = " AND ".join([*join.matches(literal.atom, "c"), "c.value > 0"])
     sign = "NOT " if literal.negated else ""
-    return f"{sign}EXISTS (SELECT 1 FROM {relation.table} AS c WHERE {agree})"
+    return f"{sign}EXISTS (SELECT 1 FROM {table} AS c WHERE {agree})"

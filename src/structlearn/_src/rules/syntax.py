@@ -1,13 +1,15 @@
-"""What a rule program says, as plain data: the parser writes it, checks and grounding read it.
+"""What a rule program says, as plain data: the parser makes it, checks and grounding read it.
 
-Places and texts do not count when two of these are compared.
+Places and texts do not count when two of these are compared. ``str`` writes each of them in PSL's
+language, so that `parse` reads the same again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, NamedTuple
 from typing import Literal as OneOf
-from typing import NamedTuple
 
 
 class Place(NamedTuple):
@@ -18,6 +20,7 @@ class Place(NamedTuple):
 
 
 START = Place(1, 1)
+_ESCAPED = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f", "\\": "\\", "'": "'"}
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,19 @@ class Variable:
 
     name: str
 
+    def __str__(self) -> str:
+        return self.name
+
 
 @dataclass(frozen=True)
 class Constant:
     """A quoted argument."""
 
     value: str
+
+    def __str__(self) -> str:
+        letters = (f"\\{_ESCAPED[c]}" if c in _ESCAPED else c for c in self.value)
+        return f"'{''.join(letters)}'"
 
 
 @dataclass(frozen=True)
@@ -40,8 +50,16 @@ class SumVariable:
 
     name: str
 
+    def __str__(self) -> str:
+        return f"+{self.name}"
+
 
 Term = Variable | Constant | SumVariable
+
+
+def variables_of(terms: Iterable[Term]) -> list[str]:
+    """Name the variables among terms, each once, without those that are summed."""
+    return list(dict.fromkeys(term.name for term in terms if isinstance(term, Variable)))
 
 
 @dataclass(frozen=True)
@@ -51,6 +69,19 @@ class Atom:
     predicate: str
     terms: tuple[Term, ...]
     place: Place = field(default=START, compare=False)
+
+    @property
+    def summed(self) -> list[str]:
+        """Names of the variables over which the atom is summed."""
+        return [term.name for term in self.terms if isinstance(term, SumVariable)]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all its variables, the summed ones last."""
+        return variables_of(self.terms) + self.summed
+
+    def __str__(self) -> str:
+        return f"{self.predicate}({', '.join(map(str, self.terms))})"
 
 
 Comparator = OneOf["==", "!=", "%"]
@@ -79,6 +110,9 @@ class Comparison:
         """Both sides."""
         return self.left, self.right
 
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
 
 @dataclass(frozen=True)
 class Literal:
@@ -86,6 +120,9 @@ class Literal:
 
     atom: Atom | Comparison
     negated: bool = False
+
+    def __str__(self) -> str:
+        return f"{'!' if self.negated else ''}{self.atom}"
 
 
 @dataclass(frozen=True)
@@ -99,6 +136,12 @@ class Clause:
     literals: tuple[Literal, ...]
     body: int = field(default=0, compare=False)
 
+    def __str__(self) -> str:
+        cut = self.body if self.body < len(self.literals) else 0  # without a head: a disjunction
+        body = [str(Literal(each.atom, not each.negated)) for each in self.literals[:cut]]
+        arrow = f"{' & '.join(body)} -> " if body else ""
+        return arrow + " | ".join(map(str, self.literals[cut:]))
+
 
 @dataclass(frozen=True)
 class Number:
@@ -106,12 +149,19 @@ class Number:
 
     value: float
 
+    def __str__(self) -> str:
+        text = repr(float(self.value) + 0.0).replace("e+", "e")  # PSL knows no e+5 and no -0
+        return text.removesuffix(".0")
+
 
 @dataclass(frozen=True)
 class Count:
     """``|B|``: how many values the sum over ``B`` has."""
 
     variable: str
+
+    def __str__(self) -> str:
+        return f"|{self.variable}|"
 
 
 Sign = OneOf["+", "-", "*", "/", "min", "max"]
@@ -125,8 +175,25 @@ class Operation:
     left: Coefficient
     right: Coefficient
 
+    @property
+    def strength(self) -> int:
+        """How strongly the operator binds; functions have brackets of their own."""
+        return {"+": 1, "-": 1, "*": 2, "/": 2}.get(self.operator, 3)
+
+    def __str__(self) -> str:
+        if self.operator in ("min", "max"):
+            return f"@{self.operator.title()}[{self.left}, {self.right}]"
+        left = _operand(self.left, self.strength)
+        return f"{left} {self.operator} {_operand(self.right, self.strength + 1)}"
+
 
 Coefficient = Number | Count | Operation
+
+
+def _operand(factor: Coefficient, strength: int) -> str:
+    """Write a coefficient, in parentheses where it binds weaker than what is around it."""
+    weak = isinstance(factor, Operation) and factor.strength < strength
+    return f"({factor})" if weak else str(factor)
 
 
 @dataclass(frozen=True)
@@ -136,6 +203,23 @@ class Summand:
     coefficient: Coefficient
     atom: Atom | None = None
 
+    def text(self, guard: bool = False) -> str:
+        """Write it; with `guard` without a minus sign at its beginning."""
+        if self.atom is None:
+            return f"({self.coefficient})"
+        if self.coefficient == Number(1.0):
+            return str(self.atom)
+        factor = _operand(self.coefficient, 2)
+        factor = f"({factor})" if guard and factor.startswith("-") else factor
+        return f"{factor} * {self.atom}"
+
+    def next_text(self) -> str:
+        """Write it behind others, with its sign."""
+        factor = self.coefficient
+        if isinstance(factor, Number) and factor.value < 0:
+            return f" - {Summand(Number(-factor.value), self.atom).text()}"
+        return f" + {self.text()}"
+
 
 @dataclass(frozen=True)
 class Filter:
@@ -144,6 +228,9 @@ class Filter:
     variable: str
     literals: tuple[Literal, ...]
     place: Place = field(default=START, compare=False)
+
+    def __str__(self) -> str:
+        return f"{{{self.variable}: {' & '.join(map(str, self.literals))}}}"
 
 
 Inequality = OneOf["<=", ">=", "="]
@@ -163,6 +250,21 @@ class Linear:
     filters: tuple[Filter, ...] = ()
     tests: tuple[Comparison, ...] = ()
 
+    def text(self, guard: bool = False) -> str:
+        """Write it without its filters: atoms left, a number right.
+
+        With `guard` it does not start with a minus sign, which would belong to a rule before it.
+        """
+        *front, last = self.summands
+        right = Number(0.0)
+        if last.atom is None and isinstance(last.coefficient, Number):
+            right = Number(-last.coefficient.value)
+        else:
+            front.append(last)
+        left = front[0].text(guard) + "".join(each.next_text() for each in front[1:])
+        tests = "".join(f" + {test}" for test in self.tests)
+        return f"{left}{tests} {self.operator} {right}"
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -177,5 +279,40 @@ class Rule:
     text: str = field(default="", compare=False)
     place: Place = field(default=START, compare=False)
 
+    @property
+    def atoms(self) -> Iterator[Atom]:
+        """The atoms of the rule, those of its filters last; comparisons are none."""
+        parts: Iterable[Literal | Summand]
+        if isinstance(self.body, Clause):
+            parts = self.body.literals
+        else:
+            inside = (each for clause in self.body.filters for each in clause.literals)
+            parts = (*self.body.summands, *inside)
+        return (each.atom for each in parts if isinstance(each.atom, Atom))
+
+    def __str__(self) -> str:
+        filters = ""
+        if isinstance(self.body, Linear):
+            body = self.body.text(guard=self.weight is None)
+            filters = "".join(f" {each}" for each in self.body.filters)
+        else:
+            body = str(self.body)
+        if self.weight is None:
+            return f"{body} .{filters}"
+        return f"{Number(self.weight)}: {body}{' ^2' if self.squared else ''}{filters}"
+
 
 Program = tuple[Rule, ...]
+
+
+def rewritten(part: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a rule, or a part of one, with parts inside replaced by what `change` makes of them.
+
+    It returns None for those that stay.
+    """
+    if isinstance(part, tuple) and not isinstance(part, Place):
+        return tuple(rewritten(each, change) for each in part)
+    if is_dataclass(part) and not isinstance(part, type):
+        inner = {each.name: rewritten(getattr(part, each.name), change) for each in fields(part)}
+        part = replace(part, **inner)
+    return part if (new := change(part)) is None else new

@@ -1,24 +1,28 @@
-"""Predicates and their atoms: one table each, in DuckDB."""
+"""Predicates and their atoms: tables in DuckDB, for several threads and in pickles."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.checks import integer
-from structlearn._src.common.errors import (
-    ArgumentError,
-    AtomError,
-    did_you_mean,
-)
-from structlearn._src.rules.database import Database
+from structlearn._src.common.errors import ArgumentError, AtomError, did_you_mean
 from structlearn._src.rules.load import TEXTS, Stage, atom_text, cell, stage
+from structlearn._src.rules.source import attach, quoted
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 @dataclass
@@ -31,6 +35,7 @@ class Relation:
     n_observed: int = 0
     n_free: int = 0
     numbers: tuple[bool, ...] = ()  #: which arguments of free atoms were all given as numbers
+    titles: Sequence[str] = ()  #: of the columns with arguments of the first free atoms
 
     @property
     def size(self) -> int:
@@ -58,13 +63,15 @@ class Relation:
         return ", ".join(self.columns)
 
 
-class Tables(Database):
+class Tables:
     """All atoms of a program: what is observed, what is to be found, and what is true.
 
     Atoms lie in DuckDB, in memory, and spill to a folder for temporary files where they do not
     fit. Arguments are kept as whole numbers: those from 0 to 2^30 - 1 stand for themselves, every
     other text has a code in one dictionary. A free atom has a number, counted from 0 in the order
     in which targets were given: its variable in `Hinges`. Case does not matter in predicates.
+
+    Each thread works through a cursor of its own; `lock` is for those who change what is in here.
     """
 
     def __init__(
@@ -75,13 +82,70 @@ class Tables(Database):
         n_jobs: int | None = None,
         memory: str | None = None,
     ) -> None:
-        super().__init__(source, n_jobs, memory)
+        if memory is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", str(memory)):
+            raise ArgumentError(f"memory={memory!r} is no size; write it as in '2GB' or '500MB'")
+        self.source = None if source is None else Path(source)
+        self._threads = None if n_jobs is None else integer("n_jobs", n_jobs, low=1)
+        self._memory = memory
+        self._connect()
         self.connection.execute("CREATE TABLE constants (code INTEGER, text VARCHAR)")
         self.relations: dict[str, Relation] = {}
         self._covers: dict[tuple[Any, ...], bool] = {}
         self.n_free = 0
         for name, arity in arities.items():
             self.declare(name, arity)
+
+    def _connect(self) -> None:
+        import duckdb  # takes as long to load as NumPy, and few need it
+
+        self.lock = threading.RLock()
+        self._cursors = threading.local()
+        self._database = duckdb.connect()
+        spill = Path(tempfile.gettempdir()) / f"structlearn-{uuid.uuid4().hex}"
+        self._database.execute(f"SET temp_directory = '{quoted(spill)}'")
+        if self._threads is not None:
+            self._database.execute(f"SET threads = {self._threads}")
+        if self._memory is not None:
+            self._database.execute("SET memory_limit = ?", [self._memory])
+        if self.source is not None:
+            attach(self._database, self.source)
+
+    @property
+    def connection(self) -> DuckDBPyConnection:
+        """The cursor of this thread."""
+        if not hasattr(self._cursors, "own"):
+            self._cursors.own = self._database.cursor()
+        return self._cursors.own
+
+    def count(self, table: str) -> int:
+        """Number of rows of a table or of a query in parentheses."""
+        return self.connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.lock, tempfile.TemporaryDirectory() as folder:
+            own = "WHERE database_name = current_database() AND NOT temporary"
+            query = f"SELECT table_name FROM duckdb_tables() {own}"
+            names = [name for (name,) in self.connection.execute(query).fetchall()]
+            files = {}
+            for name in names:
+                path = Path(folder) / f"{name}.parquet"
+                self.connection.execute(f"COPY {name} TO '{quoted(path)}'")
+                files[name] = path.read_bytes()
+        gone = ("lock", "_cursors", "_database")
+        return {key: value for key, value in vars(self).items() if key not in gone} | {
+            "files": files
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        files = state.pop("files")
+        vars(self).update(state)
+        self._connect()
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in files.items():
+                path = Path(folder) / f"{name}.parquet"
+                path.write_bytes(data)
+                table = f"CREATE TABLE {name} AS SELECT * FROM '{quoted(path)}'"
+                self.connection.execute(table)
 
     def declare(self, name: str, arity: int) -> None:
         """Add a predicate without atoms; again with the same arity does nothing."""
@@ -124,6 +188,9 @@ class Tables(Database):
     def target(self, predicate: str, data: Any, *, header: bool = False) -> None:
         """Add free atoms, whose values are to be found; a column of values is not used."""
         relation = self.relation(predicate)
+        if not relation.titles:
+            unnamed = [f"argument{i + 1}" for i in range(relation.arity)]
+            relation.titles = column_names(data, relation.arity) or unnamed
         with self.lock:
             added, numbers = self._add(relation, relation.table, data, header, free=True)
             if added:
@@ -255,7 +322,7 @@ class Tables(Database):
         self, relation: Relation, table: str, data: Any, header: bool, *, free: bool = False
     ) -> Stage:
         """Add atoms to a table and return how many were new."""
-        found = stage(self, relation.name, relation.arity, data, header)
+        found = stage(self, relation, data, header)
         if self._has_twins(relation, table, found.length):
             self._refuse_clash(relation, table, free)
             found = Stage(self._drop_twins(relation, table), found.numbers)
@@ -293,3 +360,38 @@ class Tables(Database):
             f"row_number() OVER (PARTITION BY {relation.keys} ORDER BY line) = 1 ORDER BY line"
         )
         return self.count("stage")
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise what stops DuckDB as the rest of Python would."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except RuntimeError as error:
+        # Ctrl-C within a query comes as a bare RuntimeError: DuckDB has no type for that.
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
+    except duckdb.OutOfMemoryException:
+        raise MemoryError(
+            "the groundings need more memory than there is, or than memory= allows; estimate() "
+            "says which rules are large"
+        ) from None
+
+
+def column_names(data: Any, n: int) -> list[str] | None:
+    """Return the names of the first `n` columns of a frame; None of what has no names."""
+    if isinstance(data, Mapping):
+        names: Any = list(data)
+    elif hasattr(data, "collect_schema"):  # polars, whose lazy frames warn of their columns
+        names = data.collect_schema().names()
+    else:
+        names = getattr(data, "column_names", getattr(data, "columns", None))
+    if names is None or isinstance(names, str) or len(names) < n:
+        return None
+    found = [str(name) for name in names[:n]] if not callable(names) else []
+    return found if len({*found, "value"}) == n + 1 else None

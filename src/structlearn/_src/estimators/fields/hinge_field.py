@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +15,7 @@ from structlearn._src.common.watch import Ending, Progress
 from structlearn._src.estimators.base import threads
 from structlearn._src.estimators.doc import documented
 from structlearn._src.field.admm import HingeResult, solve_map
-from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
-
-if TYPE_CHECKING:
-    from structlearn._src.estimators.fields.learning import FieldLearning
-    from structlearn._src.solve.loop import Fit
 
 #: What a form may be, by the names that users give.
 KINDS = {"hinge": HINGE, "<=": AT_MOST, "=": EQUAL}
@@ -219,26 +213,12 @@ class HingeField(FieldEstimator):
         {field_learning}
         """
         from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
-        from structlearn._src.estimators.fitting import keep
 
-        _, fit = self.learn(truth, FieldLearning.of(options), learnt=learnt, given=given)
-        keep(self, fit)
+        learning = FieldLearning.of(options)
+        self.weights_ = learning.run(
+            self, self.hinges, self._weights, truth, learnt=learnt, given=given
+        )
         return self
-
-    def learn(
-        self, truth: Any, learning: FieldLearning, *, learnt: Any = None, given: Any = None
-    ) -> tuple[Floats, Fit]:
-        """Learn as `fit` does, by options that have been read; return weights and how it went."""
-        examples = make_field_examples(
-            self.hinges, truth, weights=self._weights, learnt=learnt, given=given,
-            surrogate=learning.surrogate, strength=learning.strength,
-        )  # fmt: skip
-        if learning.time_limit is None:
-            learning = replace(learning, time_limit=self.time_limit)
-        if learning.progress is None:
-            learning = replace(learning, progress=self.progress)
-        self.weights_, fit = learning.run(examples, threads(self.n_jobs))
-        return self.weights_, fit
 
     def __repr__(self) -> str:
         hard = int(self.hinges.hard.sum())
@@ -315,10 +295,3 @@ def _kinds(given: Any) -> Any:
         )
     codes = [KINDS[name] for name in names]
     return codes[0] if isinstance(given, str) else codes
-
-
-def begin_at(last: HingeResult | Floats | None, n_variables: int) -> HingeResult | Floats | None:
-    """Where inference begins after an earlier one: variables that were added since then at 0.5."""
-    if last is None or isinstance(last, HingeResult):
-        return last
-    return np.append(last, np.full(n_variables - len(last), 0.5))

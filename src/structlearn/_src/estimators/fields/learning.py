@@ -13,9 +13,11 @@ from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError, VanishedWeightsWarning, did_you_mean, warn
 from structlearn._src.common.names import FIELD_DRIVERS, OLD_DRIVERS
 from structlearn._src.common.watch import Watch
-from structlearn._src.estimators.fitting import FitSettings, minimise
+from structlearn._src.estimators.base import threads
+from structlearn._src.estimators.fitting import FitSettings, keep, minimise
 from structlearn._src.estimators.structured.parameters import check_parameters
-from structlearn._src.field.examples import HingeExamples
+from structlearn._src.field.examples import HingeExamples, make_field_examples
+from structlearn._src.field.hinges import Hinges
 from structlearn._src.learn.field_error import FieldError
 from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.loss import NonNegative
@@ -109,18 +111,44 @@ class FieldLearning(FitSettings):
             )
         return replace(made, surrogate="none", tol=given.get("tol", _ROUGH))
 
-    def run(self, examples: HingeExamples, n_jobs: int | None) -> tuple[Floats, Fit]:
-        """Learn; return the weights of all groups but that of the surrogate, and how it went."""
+    def run(
+        self, estimator: Any, hinges: Hinges, weights: Floats, truth: Any, **known: Any
+    ) -> Floats:
+        """Learn, note on the estimator how it went, and return the weights of all groups.
+
+        `known` is what else `make_field_examples` takes. The estimator's limit of time and its
+        progress count where `fit` was given none.
+        """
+        chosen = replace(
+            self,
+            time_limit=estimator.time_limit if self.time_limit is None else self.time_limit,
+            progress=self.progress or estimator.progress,
+        )
+        examples = make_field_examples(
+            hinges,
+            truth,
+            weights=weights,
+            surrogate=self.surrogate,
+            strength=self.strength,
+            **known,
+        )
         if not len(examples.learnt):
             raise ArgumentError("there is no weight to learn: no group that may learn has a hinge")
+        found, fit = chosen._minimise(examples, threads(estimator.n_jobs))
+        keep(estimator, fit)
+        return found
+
+    def _minimise(self, examples: HingeExamples, n_jobs: int | None) -> tuple[Floats, Fit]:
         objective = self._objective(examples, n_jobs)
-        chosen: FitSettings = replace(self, solver=self._solver(objective), driver=self._turns)
+        # EM has its own number of inner steps, and is a solver here.
+        driver = "paired" if self.driver == "paired" else "subgradient"
+        settings: FitSettings = replace(self, solver=self._solver(objective), driver=driver)
         facts = {name: getattr(self, name) for name in _FACTS}
         for name in _LATER:
             if facts[name] == getattr(FieldLearning, name):
                 facts[name] = None  # as in checkpoints of before
-        fit = minimise(objective, objective.start, chosen, facts=facts)
-        weights = examples.fill_in(fit.weights)[:-1]
+        fit = minimise(objective, objective.start, settings, facts=facts)
+        weights = examples.fill_in(fit.weights)[:-1]  # but that of the surrogate
         if math.isinf(fit.value):
             fit = fit._replace(value=math.nan)  # no time was left to find it
         if weights[examples.hinges.sizes[:-1] > 0].max() <= _VANISHED * objective.hints.step:
@@ -142,11 +170,6 @@ class FieldLearning(FitSettings):
         strength = (1.0 - self.l1_ratio) / scale + self.l1_ratio
         penalty = NonNegative(self.l1_ratio / strength, strength)
         return FieldObjective(replace(examples, weights=weights), self.C, penalty, settings, watch)
-
-    @property
-    def _turns(self) -> str:
-        """The driver as solvers know it; EM has its own number of inner steps."""
-        return "paired" if self.driver == "paired" else "subgradient"
 
     def _solver(self, objective: Any) -> str | Solver:
         solver = self._steps(objective) if self.solver == "auto" else self.solver

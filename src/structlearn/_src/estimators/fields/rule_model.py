@@ -16,22 +16,24 @@ from structlearn._src.common.watch import Progress
 from structlearn._src.estimators.base import Estimator, threads
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.fields.frames import make_frame
-from structlearn._src.estimators.fields.hinge_field import (
-    INFERENCE,
-    FieldEstimator,
-    HingeField,
-    begin_at,
-)
+from structlearn._src.estimators.fields.hinge_field import INFERENCE, FieldEstimator, HingeField
 from structlearn._src.field.admm import HingeResult
 from structlearn._src.metrics.ranking import BLOCKWISE, METRICS
 from structlearn._src.rules import rule_file
 from structlearn._src.rules.explain import Pull, explain, find_atom
 from structlearn._src.rules.ground import Grounding
-from structlearn._src.rules.ground_program import GroundProgram, RuleSize
+from structlearn._src.rules.ground_program import (
+    GroundProgram,
+    RuleSize,
+    find_rules,
+    read_weighted_rules,
+    split_rules,
+    weights_of,
+    with_weights,
+)
 from structlearn._src.rules.program import ProgramFile, read_program
 from structlearn._src.rules.syntax import Rule
 from structlearn._src.rules.tables import Tables
-from structlearn._src.rules.weighted import WeightedRules
 
 
 @documented
@@ -118,7 +120,7 @@ class RuleModel(FieldEstimator, Estimator):
         self._read_rules()
 
     def _read_rules(self) -> None:
-        self._rules = WeightedRules(self.rules, self.greedy)
+        self._rules = read_weighted_rules(self.rules, greedy=self.greedy)
         self.clear()
 
     @classmethod
@@ -231,20 +233,20 @@ class RuleModel(FieldEstimator, Estimator):
     @property
     def weights_(self) -> Floats:
         """(rules) Weights, infinite for hard rules."""
-        return self._rules.weights
+        return weights_of(self._rules)
 
     @weights_.setter
     def weights_(self, weights: Any) -> None:
-        self._rules.weights = weights
+        self._rules = with_weights(self._rules, weights, greedy=self.greedy)
         if self._known is not None:
-            self._known.reweigh()
+            self._known.reweigh(self._rules)
         if self._field is not None:
-            self._field.weights_ = self._rules.soft_weights
+            self._field.weights_ = self.grounding_.weights
 
     @property
     def rules_(self) -> list[str]:
         """The rules as text, with their present weights."""
-        return self._rules.texts
+        return list(map(str, self._rules))
 
     def split(self, rule: int | str, by: str) -> Self:
         """Give a rule one weight for each constant in the place of its variable `by`.
@@ -253,7 +255,7 @@ class RuleModel(FieldEstimator, Estimator):
         atoms so far have there, as in ``split("1: Likes(P, T)", "T")``. Each has the weight that it
         had; `fit` then learns one for each, and `rules_`, `weights_` and files have them all.
         """
-        self._rules = self._rules.split(rule, by, self.tables.constants)
+        self._rules = split_rules(self._rules, rule, by, self.tables, greedy=self.greedy)
         self._ground.replace_rules(self._rules)
         self.rules = self.rules_
         self._forget_field()
@@ -290,8 +292,11 @@ class RuleModel(FieldEstimator, Estimator):
         if self._field is None:
             shared = {name: getattr(self, name) for name in INFERENCE}
             hinges = self.grounding_.hinges
-            self._field = HingeField(hinges, weights=self._rules.soft_weights, **shared)
-            self._field.start = begin_at(self._start, hinges.n_variables)
+            self._field = HingeField(hinges, weights=self.grounding_.weights, **shared)
+            start = self._start
+            if start is not None and not isinstance(start, HingeResult):
+                start = np.append(start, np.full(hinges.n_variables - len(start), 0.5))
+            self._field.start = start
         return self._field
 
     def explain(self, atom: str | Sequence[Any]) -> list[Pull]:
@@ -362,20 +367,21 @@ class RuleModel(FieldEstimator, Estimator):
         {field_learning}
         """
         from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
-        from structlearn._src.estimators.fitting import keep
 
         learning = FieldLearning.of(options)
         self._ground.need_targets()
         labels = self.truth(truth)._ground.labels()
         for name in [latent] if isinstance(latent, str) else latent:
             self._ground.refuse_truth(name)
-        learnt = ~self._rules.chosen([fixed] if isinstance(fixed, str | int) else fixed)
+        learnt = np.ones(len(self._rules), np.bool_)
+        for key in [fixed] if isinstance(fixed, str | int) else fixed:
+            learnt[find_rules(self._rules, key, greedy=self.greedy)] = False
         if np.isnan(labels).all():
             raise ArgumentError("no target has a truth to learn from: give some by truth(...)")
         with self._ground.contradictions_named():
-            weights, fit = self._hinge_field().learn(labels, learning, learnt=learnt)
+            grounding = self.grounding_
+            weights = learning.run(self, grounding.hinges, grounding.weights, labels, learnt=learnt)
         self.weights_ = np.where(np.isinf(self.weights_), np.inf, weights)
-        keep(self, fit)
         return self
 
     # ---- files and words -------------------------------------------------------------------
