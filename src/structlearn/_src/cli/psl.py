@@ -331,7 +331,7 @@ class _Task:
     # ---- out -------------------------------------------------------------------------------
 
     def _write_program(self) -> None:
-        from structlearn._src.rules.rule_file import learned_json
+        from structlearn._src.rules.program import learned_json
 
         shared = self.model.rules_[: len(self.program.rules)]
         own = map(str, self.program.more.get("infer", ()))

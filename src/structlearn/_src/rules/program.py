@@ -6,10 +6,11 @@ YAML (before). No data are read here, and no path to them is looked up.
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import reprlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -220,9 +221,12 @@ def _rules(given: Part, known: tuple[Declaration, ...] | None, greedy: bool) -> 
             texts[f"{given.path.name}, {name}"] = replace(each, name=name).text()
     rules: Program = ()
     for where, text in texts.items():
-        with _naming(where):
+        try:
             read = parse(text, greedy=greedy)
             rules += read if known is None else check(read, [each.predicate for each in known])
+        except RuleError as error:
+            reason = f"{where}: {error.reason}"
+            raise RuleError(reason, error.text, error.line, error.column) from None
     return rules
 
 
@@ -367,11 +371,35 @@ def _data_files(
     return {split: file for split, file in beside if file.is_file()}
 
 
-@contextmanager
-def _naming(where: str) -> Iterator[None]:
-    """Say in which file a rule is wrong."""
-    try:
-        yield
-    except RuleError as error:
-        reason = f"{where}: {error.reason}"
-        raise RuleError(reason, error.text, error.line, error.column) from None
+# ---- and write it again ---------------------------------------------------------------------
+
+
+def learned_json(program: ProgramFile, rules: list[str], folder: Path) -> str:
+    """Write a program with the rules of learning as a model of PSL 2.4, to be put into a folder."""
+    predicates = {
+        f"{each.predicate.name}/{each.predicate.arity}": _entry(each, folder)
+        for each in program.declarations
+    }
+    config = {"options": dict(program.options), "rules": rules[: len(program.rules)]}
+    for split, more in program.more.items():
+        texts = rules[len(program.rules) :] if split == "learn" else list(map(str, more))
+        config[split] = {"rules": texts}
+    return json.dumps(config | {"predicates": predicates}, indent=1) + "\n"
+
+
+def _entry(declared: Declaration, folder: Path) -> dict[str, Any]:
+    entry: dict[str, Any] = {"types": list(declared.types)} if declared.types else {}
+    if declared.predicate.open:
+        entry["force-open"] = True
+    for (partition, split), sources in declared.data.items():
+        places = entry.setdefault(partition, {}).setdefault(split, [])
+        for source in sources:
+            if isinstance(source, Path):
+                places.append(os.path.relpath(source, folder))
+            else:
+                places += map(list, source)
+    evaluations = [
+        {"evaluator": each.name, "options": dict(each.options), "primary": each.primary}
+        for each in declared.evaluations
+    ]
+    return entry | ({"evaluations": evaluations} if evaluations else {})

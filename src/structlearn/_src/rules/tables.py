@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.checks import integer
 from structlearn._src.common.errors import ArgumentError, AtomError, did_you_mean
+from structlearn._src.rules.frames import column_names
 from structlearn._src.rules.load import TEXTS, Stage, atom_text, cell, stage
 from structlearn._src.rules.source import attach, quoted
 
@@ -381,17 +382,3 @@ def interruptible() -> Iterator[None]:
             "the groundings need more memory than there is, or than memory= allows; estimate() "
             "says which rules are large"
         ) from None
-
-
-def column_names(data: Any, n: int) -> list[str] | None:
-    """Return the names of the first `n` columns of a frame; None of what has no names."""
-    if isinstance(data, Mapping):
-        names: Any = list(data)
-    elif hasattr(data, "collect_schema"):  # polars, whose lazy frames warn of their columns
-        names = data.collect_schema().names()
-    else:
-        names = getattr(data, "column_names", getattr(data, "columns", None))
-    if names is None or isinstance(names, str) or len(names) < n:
-        return None
-    found = [str(name) for name in names[:n]] if not callable(names) else []
-    return found if len({*found, "value"}) == n + 1 else None

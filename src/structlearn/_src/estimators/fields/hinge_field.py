@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,13 @@ from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
 KINDS = {"hinge": HINGE, "<=": AT_MOST, "=": EQUAL}
 
 
-#: Parameters of inference, which models of rules pass on.
-INFERENCE = ("tol", "max_iter", "n_jobs", "time_limit", "progress")
-
-
-def _read(name: str, doc: str) -> Any:
+def _of_result(name: str, doc: str) -> Any:
     """A number of `result_` as an attribute."""
     return property(lambda estimator: getattr(estimator.result_, name), doc=doc)
 
 
-class FieldEstimator:
-    """Fitted attributes of everything that is a hinge-loss field inside."""
+class _FieldAttributes:
+    """What inference and learning leave; in a dataclass these would count as parameters."""
 
     value_: float
     history_: History
@@ -40,13 +37,25 @@ class FieldEstimator:
     status_: str
     ended_: Ending
 
-    energy_: float = _read("energy", "Energy of the best values, with the weights as given.")
-    lower_bound_: float = _read("lower", "No values that keep the hard constraints have less.")
-    gap_: float = _read("gap", "Certified distance of the energy from the optimum.")
-    violation_: float = _read("violation", "By how much a hard constraint is missed at most.")
+    energy_: float = _of_result("energy", "Energy of the best values, with the weights as given.")
+    lower_bound_: float = _of_result("lower", "No values that keep the hard constraints have less.")
+    gap_: float = _of_result("gap", "Certified distance of the energy from the optimum.")
+    violation_: float = _of_result("violation", "By how much a hard constraint is missed at most.")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FieldEstimator(_FieldAttributes):
+    """Parameters of inference in everything that is a hinge-loss field inside."""
+
+    tol: float = 1e-6
+    max_iter: int = 5000
+    n_jobs: int | None = None
+    time_limit: float | None = None
+    progress: Progress | None = None
 
 
 @documented
+@dataclass(eq=False, repr=False)
 class HingeField(FieldEstimator):
     r"""A hinge-loss Markov random field, from arrays.
 
@@ -97,28 +106,19 @@ class HingeField(FieldEstimator):
     probabilistic soft logic", JMLR 2017.
     """
 
-    def __init__(
-        self,
-        A: Any,
-        b: Any = 0.0,
-        *,
-        powers: Any = 1,
-        kinds: Any = "hinge",
-        groups: Any = None,
-        weights: Any = 1.0,
-        tol: float = 1e-6,
-        max_iter: int = 5000,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        progress: Progress | None = None,
+    A: InitVar[Any]
+    b: InitVar[Any] = 0.0
+    _: KW_ONLY
+    powers: InitVar[Any] = 1
+    kinds: InitVar[Any] = "hinge"
+    groups: InitVar[Any] = None
+    weights: InitVar[Any] = 1.0
+
+    def __post_init__(
+        self, A: Any, b: Any, powers: Any, kinds: Any, groups: Any, weights: Any
     ) -> None:
         ready = isinstance(A, Hinges)
         self.hinges: Hinges = A if ready else _hinges(A, b, powers, kinds, groups, np.size(weights))
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.progress = progress
         self._result: HingeResult | None = None
         self.start: HingeResult | Floats | None = None  # warm start of the next inference
         self.weights_ = weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,15 +13,14 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.paths import PathLike
-from structlearn._src.common.watch import Progress
 from structlearn._src.estimators.base import Estimator, threads
 from structlearn._src.estimators.doc import documented
-from structlearn._src.estimators.fields.frames import make_frame
-from structlearn._src.estimators.fields.hinge_field import INFERENCE, FieldEstimator, HingeField
+from structlearn._src.estimators.fields.hinge_field import FieldEstimator, HingeField
+from structlearn._src.estimators.fields.storage import load_rules, save_rules
 from structlearn._src.field.admm import HingeResult
 from structlearn._src.metrics.ranking import BLOCKWISE, METRICS
-from structlearn._src.rules import rule_file
 from structlearn._src.rules.explain import Pull, explain, find_atom
+from structlearn._src.rules.frames import make_frame
 from structlearn._src.rules.ground import Grounding
 from structlearn._src.rules.ground_program import (
     GroundProgram,
@@ -37,6 +37,7 @@ from structlearn._src.rules.tables import Tables
 
 
 @documented
+@dataclass(eq=False, repr=False)
 class RuleModel(FieldEstimator, Estimator):
     r"""Weighted rules over atoms with values in [0, 1]: probabilistic soft logic.
 
@@ -92,28 +93,13 @@ class RuleModel(FieldEstimator, Estimator):
     -11.17
     """
 
-    def __init__(
-        self,
-        rules: str | Sequence[str | Rule],
-        *,
-        tol: float = 1e-6,
-        max_iter: int = 5000,
-        greedy: bool = False,
-        source: str | Path | None = None,
-        n_jobs: int | None = None,
-        memory: str | None = None,
-        time_limit: float | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self.rules = rules
-        self.tol = tol
-        self.max_iter = max_iter
-        self.greedy = greedy
-        self.source = source
-        self.n_jobs = n_jobs
-        self.memory = memory
-        self.time_limit = time_limit
-        self.progress = progress
+    rules: str | Sequence[str | Rule]
+    _: KW_ONLY
+    greedy: bool = False
+    source: str | Path | None = None
+    memory: str | None = None
+
+    def __post_init__(self) -> None:
         self._known: GroundProgram | None = None
         self._field: HingeField | None = None
         self._start: HingeResult | Floats | None = None  # warm start of the next inference
@@ -290,7 +276,7 @@ class RuleModel(FieldEstimator, Estimator):
     def _hinge_field(self) -> HingeField:
         """The field of all groundings; made once for the same atoms and parameters."""
         if self._field is None:
-            shared = {name: getattr(self, name) for name in INFERENCE}
+            shared = {each.name: getattr(self, each.name) for each in fields(FieldEstimator)}
             hinges = self.grounding_.hinges
             self._field = HingeField(hinges, weights=self.grounding_.weights, **shared)
             start = self._start
@@ -388,16 +374,12 @@ class RuleModel(FieldEstimator, Estimator):
 
     def save(self, path: PathLike) -> None:
         """Write rules, weights and parameters to a file of JSON; atoms stay where they are."""
-        rule_file.save(path, self)
+        save_rules(path, self)
 
     @classmethod
     def load(cls, path: PathLike, **parameters: Any) -> Self:
         """Read what `save` has written; `parameters` take the place of those in the file."""
-        rules, kept, facts = rule_file.load(path)
-        with rule_file.damaged(path):
-            model = cls(rules, **(kept | parameters))
-        vars(model).update(facts)
-        return model
+        return load_rules(path, cls, parameters)
 
     def __repr__(self) -> str:
         atoms = 0 if self._known is None else self._known.tables.n_free

@@ -1,8 +1,9 @@
-"""Columns as a frame of the user's liking: the only place that makes frames of other packages."""
+"""Frames of other packages: the names of their columns, and new ones of the user's liking."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -30,3 +31,17 @@ def make_frame(columns: dict[str, NDArray[Any]], kind: str | None = None) -> Any
 def _listed(column: NDArray[Any]) -> Any:
     """Texts as a list: what frames make of it are their own texts."""
     return column.tolist() if column.dtype == np.object_ else column
+
+
+def column_names(data: Any, n: int) -> list[str] | None:
+    """Return the names of the first `n` columns of a frame; None of what has no names."""
+    if isinstance(data, Mapping):
+        names: Any = list(data)
+    elif hasattr(data, "collect_schema"):  # polars, whose lazy frames warn of their columns
+        names = data.collect_schema().names()
+    else:
+        names = getattr(data, "column_names", getattr(data, "columns", None))
+    if names is None or isinstance(names, str) or len(names) < n:
+        return None
+    found = [str(name) for name in names[:n]] if not callable(names) else []
+    return found if len({*found, "value"}) == n + 1 else None
