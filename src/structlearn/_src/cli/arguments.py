@@ -109,21 +109,21 @@ def add_file(group: Any, name: str, text: str, **more: Any) -> None:
 
 
 def add_old(group: Any, old: str, new: str, **kind: Any) -> None:
-    """Let an option be given by its name of before, which the help does not tell."""
+    """Add the former name of an option, which the help does not show."""
     place = new.strip("-").replace("-", "_")
     kind = {"default": argparse.SUPPRESS, "help": argparse.SUPPRESS} | kind
     group.add_argument(old, dest=place, **({"metavar": "N"} | kind))
 
 
 def check_effects(args: argparse.Namespace, needs: Mapping[str, tuple[bool, str]]) -> None:
-    """Refuse options that are given in vain: of each, whether what it needs is there, and what."""
+    """Refuse options without effect: `needs` says if there is what they need, and what that is."""
     for option, (met, need) in needs.items():
         if not met and getattr(args, option.strip("-").replace("-", "_")) is not None:
             raise ArgumentError(f"{option} has no effect without {need}; leave it out")
 
 
 def check_output(option: str, path: Path | None, others: Mapping[str, Path | None]) -> None:
-    """Refuse a file that cannot be written, or that is one of the command's others, before work."""
+    """Refuse a file that cannot be written, or that the command reads, before any work is done."""
     from structlearn._src.common.paths import is_stream
 
     if path is None:

@@ -6,16 +6,8 @@ import argparse
 import sys
 from typing import Any
 
+from structlearn._src.cli import taggers
 from structlearn._src.cli.arguments import add_command, add_file, add_shared, check_effects
-from structlearn._src.cli.taggers import (
-    Tagger,
-    Text,
-    add_text,
-    check_columns,
-    judge,
-    read_text,
-    without_last,
-)
 from structlearn._src.common.errors import FormatError
 
 _DESCRIPTION = """\
@@ -30,7 +22,7 @@ def add(subparsers: Any) -> None:
     """Add the command to the parser."""
     told = "accuracy and chunk F1 of a model, or of a tagged file"
     parser = add_command(subparsers, "evaluate", run, told, _DESCRIPTION)
-    add_text(parser)
+    taggers.add_text(parser)
     add_file(parser, "--model", "what 'structlearn train' wrote", metavar="M")
     add_shared(parser, "--threads")
 
@@ -38,18 +30,18 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, predict if there is a model, and print the report."""
     check_effects(args, {"--threads": (args.model is not None, "--model")})
-    tagger = Tagger.load(args.model, args.threads) if args.model else None
-    text = read_text(args.file)
+    tagger = taggers.Tagger.load(args.model, args.threads) if args.model else None
+    text = taggers.read_text(args.file)
     sys.stdout.write(_compare(text) if tagger is None else _predict(tagger, text))
     return 0
 
 
-def _predict(tagger: Tagger, text: Text) -> str:
-    check_columns(text, tagger.template, labelled=True)
-    return judge(text.columns, tagger.predict(text.columns), tagger.names)
+def _predict(tagger: taggers.Tagger, text: taggers.Text) -> str:
+    taggers.check_columns(text, tagger.template, labelled=True)
+    return taggers.judge(text.columns, tagger.predict(text.columns), tagger.names)
 
 
-def _compare(text: Text) -> str:
+def _compare(text: taggers.Text) -> str:
     columns = text.columns
     if columns.width < 2:
         raise FormatError(
@@ -57,4 +49,4 @@ def _compare(text: Text) -> str:
             f"labels; give a file that 'structlearn tag' wrote, or a --model"
         )
     predicted = columns.ids[:, -1].astype("int64")
-    return judge(without_last(columns), predicted, columns.vocabularies[-1].list())
+    return taggers.judge(taggers.without_last(columns), predicted, columns.vocabularies[-1].list())

@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 
 class ProgressLine:
-    """One line that a terminal overwrites; elsewhere a line every second, or as often as said.
+    """One line that a terminal overwrites; elsewhere a line every second, or every `every` seconds.
 
     An instance is a `structlearn._src.common.watch.Progress`.
     """

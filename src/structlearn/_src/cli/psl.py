@@ -23,20 +23,13 @@ from structlearn._src.cli.arguments import (
     write_output,
 )
 from structlearn._src.cli.progress import IterationLine, ProgressLine, say
+from structlearn._src.common import names
 from structlearn._src.common.errors import (
     ArgumentError,
     IgnoredOptionWarning,
     UncertifiedWarning,
     VanishedWeightsWarning,
     warn,
-)
-from structlearn._src.common.names import (
-    FIELD_DRIVERS,
-    METRICS,
-    OLD_DRIVERS,
-    SPLITS,
-    STEP_RULES,
-    SURROGATES,
 )
 from structlearn._src.common.watch import Ending
 
@@ -111,7 +104,8 @@ def _add_tasks(group: Any) -> None:
     again = {"action": "append", "default": []}
     pulls = "infer, and list what pulls a target up and down; may be given again"
     option("--explain", metavar="ATOM", help=pulls, **again)
-    scores = f"infer, and compare with the truth by one of {', '.join(METRICS)}; may be given again"
+    scores = f"infer, and compare with the truth by one of {', '.join(names.METRICS)}; "
+    scores += "may be given again"
     option("--evaluate", metavar=("METRIC", "PREDICATE"), nargs=2, help=scores, **again)
     least = "truth and values from which on --evaluate takes them as positive (default 0.5)"
     option("--threshold", metavar="T", type=real, help=least)
@@ -119,15 +113,15 @@ def _add_tasks(group: Any) -> None:
     option("--category", metavar="I", type=int, action="append", help=f"{which} (default: last)")
     folder = "folder for what is found; made if needed"
     option("-o", "--output", metavar="DIR", type=Path, help=folder)
-    split = f"which data: {', '.join(SPLITS)} (default infer; for --learn it is learn)"
-    option("--split", metavar="S", choices=SPLITS, help=split)
+    split = f"which data: {', '.join(names.SPLITS)} (default infer; for --learn it is learn)"
+    option("--split", metavar="S", choices=names.SPLITS, help=split)
     option("--greedy", action="store_true", help="let coefficients bind as in PSL's own parser")
 
 
 def _add_learning(group: Any) -> None:
     told = "how inference and weight steps take turns"
-    add_choice(group, "--driver", "D", FIELD_DRIVERS, told)
-    add_old(group, "--learner", "--driver", choices=(*FIELD_DRIVERS, *OLD_DRIVERS))
+    add_choice(group, "--driver", "D", names.FIELD_DRIVERS, told)
+    add_old(group, "--learner", "--driver", choices=(*names.FIELD_DRIVERS, *names.OLD_DRIVERS))
     most = "most weight steps (default: the library's)"
     add_number(group, "--learn-max-iter", whole, None, most)
     add_old(group, "--iterations", "--learn-max-iter", type=whole)
@@ -135,11 +129,11 @@ def _add_learning(group: Any) -> None:
     add_number(group, "--sweeps", whole, None, paired)
     add_old(group, "--steps", "--sweeps", type=whole)
     add_number(group, "--warm-up", natural, None, "evaluations before its first step (default 10)")
-    add_choice(group, "--rule", "R", STEP_RULES, "how weight steps get shorter")
+    add_choice(group, "--rule", "R", names.STEP_RULES, "how weight steps get shorter")
     first = "length of the first weight step, in units of the mean weight (default: the rule's)"
     add_number(group, "--step-size", positive, None, first)
-    stands = f"what stands for the entropy in --driver paired: {', '.join(SURROGATES)}"
-    group.add_argument("--surrogate", metavar="H", choices=SURROGATES, help=stands)
+    stands = f"what stands for the entropy in --driver paired: {', '.join(names.SURROGATES)}"
+    group.add_argument("--surrogate", metavar="H", choices=names.SURROGATES, help=stands)
     add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
 
 
@@ -155,11 +149,11 @@ def _add_running(group: Any) -> None:
 
 def _add_names_of_psl(group: Any) -> None:
     option = group.add_argument
-    for place, names in {"MODEL": "-c --config -m --model", "DATA": "-d --data"}.items():
-        option(*names.split(), dest=place, metavar=place, type=Path, help=f"the same as {place}")
+    for place, flags in {"MODEL": "-c --config -m --model", "DATA": "-d --data"}.items():
+        option(*flags.split(), dest=place, metavar=place, type=Path, help=f"the same as {place}")
     option("-D", metavar="KEY=VALUE", action="append", default=[], help="has no effect")
-    for names in _HINTS:
-        option(*names.split(), dest=names, nargs="*", help=argparse.SUPPRESS)
+    for flags in _HINTS:
+        option(*flags.split(), dest=flags, nargs="*", help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -180,9 +174,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot end well before any work is done."""
-    for names, hint in _HINTS.items():
-        if getattr(args, names) is not None:
-            raise ArgumentError(f"{' and '.join(names.split())} of PSL is not known here: {hint}")
+    for flags, hint in _HINTS.items():
+        if getattr(args, flags) is not None:
+            raise ArgumentError(f"{' and '.join(flags.split())} of PSL is not known here: {hint}")
     for task in ("infer", "learn"):
         word = getattr(args, task)
         if isinstance(word, str) and Path(word).suffix:  # the model, or its data, and no method
@@ -197,12 +191,12 @@ def _check(args: argparse.Namespace) -> None:
     if args.model is None:
         raise ArgumentError("MODEL is missing: name a .json model, or a .psl file of rules")
     if args.D:
-        names = ", ".join(each.partition("=")[0] for each in args.D)
-        warn(f"-D {names}: PSL's options have no effect here", IgnoredOptionWarning)
+        keys = ", ".join(each.partition("=")[0] for each in args.D)
+        warn(f"-D {keys}: PSL's options have no effect here", IgnoredOptionWarning)
     for metric, _ in args.evaluate:
-        if metric not in METRICS:
+        if metric not in names.METRICS:
             raise ArgumentError(
-                f"--evaluate {metric} is not known; choose one of {', '.join(METRICS)}"
+                f"--evaluate {metric} is not known; choose one of {', '.join(names.METRICS)}"
             )
     if args.output is not None and args.output.exists() and not args.output.is_dir():
         raise ArgumentError(f"--output {args.output} is a file; need a folder")
@@ -242,13 +236,13 @@ class _Task:
     def _made(self, rules: Program, before: RuleModel | None) -> RuleModel:
         from structlearn._src.estimators.fields.rule_model import RuleModel
 
-        names = ("tol", "max_iter", "memory", "time_limit")
-        options = {name: getattr(self.args, name) for name in names}
+        shared = ("tol", "max_iter", "memory", "time_limit")
+        options = {name: getattr(self.args, name) for name in shared}
         progress = self.progress if self.progress.shown else None
         model = RuleModel(rules, n_jobs=self.args.threads, progress=progress, **options)
         if before is not None:
-            shared = len(self.program.rules)
-            model.weights_ = [*before.weights_[:shared], *model.weights_[shared:]]
+            n = len(self.program.rules)  # that all splits share
+            model.weights_ = [*before.weights_[:n], *model.weights_[n:]]
         return model
 
     def _say(self, started: float, *parts: str) -> None:
@@ -274,8 +268,8 @@ class _Task:
         started = time.perf_counter()
         args = self.args
         self._read(args.split or "learn")
-        names = ("driver", "surrogate", "C", "sweeps", "warm_up", "rule", "step_size")
-        given = {name: getattr(args, name) for name in names} | {"max_iter": args.learn_max_iter}
+        direct = ("driver", "surrogate", "C", "sweeps", "warm_up", "rule", "step_size")
+        given = {name: getattr(args, name) for name in direct} | {"max_iter": args.learn_max_iter}
         options = {name: value for name, value in given.items() if value is not None}
         self.model.grounding_  # noqa: B018  its warnings are shown, that of the fit is not
         with warnings.catch_warnings():

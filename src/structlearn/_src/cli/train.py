@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from structlearn._src.cli import taggers
 from structlearn._src.cli.arguments import (
     add_choice,
     add_command,
@@ -24,25 +25,7 @@ from structlearn._src.cli.arguments import (
     whole,
 )
 from structlearn._src.cli.progress import IterationLine, ProgressLine, say
-from structlearn._src.cli.taggers import (
-    Tagger,
-    Text,
-    check_columns,
-    gold_labels,
-    judge,
-    read_text,
-    without_last,
-)
-from structlearn._src.common.names import (
-    COSTS,
-    DRIVERS,
-    HIDDEN,
-    LOSSES,
-    OLD_DRIVERS,
-    SCHEMES,
-    SOLVERS,
-    SPACES,
-)
+from structlearn._src.common import names
 from structlearn._src.common.watch import Ending
 
 if TYPE_CHECKING:
@@ -88,31 +71,33 @@ def _add_features(group: Any) -> None:
     )
     add_file(group, "--template", template)
     told = "weights for the pairs of attribute and label seen in training, or for all"
-    add_choice(group, "--features", "S", SPACES[::-1], told)
+    add_choice(group, "--features", "S", names.SPACES[::-1], told)
     add_number(group, "--min-count", whole, 1, "leave out attributes that occur less often")
-    told = f"rule out transitions that break the scheme {', '.join(SCHEMES)} (default: none)"
-    group.add_argument("--forbid", metavar="S", choices=SCHEMES, help=told)
+    told = f"rule out transitions that break the scheme {', '.join(names.SCHEMES)} (default: none)"
+    group.add_argument("--forbid", metavar="S", choices=names.SCHEMES, help=told)
     told = "put a hidden variable of N states beside every token (default: none)"
     group.add_argument("--hidden-states", "--hidden", metavar="N", type=natural, help=told)
     told = "whether labels are linked, each with its hidden state, or the hidden states"
-    add_choice(group, "--hidden-kind", "K", HIDDEN, told, default=None)
+    add_choice(group, "--hidden-kind", "K", names.HIDDEN, told, default=None)
 
 
 def _add_objective(group: Any) -> None:
-    add_choice(group, "--loss", "L", LOSSES, "which loss")
+    add_choice(group, "--loss", "L", names.LOSSES, "which loss")
     told = "share of the log loss in the loss hybrid (default 0.5)"
     add_number(group, "--alpha", real, None, told)
     add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
     add_number(group, "--eps-y", real, None, "temperature of labels, instead of the loss's own")
     add_number(group, "--eps-h", real, None, "that of hidden states, instead of the loss's own")
     told = "what errors cost in losses with a margin, their number or their share"
-    add_choice(group, "--cost", "K", COSTS, told, default=None)
+    add_choice(group, "--cost", "K", names.COSTS, told, default=None)
     add_number(group, "--l1-ratio", real, 0.0, "share of the absolute values in the penalty")
 
 
 def _add_solver(group: Any) -> None:
-    add_choice(group, "--solver", "S", SOLVERS, "which solver")
-    add_choice(group, "--driver", "D", (*DRIVERS, *OLD_DRIVERS), "when inference is done anew")
+    add_choice(group, "--solver", "S", names.SOLVERS, "which solver")
+    add_choice(
+        group, "--driver", "D", (*names.DRIVERS, *names.OLD_DRIVERS), "when inference is done anew"
+    )
     add_shared(group, "--max-iter", default=1000)
     add_number(group, "--tol", real, 1e-4, "relative tolerance at which to stop")
     add_shared(group, "--threads", "--seed")
@@ -142,8 +127,8 @@ def run(args: argparse.Namespace) -> int:
         words = _verdict(labeler, time.perf_counter() - started)
         say(f"structlearn: {words}; the model is in {args.model}\n")
     if test is not None:
-        tagger = Tagger(labeler, str(args.model))
-        sys.stdout.write(judge(test.columns, tagger.predict(test.columns), tagger.names))
+        tagger = taggers.Tagger(labeler, str(args.model))
+        sys.stdout.write(taggers.judge(test.columns, tagger.predict(test.columns), tagger.names))
     return 130 if labeler.ended_ is Ending.INTERRUPTED else 0
 
 
@@ -168,9 +153,9 @@ def _template(path: Path | None) -> Template:
     return parse_template() if path is None else read_template(path)
 
 
-def _labelled(path: Path, template: Template) -> Text:
-    text = read_text(path)
-    check_columns(text, template, labelled=True)
+def _labelled(path: Path, template: Template) -> taggers.Text:
+    text = taggers.read_text(path)
+    taggers.check_columns(text, template, labelled=True)
     return text
 
 
@@ -186,7 +171,10 @@ def _labeler(args: argparse.Namespace, template: Template) -> SequenceLabeler:
     )  # fmt: skip
     hidden = {}
     if args.hidden_states:
-        hidden = {"hidden": args.hidden_kind or HIDDEN[0], "hidden_states": args.hidden_states}
+        hidden = {
+            "hidden": args.hidden_kind or names.HIDDEN[0],
+            "hidden_states": args.hidden_states,
+        }
     return SequenceLabeler(
         template=template,
         forbidden=args.forbid,
@@ -206,8 +194,8 @@ def _fit(args: argparse.Namespace, labeler: SequenceLabeler, template: Template)
     progress(None, "reading")
     text = _labelled(args.file, template)
     labeler.callbacks = (IterationLine(progress),)
-    columns = without_last(text.columns)
-    labels = gold_labels(text.columns)
+    columns = taggers.without_last(text.columns)
+    labels = taggers.gold_labels(text.columns)
     del text
     try:
         with warnings.catch_warnings():

@@ -166,19 +166,19 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
         return _draft(meta, body, filters, None, False)
 
     def clause(self, body: list[syntax.Literal], head: list[syntax.Literal]) -> syntax.Clause:
-        return _clause(body, head)
+        negated = [syntax.Literal(literal.atom, not literal.negated) for literal in body]
+        return syntax.Clause(tuple(_unique([*negated, *head])), len(negated))
 
     def reversed(self, head: list[syntax.Literal], body: list[syntax.Literal]) -> syntax.Clause:
-        return _clause(body, head)
+        return self.clause(body, head)
 
     def disjunction(self, head: list[syntax.Literal]) -> syntax.Clause:
-        return _clause([], head)
+        return self.clause([], head)
 
     def body(self, *literals: syntax.Literal) -> list[syntax.Literal]:
         return _once(literals)
 
-    def head(self, *literals: syntax.Literal) -> list[syntax.Literal]:
-        return _once(literals)
+    head = body
 
     def literal(self, *parts: Any) -> syntax.Literal:
         return syntax.Literal(parts[-1], negated=len(parts) % 2 == 0)
@@ -263,11 +263,6 @@ def _draft(
         _refuse_many(filters, filters[0][0].place)
     span = slice(meta.start_pos, meta.end_pos)
     return Draft(body, filters, weight, squared, span, syntax.Place(meta.line, meta.column))
-
-
-def _clause(body: list[syntax.Literal], head: list[syntax.Literal]) -> syntax.Clause:
-    negated = [syntax.Literal(literal.atom, not literal.negated) for literal in body]
-    return syntax.Clause(tuple(_unique([*negated, *head])), len(negated))
 
 
 def _once(literals: tuple[syntax.Literal, ...]) -> list[syntax.Literal]:

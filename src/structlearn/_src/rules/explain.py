@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats, block_indices
 from structlearn._src.common.errors import ArgumentError, RuleError
 from structlearn._src.field.hinges import EQUAL, HINGE
 from structlearn._src.rules.ground import Grounding
@@ -63,7 +63,8 @@ def explain(grounding: Grounding, variable: int, values: Floats, forces: Floats)
     tight = np.where(hinges.kinds[forms] == EQUAL, 0.0, -distances) <= _ACTIVE
     shown = np.flatnonzero((slopes != 0) | ((hinges.kinds[forms] != HINGE) & tight))
     shown = shown[np.argsort(-np.abs(slopes[shown]), kind="stable")]
-    names = _names(grounding, forms[shown])
+    atoms = np.unique(hinges.variables[block_indices(hinges.offsets, forms[shown])])
+    names = dict(zip(atoms.tolist(), grounding.tables.names(atoms), strict=True))
     return [
         _pull(grounding, int(forms[i]), float(slopes[i]), float(distances[i]), values, names)
         for i in shown
@@ -96,13 +97,6 @@ def read_atom(text: str) -> tuple[str, list[str]]:
     return first.atom.predicate, [t.value for t in first.atom.terms if isinstance(t, Constant)]
 
 
-def _names(grounding: Grounding, forms: Ints) -> dict[int, str]:
-    hinges = grounding.hinges
-    inside = [hinges.variables[hinges.offsets[i] : hinges.offsets[i + 1]] for i in forms]
-    atoms = np.unique(np.concatenate([np.zeros(0, np.int32), *inside]))
-    return dict(zip(atoms.tolist(), grounding.tables.names(atoms), strict=True))
-
-
 def _pull(
     grounding: Grounding,
     form: int,
@@ -113,12 +107,11 @@ def _pull(
 ) -> Pull:
     hinges = grounding.hinges
     rule = int(hinges.groups[form])
-    entries = range(hinges.offsets[form], hinges.offsets[form + 1])
-    atoms = tuple(
-        (names[v], float(hinges.coefficients[k]), float(values[v]))
-        for k in entries
-        for v in [int(hinges.variables[k])]
+    entries = slice(hinges.offsets[form], hinges.offsets[form + 1])
+    terms = zip(
+        hinges.variables[entries].tolist(), hinges.coefficients[entries].tolist(), strict=True
     )
+    atoms = tuple((names[v], a, float(values[v])) for v, a in terms)
     hard = bool(hinges.kinds[form] != HINGE)
     constant = float(hinges.constants[form])
     return Pull(rule, grounding.rules[rule].text, slope, distance, hard, atoms, constant)

@@ -266,5 +266,5 @@ def _assemble(rules: Program, tables: Tables) -> Hinges:
 
 
 def _joined(arrays: list[NDArray[Any]], kind: type) -> NDArray[Any]:
-    """Concatenate, also nothing at all."""
+    """Concatenate arrays, of which there may be none."""
     return np.concatenate([np.zeros(0, kind), *arrays]).astype(kind, copy=False)

@@ -240,7 +240,7 @@ class GroundProgram:
                     self._add(how, name, source, False)
 
     def need_targets(self) -> None:
-        """Refuse to go on where nothing is to be found."""
+        """Refuse a program without targets."""
         if not self.tables.n_free:
             raise ArgumentError("there are no targets: say by target(...) what is to be found")
 
@@ -346,17 +346,17 @@ class GroundProgram:
                 f"can mend that, and these groundings are left out, as in PSL",
                 BrokenRuleWarning,
             )
-        lost = grounding.unreached
-        if len(lost):
+        unreached = grounding.unreached
+        if len(unreached):
             warn(
-                f"no rule reaches {_some(self.tables.names(lost[:_SHOWN]), len(lost))}, so "
+                f"no rule reaches {_some(self.tables.names(unreached[:_SHOWN]), len(unreached))}, so "
                 f"nothing speaks about the value, which stays at 0.5",
                 UnreachedAtomWarning,
             )
 
     @contextmanager
     def contradictions_named(self) -> Iterator[None]:
-        """Have errors speak about rules and atoms instead of numbers of forms."""
+        """Let errors name rules and atoms instead of numbers of forms."""
         try:
             yield
         except InfeasibleError as error:

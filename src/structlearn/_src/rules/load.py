@@ -127,7 +127,7 @@ def _read(tables: Tables, relation: Relation, data: Any, header: bool) -> list[G
 
 
 def _listed(relation: Relation, data: Any) -> list[Any]:
-    """Rows, also of columns by name."""
+    """Return the rows of an array, an iterable, or a mapping from name to column."""
     if isinstance(data, Mapping):
         try:
             return list(zip(*data.values(), strict=True))
@@ -197,8 +197,8 @@ def _rows(relation: Relation, rows: list[Any]) -> Given:
                 f"row {i + 1} of {name} has {len(row)} columns and row 1 has {len(rows[0])}: give "
                 f"all rows a value, or none"
             )
-        if any(map(_is_lost, row[:arity])):
-            raise AtomError(_lost(relation, f"row {i + 1} of the rows", row))
+        if any(map(_is_missing, row[:arity])):
+            raise AtomError(_missing_argument(relation, f"row {i + 1} of the rows", row))
     columns = list(zip(*rows, strict=True)) or [()] * arity
     cells: list[Any] = [list(map(cell, column)) for column in columns[:arity]]
     types = ("VARCHAR",) * arity
@@ -211,7 +211,7 @@ def _rows(relation: Relation, rows: list[Any]) -> Given:
     return Given(f"SELECT {chosen}", types, "the rows", arity, cells, numbers=numbers)
 
 
-def _is_lost(argument: Any) -> bool:
+def _is_missing(argument: Any) -> bool:
     nan = isinstance(argument, float | np.floating) and argument != argument
     return argument is None or bool(nan) or type(argument).__name__ in ("NAType", "NaTType")
 
@@ -280,7 +280,7 @@ def _fault(connection: DuckDBPyConnection, relation: Relation, given: Given) -> 
     if is_width:
         filled = max((i + 1 for i, cell in enumerate(cells) if cell is not None), default=0)
         if filled in (arity, arity + 1) or not given.path:
-            return _lost(relation, where, cells)
+            return _missing_argument(relation, where, cells)
         return _width(relation, where, filled)
     return (
         f"{where} gives {atom_text(name, cells[:arity])} the value {cells[arity]!r}: a truth "
@@ -308,8 +308,8 @@ def _line(path: Path, row: int) -> int:
         return next(islice(full, row - 1, None), row)
 
 
-def _lost(relation: Relation, where: str, row: Sequence[Any]) -> str:
-    place = next(i for i, argument in enumerate(row, start=1) if _is_lost(argument))
+def _missing_argument(relation: Relation, where: str, row: Sequence[Any]) -> str:
+    place = next(i for i, argument in enumerate(row, start=1) if _is_missing(argument))
     return f"{where} has no argument {place} of {relation.name}: give all {relation.arity} of them"
 
 

@@ -191,20 +191,16 @@ def _read_config(whole: Part, greedy: bool) -> ProgramFile:
     own = [name for entry in entries for name, _ in _options(entry.parts())]
     scored = [name for each in declarations for one in each.evaluations for name in one.options]
     unknown = [name for name in scored if not name.endswith((".threshold", ".categoryindexes"))]
-    _warn_of(whole.path, [*options, *own, *unknown])
+    told = dict.fromkeys(n for n in (*options, *own, *unknown) if not n.startswith(_SILENT))
+    if told:
+        reason = f"PSL's options {', '.join(told)} have no effect here"
+        warn(f"{whole.path.name}: {reason}", IgnoredOptionWarning)
     return ProgramFile(rules, declarations, options, dict(zip(splits, more, strict=True)))
 
 
 def _options(parts: Mapping[str, Part]) -> Iterator[tuple[str, Any]]:
     if "options" in parts:
         yield from ((name, part.value) for name, part in parts["options"].parts().items())
-
-
-def _warn_of(path: Path, options: list[str]) -> None:
-    told = [name for name in dict.fromkeys(options) if not name.startswith(_SILENT)]
-    if told:
-        names = ", ".join(told)
-        warn(f"{path.name}: PSL's options {names} have no effect here", IgnoredOptionWarning)
 
 
 def _rules(given: Part, known: tuple[Declaration, ...] | None, greedy: bool) -> Program:

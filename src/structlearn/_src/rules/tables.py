@@ -60,7 +60,7 @@ class Relation:
 
     @property
     def keys(self) -> str:
-        """The same, for a query."""
+        """The same in one text, for queries."""
         return ", ".join(self.columns)
 
 
@@ -324,14 +324,14 @@ class Tables:
     ) -> Stage:
         """Add atoms to a table and return how many were new."""
         found = stage(self, relation, data, header)
-        if self._has_twins(relation, table, found.length):
+        if self._has_repeated(relation, table, found.length):
             self._refuse_clash(relation, table, free)
-            found = Stage(self._drop_twins(relation, table), found.numbers)
+            found = Stage(self._drop_repeated(relation, table), found.numbers)
         value = f"0.0, {self.n_free} + rowid" if free else "value, -1"
         self.connection.execute(f"INSERT INTO {table} SELECT {relation.keys}, {value} FROM stage")
         return found
 
-    def _has_twins(self, relation: Relation, table: str, length: int) -> bool:
+    def _has_repeated(self, relation: Relation, table: str, length: int) -> bool:
         distinct = self.count(f"(SELECT DISTINCT {relation.keys} FROM stage)")
         known = f"stage SEMI JOIN {table} USING ({relation.keys})"
         return distinct < length or self.count(known) > 0
@@ -352,7 +352,7 @@ class Tables:
             f"{self.atom_text(relation, codes)} is given {how}: every atom has one part to play"
         )
 
-    def _drop_twins(self, relation: Relation, table: str) -> int:
+    def _drop_repeated(self, relation: Relation, table: str) -> int:
         """Leave in ``stage`` the first of equal rows, where the atom is not known yet."""
         self.connection.execute(
             f"CREATE OR REPLACE TEMP TABLE stage AS SELECT {relation.keys}, value FROM "

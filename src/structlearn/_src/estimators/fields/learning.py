@@ -28,7 +28,7 @@ from structlearn._src.solve.loop import Fit
 from structlearn._src.solve.pick import choose
 from structlearn._src.solve.stochastic import RULES, Stochastic
 
-#: Names of before, by which options may still be given.
+#: Former names of options, which are still taken.
 OLD_NAMES = {"learner": "driver", "steps": "sweeps"}
 #: Options with the same rules as those of other estimators.
 _SHARED = ("solver", "C", "max_iter", "tol", "callbacks", "time_limit", "progress", "checkpoint")
@@ -43,7 +43,7 @@ _NUMBERS: dict[str, dict[str, Any]] = {
 }
 #: What a restart from a checkpoint must share, beside field, labels and solver.
 _FACTS = ("driver", *_TWO_WORLDS, "C")
-#: Those that earlier checkpoints do not have.
+#: Those that earlier checkpoints lack.
 _LATER = ("inner_iter", "l1_ratio", "eta")
 _ADAGRAD = 0.3  # its first step, in units of the weights at the start
 _ROUGH = 0.01  # tolerance of the error: weights that gain less are fitted to noise
@@ -146,7 +146,7 @@ class FieldLearning(FitSettings):
         facts = {name: getattr(self, name) for name in _FACTS}
         for name in _LATER:
             if facts[name] == getattr(FieldLearning, name):
-                facts[name] = None  # as in checkpoints of before
+                facts[name] = None  # as in earlier checkpoints
         fit = minimise(objective, objective.start, settings, facts=facts)
         weights = examples.fill_in(fit.weights)[:-1]  # but that of the surrogate
         if math.isinf(fit.value):

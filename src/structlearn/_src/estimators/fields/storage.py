@@ -23,7 +23,7 @@ from structlearn._src.files.store import check_schema
 SCHEMA = "structlearn.rules/1"
 _KEYS = {"schema", "rules", "parameters", "fit"}
 _PARAMETERS = ("tol", "max_iter")
-#: How learning went; `ended_` is not in files of before, which also load.
+#: How learning went; earlier files, which are read too, lack `ended_`.
 _FACTS = ("value_", "n_iter_", "converged_", "status_", "ended_")
 
 
@@ -102,7 +102,7 @@ def load_rules(path: PathLike, make: Any, parameters: Mapping[str, Any]) -> Any:
     schema = record.get("schema") if isinstance(record, dict) else None
     check_schema(path, schema, SCHEMA, "; files of PSL are read by RuleModel.from_file")
     with _damaged(path):
-        if record.pop("sha256", None) not in (None, _checksum(record)):  # files of before have none
+        if record.pop("sha256", None) not in (None, _checksum(record)):  # earlier files have none
             raise FormatError("its checksum does not fit; whoever changed it on purpose removes it")
         if not record.keys() <= _KEYS:
             raise FormatError(f"there is no place for {max(record.keys() - _KEYS)!r}")
