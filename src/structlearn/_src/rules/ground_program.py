@@ -348,9 +348,10 @@ class GroundProgram:
             )
         unreached = grounding.unreached
         if len(unreached):
+            names = self.tables.names(unreached[:_SHOWN])
             warn(
-                f"no rule reaches {_some(self.tables.names(unreached[:_SHOWN]), len(unreached))}, so "
-                f"nothing speaks about the value, which stays at 0.5",
+                f"no rule reaches {_some(names, len(unreached))}, so nothing speaks about the "
+                f"value, which stays at 0.5",
                 UnreachedAtomWarning,
             )
 
