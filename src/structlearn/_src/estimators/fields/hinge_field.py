@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, InitVar, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,6 @@ class FieldEstimator(_FieldAttributes):
 
 
 @documented
-@dataclass(eq=False, repr=False)
 class HingeField(FieldEstimator):
     r"""A hinge-loss Markov random field, from arrays.
 
@@ -106,17 +105,24 @@ class HingeField(FieldEstimator):
     probabilistic soft logic", JMLR 2017.
     """
 
-    A: InitVar[Any]
-    b: InitVar[Any] = 0.0
-    _: KW_ONLY
-    powers: InitVar[Any] = 1
-    kinds: InitVar[Any] = "hinge"
-    groups: InitVar[Any] = None
-    weights: InitVar[Any] = 1.0
-
-    def __post_init__(
-        self, A: Any, b: Any, powers: Any, kinds: Any, groups: Any, weights: Any
+    def __init__(
+        self,
+        A: Any,
+        b: Any = 0.0,
+        *,
+        powers: Any = 1,
+        kinds: Any = "hinge",
+        groups: Any = None,
+        weights: Any = 1.0,
+        tol: float = 1e-6,
+        max_iter: int = 5000,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        progress: Progress | None = None,
     ) -> None:
+        super().__init__(
+            tol=tol, max_iter=max_iter, n_jobs=n_jobs, time_limit=time_limit, progress=progress
+        )
         ready = isinstance(A, Hinges)
         self.hinges: Hinges = A if ready else _hinges(A, b, powers, kinds, groups, np.size(weights))
         self._result: HingeResult | None = None
