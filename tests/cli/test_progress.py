@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from structlearn._src.cli.progress import IterationLine, ProgressLine
+from structlearn._src.cli.progress import ProgressLine
 
 
 @pytest.mark.parametrize("gap", [math.inf, math.nan])
 def test_what_is_not_known_of_an_iteration_is_not_told(gap, capsys):
     history = SimpleNamespace(seconds=[0.0, 1.25])
     event = SimpleNamespace(iteration=3, value=2.5, gap=gap, gradient=0.125, history=history)
-    IterationLine(ProgressLine(wanted=True))(event)
+    ProgressLine(wanted=True).iteration(event)
     assert capsys.readouterr().err == "iteration 3: objective 2.5, gradient 0.125, 1.2 s\n"
 
 

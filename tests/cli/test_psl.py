@@ -244,7 +244,7 @@ def test_an_interrupt_of_learning_keeps_the_weights(run, folder, monkeypatch):
         if event.iteration == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(psl.IterationLine, "__call__", stop)
+    monkeypatch.setattr(psl.ProgressLine, "iteration", stop)
     code, out, err = run("model.json", "--learn", "--output", folder / "out")
     assert (code, out) == (130, "")
     assert "2 iterations; interrupted" in err

@@ -162,14 +162,14 @@ def test_threads_do_not_change_the_model(learn, place):
 
 
 def _interrupt_at(monkeypatch, iteration):
-    told = train.IterationLine.__call__
+    told = train.ProgressLine.iteration
 
     def call(self, event):
         told(self, event)
         if event.iteration == iteration:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(train.IterationLine, "__call__", call)
+    monkeypatch.setattr(train.ProgressLine, "iteration", call)
 
 
 def test_an_interrupt_keeps_the_best_model(learn, place, monkeypatch):

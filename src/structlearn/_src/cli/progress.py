@@ -53,16 +53,9 @@ class ProgressLine:
             say(f"\r{' ' * _WIDTH}\r")
         self._dirty = False
 
-
-class IterationLine:
-    """A callback that tells of every iteration what is known, and the time so far."""
-
-    def __init__(self, progress: ProgressLine) -> None:
-        self._progress = progress
-
-    def __call__(self, event: Event) -> None:
-        """Tell the line of progress."""
+    def iteration(self, event: Event) -> None:
+        """Report what is known after an iteration, and the time so far: a callback of fits."""
         known = {"objective": event.value, "gap": event.gap, "gradient": event.gradient}
         facts = [f"{name} {x:.6g}" for name, x in known.items() if math.isfinite(x)]
         seconds = f"{event.history.seconds[-1]:.1f} s"
-        self._progress(None, f"iteration {event.iteration}: {', '.join([*facts, seconds])}")
+        self(None, f"iteration {event.iteration}: {', '.join([*facts, seconds])}")

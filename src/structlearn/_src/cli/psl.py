@@ -22,7 +22,7 @@ from structlearn._src.cli.arguments import (
     whole,
     write_output,
 )
-from structlearn._src.cli.progress import IterationLine, ProgressLine, say
+from structlearn._src.cli.progress import ProgressLine, say
 from structlearn._src.common import names
 from structlearn._src.common.errors import (
     ArgumentError,
@@ -275,7 +275,7 @@ class _Task:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the verdict says how the fit ended
             warnings.simplefilter("always", VanishedWeightsWarning)
-            self.model.fit(callbacks=(IterationLine(self.progress),), **options)
+            self.model.fit(callbacks=(self.progress.iteration,), **options)
         self.interrupted |= self.model.ended_ == Ending.INTERRUPTED
         value = "" if math.isnan(self.model.value_) else f"objective {self.model.value_:.6g} after "
         value += f"{self.model.n_iter_} iterations"

@@ -24,7 +24,7 @@ from structlearn._src.cli.arguments import (
     real,
     whole,
 )
-from structlearn._src.cli.progress import IterationLine, ProgressLine, say
+from structlearn._src.cli.progress import ProgressLine, say
 from structlearn._src.common import names
 from structlearn._src.common.watch import Ending
 
@@ -193,7 +193,7 @@ def _fit(args: argparse.Namespace, labeler: SequenceLabeler, template: Template)
     progress = ProgressLine(args.progress, args.quiet, every=0.0)
     progress(None, "reading")
     text = _labelled(args.file, template)
-    labeler.callbacks = (IterationLine(progress),)
+    labeler.callbacks = (progress.iteration,)
     columns = taggers.without_last(text.columns)
     labels = taggers.gold_labels(text.columns)
     del text
