@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structlearn._src.common.arrays import block_indices
-from structlearn._src.graph.batch import Graphs, Sequences, assemble, select
-from structlearn._src.graph.wiring import HIDDEN, OUTPUT
+from structlearn._src.graph.batch import Graphs, Sequences, assemble
+from structlearn._src.graph.wiring import HIDDEN, OUTPUT, select
 from structlearn._src.text.labels import Forbidden
 
 STEADY = settings(max_examples=40, deadline=None, derandomize=True)

@@ -11,8 +11,7 @@ import naive
 from structlearn import FactorGraph, chain, grid
 from structlearn._src.common.arrays import offsets_of
 from structlearn._src.common.errors import GraphError
-from structlearn._src.graph.condition import condition, places
-from structlearn._src.graph.wiring import Wiring, compile_wiring, join
+from structlearn._src.graph.wiring import Wiring, compile_wiring, condition, join, places
 
 
 def some_graphs(seed=0, count=12, **kinds):

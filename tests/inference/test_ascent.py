@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import naive
-from structlearn._src.graph.condition import condition
+from structlearn._src.graph.wiring import condition
 from structlearn._src.inference.ascent import ascend_by_blocks
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.icm import improve

@@ -134,10 +134,10 @@ def test_a_method_that_cannot_answer_says_why(loop):
     for method, query, why in (
         ("tree", "map", "has a cycle"),
         ("chain", "map", "cycle|linked to more than two"),
-        ("icm", "partition", "ICM maximises"),
-        ("gibbs", "map", "cannot answer 'map'"),
-        ("bp", "samples", "draws no samples"),
-        ("portfolio", "marginals", "looks for assignments"),
+        ("icm", "partition", "'map', .*not 'partition'"),
+        ("gibbs", "map", "not 'map'"),
+        ("bp", "samples", "not 'samples'"),
+        ("portfolio", "marginals", "not 'marginals'"),
     ):
         with pytest.raises(QueryError, match=f"method='{method}' cannot be used here: .*({why})"):
             infer(loop, query, method=method)

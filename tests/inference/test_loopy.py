@@ -406,7 +406,7 @@ def test_refuses_marginals_that_messages_do_not_determine():
     graph = naive.random_graph(np.random.default_rng(18), 5, hidden=0.5)
     with pytest.raises(QueryError, match="small temperature"):
         bp(graph, eps=(1.0, 0.0))
-    with pytest.raises(QueryError, match="draws no samples"):
+    with pytest.raises(QueryError, match="not 'samples'"):
         bp(graph, "samples")
 
 

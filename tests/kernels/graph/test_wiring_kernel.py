@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import naive
-from structlearn._src.graph.condition import condition, places
+from structlearn._src.graph.wiring import condition, places
 from structlearn._src.kernels.graph import wiring as wire
 
 KINDS = ("tree", "forest", "loopy", "chain")

@@ -27,7 +27,7 @@ from structlearn._src.common.arrays import Floats, Ints, locate, offsets_of
 from structlearn._src.common.errors import EvidenceError, FormatError, GraphError
 from structlearn._src.common.paths import PathLike, read_bytes, write_bytes
 from structlearn._src.graph.build import FactorGraph, flat_potentials
-from structlearn._src.graph.condition import condition
+from structlearn._src.graph.wiring import condition
 from structlearn._src.kernels.text import numbers as text
 
 KINDS = ("MARKOV", "BAYES")

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
-from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_by_graph, compile_wiring
+from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_by_graph, select
 from structlearn._src.text.labels import Forbidden
 
 
@@ -126,21 +126,3 @@ def assemble(cards: Ints, roles: Ints, graph_variables: Ints, scopes: tuple[Ints
     wiring, order = compile_by_graph(cards, roles, arities, flat, graph_variables)
     groups = tuple(np.flatnonzero(kinds[order] == g) for g in range(len(scopes)))
     return Graphs(wiring, groups)
-
-
-def select(wiring: Wiring, which: Ints) -> Wiring:
-    """Return the wiring of some of the graphs of a wiring, in the order given."""
-    variables = block_indices(wiring.graph_variables, which)
-    factors = block_indices(wiring.graph_factors, which)
-    slots = block_indices(wiring.scope_offsets, factors)
-    counts = np.diff(wiring.graph_variables)[which]
-    shift = offsets_of(counts)[:-1] - wiring.graph_variables[:-1][which]
-    graph_slots = np.diff(wiring.scope_offsets[wiring.graph_factors])[which]
-    return compile_wiring(
-        wiring.cards[variables],
-        wiring.roles[variables],
-        offsets_of(wiring.arities[factors]),
-        wiring.scopes[slots] + np.repeat(shift, graph_slots),
-        offsets_of(counts),
-        offsets_of(np.diff(wiring.graph_factors)[which]),
-    )

@@ -11,8 +11,15 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import EvidenceError, GraphError, PotentialError
-from structlearn._src.graph.checks import check_cards, check_layout, check_roles, check_scopes
-from structlearn._src.graph.wiring import ROLES, Wiring, compile_wiring
+from structlearn._src.graph.wiring import (
+    ROLES,
+    Wiring,
+    check_cards,
+    check_layout,
+    check_roles,
+    check_scopes,
+    compile_wiring,
+)
 
 
 class FactorGraph:

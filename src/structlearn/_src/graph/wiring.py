@@ -1,12 +1,16 @@
-"""The frozen compiled form of one graph or of many: flat integer arrays, no weights."""
+"""The frozen compiled form of one graph or of many: flat integer arrays, no weights.
+
+Several wirings are joined, some graphs of a wiring selected, some of its variables fixed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import GraphError
 from structlearn._src.kernels.graph import local
@@ -14,6 +18,8 @@ from structlearn._src.kernels.graph import wiring as wire
 
 ROLES = ("output", "hidden", "observed")
 OUTPUT, HIDDEN, OBSERVED = range(3)
+_MOST_STATES = 2**31  # far beyond memory, and products of two still fit 64 bits
+_LARGEST_ARITY = 60  # kernels keep the digits of an entry in 64 places
 
 
 class Wiring(NamedTuple):
@@ -68,9 +74,19 @@ class Wiring(NamedTuple):
         return np.repeat(np.arange(self.n_graphs), np.diff(self.graph_variables))
 
     @property
+    def factor_graphs(self) -> Ints:
+        """Graph of every factor."""
+        return np.repeat(np.arange(self.n_graphs), np.diff(self.graph_factors))
+
+    @property
     def graph_tables(self) -> Ints:
         """Where the tables of every graph begin in the potentials, and the last ones end."""
         return self.table_offsets[self.graph_factors]
+
+    def log_assignments(self) -> Floats:
+        """Logarithm of the number of assignments of every graph."""
+        logs = np.append(np.log(self.cards), 0.0)  # where empty graphs at the end begin
+        return np.add.reduceat(logs, self.graph_variables[:-1])
 
     def forests(self) -> Bools:
         """Tell for every graph whether its factor graph has no cycle."""
@@ -165,6 +181,82 @@ def join(wirings: Sequence[Wiring]) -> Wiring:
     )
 
 
+def select(wiring: Wiring, which: Ints) -> Wiring:
+    """Return the wiring of some of the graphs of a wiring, in the order given."""
+    variables = block_indices(wiring.graph_variables, which)
+    factors = block_indices(wiring.graph_factors, which)
+    slots = block_indices(wiring.scope_offsets, factors)
+    counts = np.diff(wiring.graph_variables)[which]
+    shift = offsets_of(counts)[:-1] - wiring.graph_variables[:-1][which]
+    graph_slots = np.diff(wiring.scope_offsets[wiring.graph_factors])[which]
+    return compile_wiring(
+        wiring.cards[variables],
+        wiring.roles[variables],
+        offsets_of(wiring.arities[factors]),
+        wiring.scopes[slots] + np.repeat(shift, graph_slots),
+        offsets_of(counts),
+        offsets_of(np.diff(wiring.graph_factors)[which]),
+    )
+
+
+class Conditioned(NamedTuple):
+    """A smaller wiring, its potentials, and the way back."""
+
+    wiring: Wiring
+    potentials: Floats
+    constant: Floats  #: log potential of the factors that are wholly fixed, per graph
+    variables: Ints  #: index of every kept variable in the original
+    factors: Ints  #: index of every kept factor in the original
+
+
+def condition(wiring: Wiring, potentials: Floats, fixed: Ints) -> Conditioned:
+    """Slice every table at the states in `fixed` (-1: the variable stays free)."""
+    if (fixed < 0).all():
+        everything = np.arange(wiring.n_variables), np.arange(wiring.n_factors)
+        return Conditioned(wiring, potentials, np.zeros(wiring.n_graphs), *everything)
+    arity, size, sliced = _sliced(wiring, potentials, fixed)
+    starts = offsets_of(size)
+    kept = arity > 0
+    constant = np.zeros(wiring.n_graphs)
+    np.add.at(constant, wiring.factor_graphs[~kept], sliced[starts[:-1][~kept]])
+    free = fixed < 0
+    renumbered = np.cumsum(free) - 1
+    smaller = compile_wiring(
+        wiring.cards[free],
+        wiring.roles[free],
+        offsets_of(arity[kept]),
+        renumbered[wiring.scopes[free[wiring.scopes]]],
+        offsets_of(free)[wiring.graph_variables],
+        offsets_of(kept)[wiring.graph_factors],
+    )
+    return Conditioned(
+        smaller, sliced[np.repeat(kept, size)], constant, np.flatnonzero(free), np.flatnonzero(kept)
+    )
+
+
+def places(wiring: Wiring, fixed: Ints) -> tuple[Ints, Bools]:
+    """Where the entries that agree with `fixed` lie in the full potentials.
+
+    Also tells which of them belong to factors that keep a free variable.
+    """
+    everything = np.arange(wiring.table_offsets[-1], dtype=np.float64)
+    arity, size, sliced = _sliced(wiring, everything, fixed)
+    return sliced.astype(np.int64), np.repeat(arity > 0, size)
+
+
+def _sliced(wiring: Wiring, values: Floats, fixed: Ints) -> tuple[Ints, Ints, Floats]:
+    """Arity and size of every factor without the fixed variables, and its values."""
+    free = fixed[wiring.scopes] < 0
+    arity = np.bincount(wiring.slot_factors[free], minlength=wiring.n_factors)
+    states = np.where(free, wiring.cards[wiring.scopes], 1)
+    size = np.multiply.reduceat(states, wiring.scope_offsets[:-1]) if len(arity) else arity
+    starts = offsets_of(size)
+    sliced = np.empty(starts[-1])
+    room = np.empty((2, int(wiring.arities.max(initial=0))), np.int64)
+    wire.slice_tables(wiring, values, fixed, *room, starts, sliced)
+    return arity, size, sliced
+
+
 def _chained(parts: list[Ints]) -> Ints:
     """Join offsets, each from 0, into those of all blocks one after the other."""
     ends = np.cumsum([len(part) for part in parts[:-1]], dtype=np.int64)
@@ -178,3 +270,58 @@ def _frozen(array: Ints) -> Ints:
         array = np.array(array, dtype=np.int64, order="C")
     array.setflags(write=False)
     return array
+
+
+# ---- checks of what a graph is built from ------------------------------------------------
+
+
+def check_cards(cards: Any, what: str) -> None:
+    """Every variable needs a whole number of states, at least one."""
+    whole = cards.dtype.kind in "iu"
+    if not whole or (cards.size and not 1 <= cards.min() <= cards.max() <= _MOST_STATES):
+        raise GraphError(
+            f"{what}: every variable needs a whole number >= 1 of states, at most {_MOST_STATES}"
+        )
+
+
+def check_roles(roles: Any, n_variables: int) -> Ints:
+    """One role per variable; by default all are outputs."""
+    if roles is None:
+        return np.zeros(n_variables, np.int64)
+    array = checks.indices("roles", roles)
+    if len(array) != n_variables or ((array < 0) | (array >= len(ROLES))).any():
+        raise GraphError(f"roles must hold {n_variables} indices into {ROLES}")
+    return array
+
+
+def check_layout(scope_offsets: Any, scopes: Any) -> tuple[Ints, Ints]:
+    """Offsets must begin at 0, never fall, and end at the number of slots."""
+    borders = checks.indices("scope_offsets", scope_offsets)
+    slots = checks.indices("scopes", scopes)
+    if not len(borders) or borders[0] != 0 or borders[-1] != len(slots):
+        raise GraphError(
+            f"scope_offsets must begin with 0 and end with the {len(slots)} entries of scopes"
+        )
+    if (np.diff(borders) < 0).any():
+        raise GraphError("scope_offsets must not fall")
+    return borders, slots
+
+
+def check_scopes(arities: Ints, scopes: Ints, n_variables: int) -> None:
+    """Scopes name variables that exist, each once."""
+    if len(arities) and arities.min() < 1:
+        raise GraphError(f"factor {int(arities.argmin())} has an empty scope; need >= 1 variable")
+    if len(arities) and arities.max() > _LARGEST_ARITY:
+        raise GraphError(
+            f"factor {int(arities.argmax())} has {arities.max()} variables; "
+            f"at most {_LARGEST_ARITY}"
+        )
+    report = np.zeros(2, np.int64)
+    if wire.bad_scope(offsets_of(arities), scopes, n_variables, report):
+        factor, variable = report.tolist()
+        if 0 <= variable < n_variables:
+            raise GraphError(f"variable {variable} stands twice in the scope of factor {factor}")
+        raise GraphError(
+            f"the scope of factor {factor} names variable {variable}, but there are "
+            f"{n_variables} variables"
+        )

@@ -12,8 +12,7 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ImpossibleEvidenceError
 from structlearn._src.graph.build import FactorGraph
-from structlearn._src.graph.condition import Conditioned, places
-from structlearn._src.graph.wiring import HIDDEN, Wiring
+from structlearn._src.graph.wiring import HIDDEN, Conditioned, Wiring, places
 from structlearn._src.inference.ascent import OutputScore
 from structlearn._src.inference.base import Answer, Options, Problem, Result
 from structlearn._src.inference.names import ASSIGNMENTS, Query
@@ -241,7 +240,7 @@ def _mention_contradictions(reply: Reply, result: Result) -> None:
 def _rescore(reply: Reply, result: Result) -> None:
     """Score a marginal-MAP assignment by the true objective instead of a method's estimate."""
     score = OutputScore(reply.problem, reply.options)
-    result.value, _ = score.value(result.labels, score.begin())
+    result.value = score.value(result.labels)
     if score.exact:
         result.lower = result.value
     else:

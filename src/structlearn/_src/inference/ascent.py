@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.graph.condition import condition
+from structlearn._src.graph.wiring import condition
 from structlearn._src.inference.base import Options, Problem, exceeds
-from structlearn._src.inference.clamped import Memory
 from structlearn._src.inference.engine import clamp
 from structlearn._src.inference.junction import EliminationTree
 from structlearn._src.inference.names import ASKED
@@ -42,16 +41,14 @@ class OutputScore:
             problem.wiring, fixed, problem.eps_hidden, "auto", settings, times=ASKED
         )
         self.exact = self.clamped.exact
+        self._memory = self.clamped.begin()
 
-    def begin(self) -> Memory:
-        """Return what the first call goes on from."""
-        return self.clamped.begin()
-
-    def value(self, labels: Ints, memory: Memory) -> tuple[Floats, Memory]:
-        """Value of every graph at the outputs in `labels`, and what the next call goes on from."""
+    def value(self, labels: Ints) -> Floats:
+        """Value of every graph at the outputs in `labels`; messages go on from the last call's."""
         engine = self.clamped.at(np.where(self.problem.hidden, -1, labels))
-        found = engine.solve(self.problem.potentials, memory, _SWEEPS, _TOL, beliefs=False)
-        return found.values, found.memory
+        found = engine.solve(self.problem.potentials, self._memory, _SWEEPS, _TOL, beliefs=False)
+        self._memory = found.memory
+        return found.values
 
 
 def ascend(problem: Problem, score: OutputScore, labels: Ints, options: Options) -> Ints:
@@ -62,11 +59,11 @@ def ascend(problem: Problem, score: OutputScore, labels: Ints, options: Options)
     """
     wiring = problem.wiring
     best = labels.copy()
-    value, memory = score.value(best, score.begin())
+    value = score.value(best)
     turns = _turns(problem)
 
     def sweep() -> bool:
-        nonlocal value, memory
+        nonlocal value
         before = value.copy()
         for chosen in turns:
             for state in range(int(wiring.cards[chosen].max())):
@@ -74,7 +71,7 @@ def ascend(problem: Problem, score: OutputScore, labels: Ints, options: Options)
                     return True
                 trial = best.copy()
                 trial[chosen] = np.minimum(state, wiring.cards[chosen] - 1)
-                new, memory = score.value(trial, memory)
+                new = score.value(trial)
                 better = exceeds(new, value, _GAIN)
                 value = np.where(better, new, value)
                 moved = chosen[better[wiring.variable_graphs[chosen]]]

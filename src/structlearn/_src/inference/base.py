@@ -1,11 +1,14 @@
-"""What an inferer takes (Problem, Options) and gives (Result), and what users get (Answer)."""
+"""What an inferer takes (Problem, Options) and gives (Result), and what users get (Answer).
+
+Also what an engine is: inference that is planned once and repeated with other potentials.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
-from typing import Annotated, Any, Protocol, get_origin, get_type_hints
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,9 +22,6 @@ from structlearn._src.inference.names import ASSIGNMENTS, Query
 #: In which order messages are updated; `STEEPEST` is for single flips.
 SCHEDULES = ("sequential", "flooding", "residual")
 STEEPEST = "steepest"
-
-#: Why methods refuse `k` > 1.
-NO_K_BEST = "the k best assignments are found on chains only"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,21 +70,9 @@ class Problem:
         return float(self.eps[0]) if len(self.eps) else self.eps_output
 
 
-#: Checks an argument, given its name, and returns it as it is to be used.
-Check = Callable[[str, Any], Any]
-
-
-def _at_least(low: int) -> Check:
-    return lambda name, given: checks.integer(name, given, low=low)
-
-
-def _if_given(check: Check) -> Check:
-    return lambda name, given: None if given is None else check(name, given)
-
-
-_number = partial(checks.number, low=0.0)
-_share = partial(checks.number, low=0.0, high=1.0, open_high=True)
-_schedule = partial(checks.one_of, allowed=(*SCHEDULES, STEEPEST))
+def _option(default: Any, check: Callable[..., Any], **limits: Any) -> Any:
+    """Return a field with the check of what a user gives; None passes where it is the default."""
+    return field(default=default, metadata={"check": partial(check, **limits)})
 
 
 def _messages(name: str, given: Any) -> Floats:
@@ -93,23 +81,23 @@ def _messages(name: str, given: Any) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Everything a user can turn, with its check; each inferer reads what concerns it.
+    """All options with their checks; each inferer reads those that concern it.
 
     An option is a field here and an argument of `infer`.
     """
 
-    max_iter: Annotated[int, _at_least(1)] = 500
-    tol: Annotated[float, _number] = 1e-6
-    damping: Annotated[float | None, _if_given(_share)] = None
-    schedule: Annotated[str, _schedule] = "sequential"
-    restarts: Annotated[int, _at_least(0)] = 1
-    start: Annotated[Floats | None, _if_given(_messages)] = None
-    max_table: Annotated[int, _at_least(1)] = 2**25  # 256 MB
-    n_samples: Annotated[int, _at_least(1)] = 1000
-    burn_in: Annotated[int, _at_least(0)] = 100
-    k: Annotated[int, _at_least(1)] = 1
-    n_jobs: Annotated[int | None, _if_given(_at_least(1))] = None
-    factor_marginals: Annotated[bool, checks.boolean] = False
+    max_iter: int = _option(500, checks.integer, low=1)
+    tol: float = _option(1e-6, checks.number, low=0.0)
+    damping: float | None = _option(None, checks.number, low=0.0, high=1.0, open_high=True)
+    schedule: str = _option("sequential", checks.one_of, allowed=(*SCHEDULES, STEEPEST))
+    restarts: int = _option(1, checks.integer)
+    start: Floats | None = field(default=None, metadata={"check": _messages})
+    max_table: int = _option(2**25, checks.integer, low=1)  # 256 MB
+    n_samples: int = _option(1000, checks.integer, low=1)
+    burn_in: int = _option(100, checks.integer)
+    k: int = _option(1, checks.integer, low=1)
+    n_jobs: int | None = _option(None, checks.integer, low=1)
+    factor_marginals: bool = _option(False, checks.boolean)
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     watch: Watch = field(default_factory=Watch)
 
@@ -122,22 +110,15 @@ class Options:
         **given: Any,
     ) -> Options:
         """Check what a user gave; what is not given keeps its default."""
-        hints = get_type_hints(cls, include_extras=True)
-        check = {name: hint.__metadata__[0] for name, hint in hints.items() if _checked(hint)}
-        for name in given:
-            checks.one_of("option", name, tuple(check))
+        known = {each.name: each for each in fields(cls) if each.metadata}
+        values: dict[str, Any] = {}
+        for name, value in given.items():
+            option = known[checks.one_of("option", name, tuple(known))]
+            absent = value is None and option.default is None
+            values[name] = None if absent else option.metadata["check"](name, value)
         if time_limit is not None:
             checks.number("time_limit", time_limit, low=0.0, open_low=True)
-        values = {name: check[name](name, value) for name, value in given.items()}
         return cls(**values, rng=generator(random_state), watch=Watch(time_limit, progress))
-
-
-def _checked(hint: Any) -> bool:
-    return get_origin(hint) is Annotated
-
-
-def _no_floats() -> Floats:
-    return np.empty(0)
 
 
 @dataclass(eq=False)
@@ -151,8 +132,8 @@ class Result:
     exact: bool
     lower: Floats | None = None
     upper: Floats | None = None
-    beliefs: Floats = field(default_factory=_no_floats)  #: in the layout of `belief_offsets`
-    factor_beliefs: Floats = field(default_factory=_no_floats)  #: in that of `table_offsets`
+    beliefs: Floats = field(default_factory=lambda: np.empty(0))  #: as in `belief_offsets`
+    factor_beliefs: Floats = field(default_factory=lambda: np.empty(0))  #: as in `table_offsets`
     #: state of every variable, -1 where the query leaves it open
     labels: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     draws: Ints = field(default_factory=lambda: np.empty((0, 0), np.int64))  #: (samples, variables)
@@ -191,8 +172,9 @@ def read_exactly(
         left_open = problem.hidden & (query == Query.MARGINAL_MAP)
         return {"labels": np.where(left_open, -1, decode(None))}
     if query == Query.SAMPLES:
-        uniforms = options.rng.random((options.n_samples, problem.wiring.n_variables))
-        return {"draws": np.stack([decode(row) for row in uniforms])}
+        n = problem.wiring.n_variables
+        draws = [decode(options.rng.random(n)) for _ in range(options.n_samples)]
+        return {"draws": np.stack(draws)}
     return {}
 
 
@@ -222,6 +204,71 @@ class Inferer(Protocol):
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Answer."""
+        ...
+
+
+class BuiltInInferer:
+    """An inferer that declares what it can answer; refusals follow from that."""
+
+    name: str
+    queries: tuple[Query, ...] = tuple(Query)  #: those it can answer
+    k_best = False  #: whether it finds more than one assignment
+    one_temperature = False  #: whether all variables must share their temperature
+
+    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
+        """Say why this problem cannot be answered; empty if it can."""
+        if query not in self.queries:
+            known = ", ".join(map(repr, self.queries))
+            return f"it can only answer {known}, not {query!r}; method='auto' picks one that can"
+        if options.k > 1 and not self.k_best:
+            return (
+                "it finds one assignment: for the k best use method='chain' on a chain, "
+                "'enumeration' on a small graph"
+            )
+        if self.one_temperature and not problem.uniform:
+            return "it needs one temperature for all variables"
+        return self.objection(problem, query, options)
+
+    def objection(self, problem: Problem, query: Query, options: Options) -> str:
+        """Say what else speaks against it; empty if nothing does."""
+        return ""
+
+
+#: What a later call goes on from: log messages, one array per run of messages; empty if exact.
+Memory = tuple[Floats, ...]
+
+
+class Solution(NamedTuple):
+    """What an engine found for one set of potentials."""
+
+    values: Floats  #: soft maximum of every graph
+    beliefs: Floats  #: of all factors, in the layout of the potentials; empty if not asked for
+    memory: Memory  #: what the next call goes on from
+    sweeps: int  #: over messages, the most that a graph needed; 0 if exact
+
+
+class Engine(Protocol):
+    """Solves one problem for any potentials; all that changes is what it takes and returns.
+
+    Several threads may use one engine at a time.
+    """
+
+    @property
+    def exact(self) -> bool:
+        """Whether no messages are passed."""
+        ...
+
+    def begin(self) -> Memory:
+        """Return what the first call goes on from."""
+        ...
+
+    def solve(
+        self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
+    ) -> Solution:
+        """Values of all graphs, and on request beliefs; `memory` is not written to.
+
+        Messages stop after so many sweeps, or when they move by at most `tol`.
+        """
         ...
 
 

@@ -9,7 +9,14 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import Wiring
-from structlearn._src.inference.base import Options, Problem, Result, TooWide
+from structlearn._src.inference.base import (
+    BuiltInInferer,
+    Options,
+    Problem,
+    Result,
+    TooWide,
+    read_exactly,
+)
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.tables import point_mass
@@ -56,15 +63,15 @@ def find_paths(wiring: Wiring) -> Paths | str:
     return Paths(order, position, borders, chains)
 
 
-class ChainInference:
+class ChainInference(BuiltInInferer):
     """Exact inference on graphs that are sets of paths, at one temperature."""
 
     name = "chain"
+    k_best = True
+    one_temperature = True
 
-    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
-        """Say why this problem cannot be answered; empty if it can."""
-        if not problem.uniform:
-            return "it needs one temperature for all variables"
+    def objection(self, problem: Problem, query: Query, options: Options) -> str:
+        """Refuse other shapes, and what would take too much memory."""
         paths = find_paths(problem.wiring)
         if isinstance(paths, str):
             return paths
@@ -103,8 +110,7 @@ def _no_k_best(problem: Problem, query: Query, options: Options, paths: Paths) -
 
 def _at_most(wiring: Wiring, k: int) -> int:
     """Return how many of the `k` best assignments there can be."""
-    logs = np.add.reduceat(np.append(np.log(wiring.cards), 0.0), wiring.graph_variables[:-1])
-    most = logs.max(initial=0.0)
+    most = wiring.log_assignments().max(initial=0.0)
     return k if most > np.log(k) + 1 else min(k, round(np.exp(most)))
 
 
@@ -112,21 +118,16 @@ def _hard(problem: Problem, query: Query, options: Options, paths: Paths) -> Res
     """Everything at temperature 0: the best labels, and the point mass on them."""
     wiring = problem.wiring
     batch = _load(problem, paths, 1.0, options)
-    values, found = batch.best()
+    values, states = batch.best()
     value = _per_graph(wiring, paths, values)
     lost = (value == -np.inf)[wiring.variable_graphs]
-    labels = np.where(lost, -1, found[paths.position])
-    if query == Query.SAMPLES:
-        return _result(value, draws=np.tile(labels, (options.n_samples, 1)))
-    if query == Query.MARGINALS:
-        beliefs, factors = point_mass(wiring, labels)
-        return _result(value, beliefs=beliefs, factor_beliefs=factors)
-    if query == Query.PARTITION:
-        return _result(value)
-    best = _k_best(batch, wiring, paths, options.k) if options.k > 1 else None
-    if query == Query.MARGINAL_MAP:
-        labels[problem.hidden] = -1
-    return _result(value, labels=labels, best=best)
+    labels = np.where(lost, -1, states[paths.position])
+    found = read_exactly(
+        problem, query, options, lambda: point_mass(wiring, labels), lambda uniforms: labels
+    )
+    if options.k > 1 and query in ASSIGNMENTS:
+        found["best"] = _k_best(batch, wiring, paths, options.k)
+    return _result(value, **found)
 
 
 def _k_best(batch: Chains, wiring: Wiring, paths: Paths, k: int) -> list[tuple[Floats, Ints]]:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError, TooWideError
-from structlearn._src.graph.condition import condition
-from structlearn._src.graph.wiring import Wiring
-from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.clamped import Clamped, Engine, Memory, Solution
-from structlearn._src.inference.junction import (
-    EliminationTree,
-    JunctionTree,
-    affordable,
-    order_for,
-)
+from structlearn._src.graph.wiring import Wiring, condition, places
+from structlearn._src.inference.base import Engine, Memory, Options, Problem, Solution
+from structlearn._src.inference.junction import EliminationTree, JunctionTree, affordable
 from structlearn._src.inference.loopy import best_states
 from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.inference.messenger import Messenger
@@ -26,27 +20,44 @@ from structlearn._src.inference.tables import point_mass
 from structlearn._src.inference.trw import covering_forests
 
 
-class ExactEngine:
-    """Elimination."""
+class Clamped(NamedTuple):
+    """An engine for graphs with some variables fixed: tables are read at the fixed states only."""
 
-    exact = True
+    wiring: Wiring
+    gone_graphs: Ints  #: graph of every factor all of whose variables are fixed
+    engine: Engine | None  #: solves the rest, if there is any
+    kept: Ints  #: entries of the potentials that agree with the states, of factors with a free one
+    gone: Ints  #: of factors without, one entry each
 
-    def __init__(self, problem: Problem, options: Options) -> None:
-        order = order_for(problem, options.max_table, options.n_jobs)
-        self.tree = EliminationTree(problem, order, options.n_jobs)
+    @property
+    def exact(self) -> bool:
+        """Whether no messages are passed."""
+        return self.engine is None or self.engine.exact
+
+    def at(self, labels: Ints) -> Clamped:
+        """Return the same with the fixed variables in these states; -1 for all that are free."""
+        where, kept = places(self.wiring, labels)
+        return self._replace(kept=where[kept], gone=where[~kept])
 
     def begin(self) -> Memory:
-        """Return nothing: each call stands alone."""
-        return ()
+        """Return what the first call goes on from."""
+        return () if self.engine is None else self.engine.begin()
 
     def solve(
         self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
     ) -> Solution:
-        """Values of the graphs, and the marginals of all factors."""
-        with self.tree.stores.lend() as store:
-            values = self.tree.forward(potentials, store)
-            found = self.tree.backward(store)[1] if beliefs else np.empty(0)
-        return Solution(values, found, (), 0)
+        """Values of all graphs, and on request beliefs: point masses where all is fixed."""
+        known = np.bincount(self.gone_graphs, potentials[self.gone], self.wiring.n_graphs)
+        values = known.astype(np.float64)
+        out = np.zeros(len(potentials) if beliefs else 0)
+        if beliefs:
+            out[self.gone] = 1.0
+        if self.engine is None:
+            return Solution(values, out, (), 0)
+        rest = self.engine.solve(potentials[self.kept], memory, sweeps, tol, beliefs)
+        if beliefs:
+            out[self.kept] = rest.beliefs
+        return Solution(values + rest.values, out, rest.memory, rest.sweeps)
 
 
 class MessageEngine:
@@ -122,9 +133,8 @@ def make_engine(
         reason = JunctionTree().refuses(problem, Query.MARGINALS, options)
         if reason:
             raise TooWideError(reason)
-        return ExactEngine(problem, options)
-    if method == "auto" and affordable(problem, options, times):
-        return ExactEngine(problem, options)
+    if method == "exact" or (method == "auto" and affordable(problem, options, times)):
+        return EliminationTree.of(problem, options)
     if not problem.uniform and problem.eps_hidden == 0.0:
         raise ArgumentError(
             f"eps_y={problem.eps_output:g} with eps_h=0 cannot be trained by belief propagation, "
@@ -148,7 +158,6 @@ def clamp(
     rest is as in `make_engine`; `shares` are those of all factors.
     """
     small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), fixed)
-    factors = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
     engine = None
     if small.wiring.n_variables:
         problem = Problem(small.wiring, small.potentials, eps, eps)
@@ -157,7 +166,8 @@ def clamp(
         kept = None if shares is None else shares[small.factors]
         engine = make_engine(problem, method, options, kept, times)
     nothing = np.empty(0, np.int64)
-    return Clamped(wiring, np.delete(factors, small.factors), engine, nothing, nothing).at(fixed)
+    gone_graphs = np.delete(wiring.factor_graphs, small.factors)
+    return Clamped(wiring, gone_graphs, engine, nothing, nothing).at(fixed)
 
 
 def forest_shares(wiring: Wiring) -> Floats:

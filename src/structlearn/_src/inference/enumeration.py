@@ -9,24 +9,25 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.inference.base import Options, Problem, Result
+from structlearn._src.inference.base import BuiltInInferer, Options, Problem, Result
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 
 _MOST = 2**22  # assignments: 32 MB per table, about a second
 
 
-class Enumeration:
+class Enumeration(BuiltInInferer):
     """Write out the score of every assignment. Obvious, exact, exponential."""
 
     name = "enumeration"
+    k_best = True
 
-    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
+    def objection(self, problem: Problem, query: Query, options: Options) -> str:
         """Refuse graphs with too many assignments."""
         wiring = problem.wiring
-        logs = np.add.reduceat(np.append(np.log(wiring.cards), 0.0), wiring.graph_variables[:-1])
-        if logs.max(initial=0.0) > math.log(_MOST) + 1e-9:
+        log = wiring.log_assignments().max(initial=0.0)
+        if log > math.log(_MOST) + 1e-9:
             return (
-                f"there are about 10^{logs.max() / math.log(10):.0f} assignments; "
+                f"there are about 10^{log / math.log(10):.0f} assignments; "
                 f"enumeration stops at {_MOST}"
             )
         if np.diff(wiring.graph_variables).max(initial=0) > 60:

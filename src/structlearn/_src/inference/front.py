@@ -20,8 +20,7 @@ from structlearn._src.common.errors import (
 from structlearn._src.common.random import Seed
 from structlearn._src.common.watch import Progress
 from structlearn._src.graph.build import FactorGraph, flat_potentials, shared_chain
-from structlearn._src.graph.condition import Conditioned, condition
-from structlearn._src.graph.wiring import OBSERVED, Wiring, join
+from structlearn._src.graph.wiring import OBSERVED, Conditioned, Wiring, condition, join
 from structlearn._src.inference.answer import Reply, collect
 from structlearn._src.inference.base import Answer, Inferer, Options, Problem
 from structlearn._src.inference.names import Query
@@ -206,8 +205,7 @@ def _levelled(small: Conditioned) -> Conditioned:
     wiring = small.wiring
     tops = np.maximum.reduceat(tables, wiring.table_offsets[:-1])
     tops = np.where(np.isfinite(tops), tops, 0.0)
-    graphs = np.repeat(np.arange(wiring.n_graphs), np.diff(wiring.graph_factors))
-    constant = small.constant + np.bincount(graphs, tops, wiring.n_graphs)
+    constant = small.constant + np.bincount(wiring.factor_graphs, tops, wiring.n_graphs)
     shifted = tables - np.repeat(tops, np.diff(wiring.table_offsets))
     return small._replace(potentials=shifted, constant=constant)
 

@@ -9,7 +9,7 @@ import numpy as np
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import Ending
-from structlearn._src.inference.base import Options, Problem, Result, in_graphs
+from structlearn._src.inference.base import BuiltInInferer, Options, Problem, Result, in_graphs
 from structlearn._src.inference.icm import improve, random_labels, unary_labels
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.tables import normalise
@@ -21,7 +21,7 @@ _BATCH = 2**17  # variables drawn between two looks at the clock
 _LOOKS = 50  # looks at the clock for small graphs
 
 
-class Gibbs:
+class Gibbs(BuiltInInferer):
     r"""Gibbs sampling at one temperature, for marginals or samples.
 
     Each sweep draws every variable in order from its conditional
@@ -47,18 +47,12 @@ class Gibbs:
     """
 
     name = "gibbs"
+    queries = (Query.MARGINALS, Query.SAMPLES)
+    one_temperature = True
 
-    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
-        """Say why this problem cannot be answered; empty if it can."""
-        if query == Query.PARTITION:
-            return "Gibbs sampling gives no estimate of the partition function"
-        if query not in (Query.MARGINALS, Query.SAMPLES):
-            return f"Gibbs sampling gives marginals and samples; it cannot answer {query!r}"
-        if not problem.uniform:
-            return "Gibbs sampling needs one temperature for all variables"
-        if problem.temperature <= 0:
-            return "Gibbs sampling needs a temperature above 0"
-        return ""
+    def objection(self, problem: Problem, query: Query, options: Options) -> str:
+        """Refuse what is maximised."""
+        return "" if problem.temperature > 0 else "Gibbs sampling needs a temperature above 0"
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Run both chains and pool them."""

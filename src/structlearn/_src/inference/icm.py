@@ -11,7 +11,14 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.graph.wiring import Wiring
-from structlearn._src.inference.base import STEEPEST, Options, Problem, Result, in_graphs
+from structlearn._src.inference.base import (
+    STEEPEST,
+    BuiltInInferer,
+    Options,
+    Problem,
+    Result,
+    in_graphs,
+)
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.kernels.graph import local
 
@@ -86,7 +93,7 @@ def random_labels(wiring: Wiring, rng: np.random.Generator) -> Ints:
     return rng.integers(wiring.cards)
 
 
-class ICM:
+class ICM(BuiltInInferer):
     r"""Iterated conditional modes from several starts.
 
     Each step moves to
@@ -105,17 +112,14 @@ class ICM:
     """
 
     name = "icm"
+    queries = ASSIGNMENTS
 
-    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
-        """Say why this problem cannot be answered; empty if it can."""
-        if query not in ASSIGNMENTS:
-            return f"ICM maximises; it cannot answer {query!r}"
+    def objection(self, problem: Problem, query: Query, options: Options) -> str:
+        """Refuse what is not a maximum over all variables."""
         if query == Query.MARGINAL_MAP and problem.hidden.any():
             return "ICM cannot sum over hidden variables"
         if problem.eps.any():
             return "ICM maximises over all variables; their temperature must be 0"
-        if options.k > 1:
-            return f"ICM finds one assignment, not the {options.k} best"
         return ""
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:

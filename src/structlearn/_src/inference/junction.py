@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,8 +13,16 @@ from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, o
 from structlearn._src.common.errors import TooWideError, too_wide
 from structlearn._src.common.threads import Scratch
 from structlearn._src.graph.wiring import Wiring
-from structlearn._src.inference import base
-from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result, TooWide
+from structlearn._src.inference.base import (
+    BuiltInInferer,
+    Memory,
+    Options,
+    Problem,
+    Result,
+    Solution,
+    TooWide,
+    read_exactly,
+)
 from structlearn._src.inference.names import ASKED, Query
 from structlearn._src.inference.order import (
     TOO_MANY_TO_ORDER,
@@ -31,7 +40,7 @@ _FEW = 100  # variables of a graph up to which a single order is tried mostly
 _ORDER_IN_FULL = 1_000  # variables up to which a refusal costs little to be exact about
 
 
-class JunctionTree:
+class JunctionTree(BuiltInInferer):
     """Eliminate one variable after the other, hidden ones first where temperatures differ.
 
     Equivalent to message passing on a junction tree built from the elimination order. Gives
@@ -40,10 +49,8 @@ class JunctionTree:
 
     name = "junction_tree"
 
-    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
+    def objection(self, problem: Problem, query: Query, options: Options) -> str:
         """Refuse graphs whose tables would be too large, naming width and bytes."""
-        if query == Query.MAP and options.k > 1:
-            return NO_K_BEST
         order = order_for(problem, options.max_table, options.n_jobs)
         if _fits(order, options.max_table):
             return _too_slow(order.total, options.watch.left)
@@ -59,25 +66,24 @@ class JunctionTree:
         reason = self.refuses(problem, query, options)
         if reason:
             raise TooWideError(reason)
-        order = order_for(problem, options.max_table, options.n_jobs)
-        tree = EliminationTree(problem, order, options.n_jobs)
+        tree = EliminationTree.of(problem, options)
         store = tree.stores.take()
         value = tree.forward(problem.potentials, store)
         # At two temperatures hidden variables come first in the order, so that the outputs do not
         # depend on their states; at one they may stand anywhere.
         skipped = query == Query.MARGINAL_MAP and not problem.uniform
         wanted = ~problem.hidden if skipped else None
-        found = base.read_exactly(
+        found = read_exactly(
             problem, query, options, lambda: tree.backward(store),
             lambda uniforms: tree.decode(store, uniforms, wanted),
         )  # fmt: skip
-        status = f"exact, largest table {order.largest:.3g} entries"
+        status = f"exact, largest table {tree.order.largest:.3g} entries"
         return Result.exactly(value, status, **found)
 
 
 @dataclass(eq=False)
 class EliminationTree:
-    """One problem in an elimination order, for any potentials.
+    """One problem in an elimination order, for any potentials: the exact engine.
 
     All that changes is in the store that a caller brings, for one `forward` and what follows it.
     """
@@ -85,6 +91,13 @@ class EliminationTree:
     problem: Problem
     order: Elimination
     n_jobs: int | None = None
+    exact: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, problem: Problem, options: Options) -> EliminationTree:
+        """Find an order first."""
+        order = order_for(problem, options.max_table, options.n_jobs)
+        return cls(problem, order, options.n_jobs)
 
     def __post_init__(self) -> None:
         wiring = self.wiring = self.problem.wiring
@@ -96,6 +109,19 @@ class EliminationTree:
             int(np.diff(plan.input_offsets).max(initial=1)),
             int(wiring.cards.max(initial=1)),
         )
+
+    def begin(self) -> Memory:
+        """Return nothing: each call stands alone."""
+        return ()
+
+    def solve(
+        self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
+    ) -> Solution:
+        """Values of the graphs, and the marginals of all factors."""
+        with self.stores.lend() as store:
+            values = self.forward(potentials, store)
+            found = self.backward(store)[1] if beliefs else np.empty(0)
+        return Solution(values, found, (), 0)
 
     def _workspace(self) -> eliminate.BucketWorkspace:
         return eliminate.make_workspace(*self._workspace_sizes)
@@ -143,28 +169,30 @@ def _cached_order(key: _OrderKey) -> Elimination:
     return find_order(key.wiring, key.later, key.limit, n_jobs=key.n_jobs)
 
 
+@dataclass(frozen=True)
 class _OrderKey:
     """A wiring by identity with the constraint on its order: repeated questions plan once."""
 
-    def __init__(self, problem: Problem, limit: int | None, n_jobs: int | None) -> None:
-        wiring = self.wiring = problem.wiring
-        self.limit = limit
-        self.n_jobs = n_jobs
-        self.later = ~problem.hidden & (not problem.uniform)
-        # Roles may be replaced while scopes stay, so the constraint itself belongs to the key.
-        self._identity = (id(wiring.scopes), id(wiring.cards), self.later.tobytes(), limit)
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
-
-    def __eq__(self, other: object) -> bool:
-        # The key holds its wiring alive, so identities cannot be reused meanwhile.
-        return isinstance(other, _OrderKey) and self._identity == other._identity
+    scopes: int
+    cards: int
+    constraint: bytes  # roles may be replaced while scopes stay
+    limit: int | None
+    wiring: Wiring = field(compare=False)  # held alive, so that identities cannot be reused
+    later: Bools = field(compare=False)
+    n_jobs: int | None = field(compare=False)
 
 
 def order_for(problem: Problem, limit: int | None, n_jobs: int | None = 1) -> Elimination:
     """Elimination order of a problem, remembered while its wiring is in use."""
-    return _cached_order(_OrderKey(problem, limit, n_jobs))
+    wiring = problem.wiring
+    later = _later(problem)
+    identity = id(wiring.scopes), id(wiring.cards), later.tobytes()
+    return _cached_order(_OrderKey(*identity, limit, wiring, later, n_jobs))
+
+
+def _later(problem: Problem) -> Bools:
+    """Variables to eliminate after all others: at two temperatures the outputs."""
+    return ~problem.hidden & (not problem.uniform)
 
 
 def affordable(problem: Problem, options: Options, times: float = ASKED) -> bool:
@@ -186,7 +214,7 @@ def exact_batches(problem: Problem, options: Options, times: float) -> list[Ints
     Whether a graph is among them does not depend on those beside it.
     """
     wiring = problem.wiring
-    later = ~problem.hidden & (not problem.uniform)
+    later = _later(problem)
     most = options.max_table
     worth = times * _WORTH * np.maximum(np.diff(wiring.graph_tables), 1)
     largest = np.diff(wiring.graph_variables).max(initial=0)

@@ -10,7 +10,7 @@ import numpy as np
 from structlearn._src.common.arrays import Bools, Floats
 from structlearn._src.common.watch import Ending
 from structlearn._src.inference.base import (
-    NO_K_BEST,
+    BuiltInInferer,
     Options,
     Problem,
     Result,
@@ -19,9 +19,11 @@ from structlearn._src.inference.base import (
     read_exactly,
 )
 from structlearn._src.inference.messenger import Messenger
-from structlearn._src.inference.names import Query
+from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.tables import point_mass
 
+#: Queries that messages answer: all but samples.
+BY_MESSAGES = (Query.PARTITION, Query.MARGINALS, *ASSIGNMENTS)
 APART = 1e-3  # difference of beliefs above which two runs count as different answers
 _AT_REST = 1e-9  # change below which messages in a forest are exact
 _COOLING = (1.0, 0.3, 0.1)  # temperatures of the outputs on the way to 0, per hidden one
@@ -29,20 +31,15 @@ _COOLING_SWEEPS = 10  # at each of them: a start need not be at rest
 _PATIENCE = 30  # undamped sweeps before damping sets in
 
 
-class TreeInference:
+class TreeInference(BuiltInInferer):
     """Two passes over a forest: exact for any arity, at one temperature."""
 
     name = "tree"
+    one_temperature = True
 
-    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
-        """Refuse graphs with cycles, and different temperatures."""
-        if not problem.uniform:
-            return "two passes over a tree need one temperature for all variables"
-        if options.k > 1:
-            return NO_K_BEST
-        if not problem.wiring.forests().all():
-            return "the graph has a cycle"
-        return ""
+    def objection(self, problem: Problem, query: Query, options: Options) -> str:
+        """Refuse graphs with cycles."""
+        return "" if problem.wiring.forests().all() else "the graph has a cycle"
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Answer exactly."""
@@ -57,7 +54,7 @@ class TreeInference:
         return Result.exactly(value, "exact on a forest", **found)
 
 
-class BeliefPropagation:
+class BeliefPropagation(BuiltInInferer):
     r"""Loopy belief propagation at any temperatures.
 
     Sum-product for "partition" and "marginals", max-product for "map", mixed-product for
@@ -77,19 +74,16 @@ class BeliefPropagation:
     """
 
     name = "bp"
+    queries = BY_MESSAGES
 
-    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
-        """Refuse samples, k best, and marginals that the messages do not determine."""
-        if query == Query.SAMPLES:
-            return "belief propagation draws no samples; use method='gibbs'"
+    def objection(self, problem: Problem, query: Query, options: Options) -> str:
+        """Refuse marginals that the messages do not determine."""
         if query == Query.MARGINALS and not problem.uniform and problem.eps_hidden == 0.0:
             # A maximiser for every output state: its spread is lost in the limit.
             return (
                 "messages at temperature 0 of the hidden variables do not tell their marginals "
                 "when the outputs are warmer; use a small temperature such as 0.01 instead"
             )
-        if options.k > 1:
-            return NO_K_BEST
         return ""
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:

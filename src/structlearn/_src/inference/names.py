@@ -32,9 +32,7 @@ ASSIGNMENTS = (Query.MAP, Query.MARGINAL_MAP)
 EXACT = ("chain", "tree", "junction_tree", "enumeration")
 #: All methods of `infer`, beside "auto".
 METHODS = (*EXACT, "bp", "trw", "icm", "gibbs", "portfolio")
-#: What inference inside of learning and prediction is called, and the method that it is.
-ENGINES = {"auto": "auto", "exact": "junction_tree", "bp": "bp", "trw": "trw"}
-#: Those that estimators offer.
+#: What estimators call inference inside of learning and prediction; "exact" is "junction_tree".
 OFFERED = ("auto", "exact", "bp", "trw")
 
 #: How many times the cost of message passing exact inference may have.

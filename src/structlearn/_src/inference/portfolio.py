@@ -10,7 +10,14 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.watch import Ending
 from structlearn._src.inference.ascent import OutputScore, ascend, ascend_by_blocks
-from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result, exceeds, in_graphs
+from structlearn._src.inference.base import (
+    BuiltInInferer,
+    Options,
+    Problem,
+    Result,
+    exceeds,
+    in_graphs,
+)
 from structlearn._src.inference.icm import improve, unary_labels
 from structlearn._src.inference.loopy import best_states, cooled
 from structlearn._src.inference.messenger import Messenger
@@ -25,7 +32,7 @@ Candidate = tuple[str, Ints]  # where it comes from, and its labels
 _CERTAIN = 1e-9  # relative gap at which a bound proves an assignment optimal
 
 
-class Portfolio:
+class Portfolio(BuiltInInferer):
     """MAP and marginal MAP on graphs too wide for elimination.
 
     For MAP: the best own states, tree-reweighted max-product (which also gives an upper bound),
@@ -37,14 +44,7 @@ class Portfolio:
     """
 
     name = "portfolio"
-
-    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
-        """Refuse what is not about an assignment."""
-        if query not in ASSIGNMENTS:
-            return f"the portfolio looks for assignments; it cannot answer {query!r}"
-        if options.k > 1:
-            return NO_K_BEST
-        return ""
+    queries = ASSIGNMENTS
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Try everything in turn, as far as time allows."""
@@ -181,11 +181,9 @@ class _MarginalMap(_Candidates):
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
         self.summed_out = OutputScore(problem, options)
-        self.memory = self.summed_out.begin()
 
     def score(self, labels: Ints) -> Floats:
-        value, self.memory = self.summed_out.value(labels, self.memory)
-        return value
+        return self.summed_out.value(labels)
 
     def candidates(self) -> Iterator[Candidate]:
         warm = self.problem.eps_hidden

@@ -6,8 +6,8 @@ import numpy as np
 
 from structlearn._src.common.arrays import Bools, Floats, block_indices, offsets_of
 from structlearn._src.graph.wiring import Wiring, compile_by_graph
-from structlearn._src.inference.base import NO_K_BEST, Options, Problem, Result
-from structlearn._src.inference.loopy import MessageRuns
+from structlearn._src.inference.base import BuiltInInferer, Options, Problem, Result
+from structlearn._src.inference.loopy import BY_MESSAGES, MessageRuns
 from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import Query
 from structlearn._src.kernels.graph import wiring as wire
@@ -15,7 +15,7 @@ from structlearn._src.kernels.graph import wiring as wire
 _FORESTS = 8  # forests at least: the more, the more even the weights of alike factors
 
 
-class TreeReweighted:
+class TreeReweighted(BuiltInInferer):
     r"""Belief propagation with edge weights from a set of forests.
 
     The forests cover every factor; a factor's weight is the share of forests it belongs to. For
@@ -33,16 +33,8 @@ class TreeReweighted:
     """
 
     name = "trw"
-
-    def refuses(self, problem: Problem, query: Query, options: Options) -> str:
-        """Refuse samples, k best, and different temperatures."""
-        if query == Query.SAMPLES:
-            return "tree-reweighted messages draw no samples; use method='gibbs'"
-        if not problem.uniform:
-            return "the tree-reweighted bound needs one temperature for all variables"
-        if options.k > 1:
-            return NO_K_BEST
-        return ""
+    queries = BY_MESSAGES
+    one_temperature = True
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Pass messages until they rest, then bound."""
