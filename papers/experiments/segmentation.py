@@ -22,9 +22,8 @@ from structlearn._src.estimators.structured.graph import GridLabeler
 from structlearn._src.graph.batch import Graphs
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.loopy import best_states
 from structlearn._src.inference.names import Query
-from structlearn._src.inference.tables import tables_to_potentials
+from structlearn._src.inference.tables import best_states, tables_to_potentials
 from structlearn._src.inference.trw import TreeReweighted
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
@@ -156,7 +155,7 @@ def predict(learner: Learner, wiring: Wiring, potentials: Floats) -> Ints:
     query = Query.MARGINALS if learner is HIDDEN_CRF else Query.MAP
     problem = Problem(wiring, potentials, *query.temperatures)
     result = TreeReweighted().run(problem, query, Options(rng=np.random.default_rng(0)))
-    return result.labels if query is Query.MAP else best_states(problem, result.beliefs)
+    return result.labels if query is Query.MAP else best_states(wiring, result.beliefs)
 
 
 def _draw(shares: tuple[float, ...], curves: dict[str, Any]) -> Any:

@@ -63,12 +63,11 @@ class Eliminated:
         eliminate.backward(self.cards, self.eps, self.plan, *given, marginals)
         return beliefs[: len(self.graph.potentials)], marginals
 
-    def decode(self, uniforms=None, wanted=None):
+    def decode(self, uniforms=None):
         n = len(self.cards)
         labels = np.full(n, -1, np.int64)
         uniforms = np.full(n, -1.0) if uniforms is None else uniforms
-        wanted = np.ones(n, bool) if wanted is None else wanted
-        given = self.store, uniforms, wanted, np.empty(int(self.cards.max()))
+        given = self.store, uniforms, np.empty(int(self.cards.max()))
         eliminate.decode(self.cards, self.eps, self.plan, *given, labels)
         return labels
 
@@ -168,12 +167,11 @@ def test_walking_back_finds_the_best_assignment(make):
     assert beliefs @ np.where(beliefs > 0, graph.potentials, 0.0) == pytest.approx(found.value[0])
 
 
-def test_only_wanted_variables_get_a_state():
+def test_outputs_do_not_depend_on_the_states_of_hidden_variables():
     graph = small_graph(np.random.default_rng(11))
     hidden = graph.wiring.roles == 1
     found = Eliminated(graph, 0.0, 1.0)
-    labels = found.decode(wanted=~hidden)
-    assert (labels[hidden] == -1).all()
+    labels = found.decode()
     values = naive.marginal_map_values(graph)
     assert values[tuple(labels[~hidden])] == pytest.approx(values.max())
 

@@ -10,9 +10,8 @@ from scipy.special import logsumexp, softmax
 
 import naive
 from structlearn._src.inference.base import Problem
-from structlearn._src.inference.message_plan import MessagePlan, moving_slots
-from structlearn._src.inference.messenger import Messenger
-from structlearn._src.kernels.graph import loopy, message, readout
+from structlearn._src.inference.messenger import MessagePlan, Messenger
+from structlearn._src.kernels.graph import message, readout
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 1), (4, 2, 3), (2, 3, 14)])
@@ -77,9 +76,9 @@ def test_ranks_and_spans_of_the_visiting_order():
 
 
 def test_only_factors_with_company_move():
-    for graph, _, _ in plans(2):
+    for graph, _, plan in plans(2):
         slots = [len(graph.scope(f)) for f in range(graph.n_factors)]
-        assert moving_slots(graph.wiring).tolist() == [sum(n for n in slots if n > 1)]
+        assert plan.moving.tolist() == [sum(n for n in slots if n > 1)]
 
 
 def test_factors_of_one_variable_send_their_potentials():
@@ -101,7 +100,7 @@ def test_levelled_messages_have_a_largest_entry_of_zero():
         starts = graph.wiring.message_offsets
         messages = rng.normal(size=int(starts[-1]))
         before = messages.copy()
-        loopy.level(plan.net, 2.0 * plan.weights, messages, 0, len(starts) - 1)
+        message.level(plan.net, 2.0 * plan.weights, messages, 0, len(starts) - 1)
         for a, b in pairwise(starts.tolist()):
             np.testing.assert_allclose(messages[a:b], (before[a:b] - before[a:b].max()) / 2.0)
 

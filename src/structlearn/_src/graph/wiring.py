@@ -90,9 +90,14 @@ class Wiring(NamedTuple):
 
     def forests(self) -> Bools:
         """Tell for every graph whether its factor graph has no cycle."""
-        out = np.empty(self.n_graphs, np.bool_)
-        wire.forest(self, np.arange(self.n_variables), out)
-        return out
+        closing = ~self.spanning_forest(np.arange(self.n_factors))
+        return np.bincount(self.factor_graphs[closing], minlength=self.n_graphs) == 0
+
+    def spanning_forest(self, order: Ints) -> Bools:
+        """Tell which factors are taken if each is, in this order, that closes no cycle."""
+        taken = np.empty(self.n_factors, np.bool_)
+        wire.spanning_forest(self, order, np.arange(self.n_variables), taken)
+        return taken
 
     def breadth_first(self) -> Ints:
         """Variables in breadth-first order, so that in a forest parents precede children."""

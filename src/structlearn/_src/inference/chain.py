@@ -20,7 +20,7 @@ from structlearn._src.inference.base import (
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.tables import point_mass
-from structlearn._src.kernels.graph import paths as path
+from structlearn._src.kernels.graph import wiring as wire
 
 _PADDING = 8  # padded arrays may be this many times as large as the tables themselves
 _MOST_K_BEST = 4  # numbers that the k best assignments take, in units of the largest table
@@ -51,12 +51,12 @@ def find_paths(wiring: Wiring) -> Paths | str:
     borders = np.empty(n + 1, np.int64)
     near = np.full((n, 2), -1, np.int64)
     position = np.full(n, -1, np.int64)
-    count, variable = path.find_paths(
+    count, variable = wire.find_paths(
         wiring.scope_offsets, wiring.scopes, near, order, position, borders
     )
-    if count == path.BRANCH:
+    if count == wire.BRANCH:
         return f"it needs paths; variable {variable} is linked to more than two others"
-    if count == path.CYCLE:
+    if count == wire.CYCLE:
         return f"it needs paths; variable {variable} lies on a cycle"
     borders = borders[: count + 1].copy()
     chains = np.repeat(np.arange(count, dtype=np.int64), np.diff(borders))
@@ -201,7 +201,7 @@ def _carry(
 ) -> None:
     """Add the tables of factors to those of positions and steps, or read them back."""
     flat = nodes.shape[1], nodes.ravel(), edges.ravel()
-    path.carry(wiring, paths.position, paths.chains, *flat, tables, back)
+    wire.carry(wiring, paths.position, paths.chains, *flat, tables, back)
 
 
 def _wasteful(wiring: Wiring, paths: Paths) -> bool:

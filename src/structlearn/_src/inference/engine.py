@@ -12,11 +12,9 @@ from structlearn._src.common.errors import ArgumentError, TooWideError
 from structlearn._src.graph.wiring import Wiring, condition, places
 from structlearn._src.inference.base import Engine, Memory, Options, Problem, Solution
 from structlearn._src.inference.junction import EliminationTree, JunctionTree, affordable
-from structlearn._src.inference.loopy import best_states
-from structlearn._src.inference.message_plan import MessagePlan
-from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.messenger import MessagePlan, Messenger
 from structlearn._src.inference.names import TRAINED, Query
-from structlearn._src.inference.tables import point_mass
+from structlearn._src.inference.tables import best_states, point_mass
 from structlearn._src.inference.trw import covering_forests
 
 
@@ -110,7 +108,7 @@ class MessageEngine:
             labels = messenger.decode()
             found = point_mass(problem.wiring, labels)[1] if beliefs else np.empty(0)
             return Solution(problem.wiring.score(potentials, labels), found, (messages,), taken)
-        labels = np.where(self._maximised, best_states(problem, messenger.beliefs()[0]), -1)
+        labels = np.where(self._maximised, best_states(problem.wiring, messenger.beliefs()[0]), -1)
         rest = self._rest.at(labels).solve(potentials, memory[1:], sweeps, tol, beliefs)
         return Solution(rest.values, rest.beliefs, (messages, *rest.memory), taken + rest.sweeps)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import (
@@ -20,6 +20,7 @@ from structlearn._src.inference.base import (
     in_graphs,
 )
 from structlearn._src.inference.names import ASSIGNMENTS, Query
+from structlearn._src.inference.tables import best_states
 from structlearn._src.kernels.graph import local
 
 _BATCH = 2**17  # variables visited, or flips, between two looks at the clock
@@ -83,9 +84,11 @@ def _search(
 
 def unary_labels(wiring: Wiring, potentials: Floats) -> Ints:
     """Best state of every variable of a `wiring` by the `potentials` of its unary factors alone."""
-    labels = np.zeros(wiring.n_variables, np.int64)
-    local.unary(wiring, potentials, labels)
-    return labels
+    unary = np.flatnonzero(wiring.arities == 1)
+    entries = block_indices(wiring.table_offsets, unary)
+    states = block_indices(wiring.belief_offsets, wiring.scopes[wiring.scope_offsets[unary]])
+    scores = np.bincount(states, potentials[entries], wiring.belief_offsets[-1])
+    return best_states(wiring, scores.astype(np.float64))
 
 
 def random_labels(wiring: Wiring, rng: np.random.Generator) -> Ints:

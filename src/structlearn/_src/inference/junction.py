@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -69,14 +69,9 @@ class JunctionTree(BuiltInInferer):
         tree = EliminationTree.of(problem, options)
         store = tree.stores.take()
         value = tree.forward(problem.potentials, store)
-        # At two temperatures hidden variables come first in the order, so that the outputs do not
-        # depend on their states; at one they may stand anywhere.
-        skipped = query == Query.MARGINAL_MAP and not problem.uniform
-        wanted = ~problem.hidden if skipped else None
         found = read_exactly(
-            problem, query, options, lambda: tree.backward(store),
-            lambda uniforms: tree.decode(store, uniforms, wanted),
-        )  # fmt: skip
+            problem, query, options, lambda: tree.backward(store), partial(tree.decode, store)
+        )
         status = f"exact, largest table {tree.order.largest:.3g} entries"
         return Result.exactly(value, status, **found)
 
@@ -149,16 +144,13 @@ class EliminationTree:
         threads.over_graphs(work, self.wiring.graph_tables, self.n_jobs)
         return marginals, beliefs[: self.wiring.table_offsets[-1]]
 
-    def decode(
-        self, store: Floats, uniforms: Floats | None = None, wanted: Bools | None = None
-    ) -> Ints:
-        """Best state of every wanted variable, or with `uniforms` a draw."""
+    def decode(self, store: Floats, uniforms: Floats | None = None) -> Ints:
+        """Best state of every variable, or with `uniforms` a draw."""
         n = self.wiring.n_variables
         labels = np.full(n, -1, np.int64)
         uniforms = np.full(n, -1.0) if uniforms is None else uniforms
-        wanted = np.ones(n, np.bool_) if wanted is None else wanted
         scores = np.empty(int(self.wiring.cards.max(initial=1)))
-        eliminate.decode(*self._frame, store, uniforms, wanted, scores, labels)
+        eliminate.decode(*self._frame, store, uniforms, scores, labels)
         return labels
 
 

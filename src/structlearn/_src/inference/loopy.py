@@ -20,7 +20,7 @@ from structlearn._src.inference.base import (
 )
 from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import ASSIGNMENTS, Query
-from structlearn._src.inference.tables import point_mass
+from structlearn._src.inference.tables import best_states, point_mass
 
 #: Queries that messages answer: all but samples.
 BY_MESSAGES = (Query.PARTITION, Query.MARGINALS, *ASSIGNMENTS)
@@ -101,17 +101,6 @@ class BeliefPropagation(BuiltInInferer):
         if result.exact:
             result.lower = result.upper = result.value
         return result
-
-
-def best_states(problem: Problem, beliefs: Floats) -> np.ndarray:
-    """State of largest belief of every variable, the first of several."""
-    wiring = problem.wiring
-    starts = wiring.belief_offsets[:-1]
-    sizes = wiring.cards
-    top = np.repeat(np.maximum.reduceat(beliefs, starts), sizes) if len(starts) else beliefs
-    state = np.arange(len(beliefs)) - np.repeat(starts, sizes)
-    hits = np.where(beliefs >= top, state, len(beliefs))
-    return np.minimum.reduceat(hits, starts) if len(starts) else np.empty(0, np.int64)
 
 
 def cooled(problem: Problem, options: Options, appearance: Floats | None = None) -> Floats | None:
@@ -255,5 +244,5 @@ class MessageRuns:
             result.value = problem.wiring.score(problem.potentials, result.labels)
             result.lower = result.value
         elif query == Query.MARGINAL_MAP:
-            result.labels = np.where(problem.hidden, -1, best_states(problem, beliefs))
+            result.labels = np.where(problem.hidden, -1, best_states(problem.wiring, beliefs))
         return result

@@ -1,24 +1,53 @@
-"""Messages of one problem, kept between runs: what every message-passing method shares."""
+"""Message passing on a problem, planned once and run as often as wanted: what its methods share."""
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
 import numpy as np
 
 from structlearn._src.common import checks, threads
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats, Ints, block_indices
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.watch import Ending, Watch
+from structlearn._src.common.threads import Scratch
+from structlearn._src.common.watch import Ending, Pace, Watch
+from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import SCHEDULES, Problem
-from structlearn._src.inference.message_plan import MessagePlan
-from structlearn._src.kernels.graph import loopy, readout, tournament
-from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
+from structlearn._src.kernels.graph import message, readout, tournament
+from structlearn._src.kernels.graph.message import (
+    MessageState,
+    MessageWorkspace,
+    Net,
+    VisitingOrder,
+)
 
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
 _NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
 _BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
-_LOOK = 0.03  # seconds: where time is limited, calls that take less are doubled
+
+
+class MessagePlan:
+    """Made once for a wiring and its temperatures, and shared by all runs.
+
+    Messages are tree-reweighted by `appearance`, the edge appearance probability of every factor.
+    """
+
+    def __init__(self, problem: Problem, appearance: Floats | None = None) -> None:
+        wiring = problem.wiring
+        self.net, self.borders = _pack(wiring)
+        self.weights, self.ratios = _temperatures(problem, appearance)
+        self.order = _visiting_order(wiring)
+        moving = np.where(wiring.arities > 1, wiring.arities, 0)
+        #: Number of slots of every graph whose messages can change.
+        self.moving = np.bincount(wiring.factor_graphs, moving, wiring.n_graphs)
+        singles = np.flatnonzero(wiring.arities == 1)
+        #: Messages of factors over one variable, and the potentials that they are.
+        self.single_messages = block_indices(wiring.message_offsets, wiring.scope_offsets[singles])
+        self.single_potentials = block_indices(wiring.table_offsets, singles)
+        self.workspace_shapes = _workspace_shapes(wiring)
+        #: Whether nothing is maximised, so that messages may be kept as exponentials.
+        self.warm = bool((self.weights > 0).all() and (problem.eps > 0).all())
+        self.exponentials = Scratch(int(wiring.table_offsets[-1]))
 
 
 class Messenger:
@@ -93,22 +122,21 @@ class Messenger:
         self.residual[still] = 0.0
         left = sweeps
         watch = watch or Watch()
-        hurried = watch.left < np.inf
-        chunk = 1 if hurried else max(1, min(sweeps, _BATCH // max(int(moving.sum()), 1)))
+        pace = Pace(watch)
+        chunk = max(1, _BATCH // max(int(moving.sum()), 1))
+        calls = -(-sweeps // chunk) if watch.left == np.inf else sweeps
+
+        def take(count: int) -> int:
+            nonlocal left
+            left -= count
+            self._propagate(self._state(tables), count, tol)
+            return count
 
         def step() -> bool:
-            nonlocal left, chunk
-            began = time.monotonic()
-            now = min(chunk, left)
-            left -= now
-            self._propagate(self._state(tables), now, tol)
-            if hurried and time.monotonic() - began < _LOOK:
-                chunk *= 2
-            return bool(self.done.all()) or (hurried and left == 0)
+            pace.some(take, min(chunk, left))
+            return bool(self.done.all()) or left == 0
 
-        ended = watch.repeat(
-            step, -(-sweeps // chunk), lambda: f"largest change {self.residual.max():.2g}"
-        )
+        ended = watch.repeat(step, calls, lambda: f"largest change {self.residual.max():.2g}")
         if self.linear:
             self._to_log()
         return Ending.LIMIT if ended == Ending.DONE and not self.done.all() else ended
@@ -119,13 +147,13 @@ class Messenger:
 
         def sweep(first: int, last: int) -> None:
             flooding = self.schedule == "flooding"
-            loopy.propagate(
+            message.propagate(
                 plan.borders, plan.net, plan.order, state, self._workspace(), flooding,
                 tol, sweeps, first, last, *progress,
             )  # fmt: skip
 
         def chase(first: int, last: int) -> None:
-            loopy.chase(
+            message.chase(
                 plan.borders, plan.net, state, self._workspace(), *self._queue(first, last),
                 tol, sweeps, first, last, *progress,
             )  # fmt: skip
@@ -183,7 +211,7 @@ class Messenger:
         starts = self.problem.wiring.message_offsets
 
         def work(first: int, last: int) -> None:
-            loopy.level(self.plan.net, self.plan.weights, self.messages, first, last)
+            message.level(self.plan.net, self.plan.weights, self.messages, first, last)
             part = self.messages[starts[first] : starts[last]]
             np.exp(part, out=part)
 
@@ -266,3 +294,73 @@ def _lower(scaled: Floats, starts: Ints, sizes: Ints) -> float:
     scaled -= np.repeat(top, sizes)
     # Hard constraints are exact zeros; what counts is the span of the finite entries.
     return -float(scaled.min(where=np.isfinite(scaled), initial=0.0))
+
+
+# ---- plans -------------------------------------------------------------------------------
+
+
+def _temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, Floats]:
+    """Weight of every factor and ratio of every slot.
+
+    A factor that touches a hidden variable works at the hidden temperature: information between
+    an output and a hidden variable counts in the entropy of the hidden ones given the outputs.
+    Tree-reweighted factors work at the lowest temperature of their variables: with that, whichever
+    of them hangs on the other in a forest, its entropy counts in a concave way, so that there is
+    one best answer still.
+    """
+    wiring = problem.wiring
+    ratios = np.ones(len(wiring.scopes))
+    weights = np.full(wiring.n_factors, problem.eps_hidden)
+    if problem.uniform:
+        weights[:] = problem.temperature
+    else:
+        touched = np.zeros(wiring.n_factors, np.bool_)
+        touched[wiring.slot_factors[problem.hidden[wiring.scopes]]] = True
+        weights[~touched] = problem.eps_output
+        if appearance is not None:
+            weights[:] = np.inf
+            np.minimum.at(weights, wiring.slot_factors, problem.eps[wiring.scopes])
+        slot_weight, slot_eps = weights[wiring.slot_factors], problem.eps[wiring.scopes]
+        differ = slot_weight != slot_eps
+        with np.errstate(divide="ignore"):
+            ratios[differ] = slot_weight[differ] / slot_eps[differ]
+    if appearance is not None:
+        share = np.where(wiring.arities > 1, appearance, 1.0)
+        weights = weights * share
+        ratios = ratios * share[wiring.slot_factors]
+    return weights, ratios
+
+
+def _visiting_order(wiring: Wiring) -> VisitingOrder:
+    """Forests breadth-first, so that one sweep is exact; other graphs in index order."""
+    variables: Any = np.arange(wiring.n_variables)
+    forest = wiring.forests()
+    if forest.any():
+        variables = np.where(forest[wiring.variable_graphs], wiring.breadth_first(), variables)
+    rank = np.empty_like(variables)
+    rank[variables] = np.arange(wiring.n_variables)
+    ranks, starts = rank[wiring.scopes], wiring.scope_offsets[:-1]
+    span = np.empty((wiring.n_factors, 2), np.int64)
+    if len(span):
+        span[:] = np.stack([f.reduceat(ranks, starts) for f in (np.minimum, np.maximum)], axis=1)
+    return VisitingOrder(variables, rank, span)
+
+
+def _pack(wiring: Wiring) -> tuple[Net, Ints]:
+    """Pack a wiring for the message kernels; also where each graph's parts begin."""
+    net = Net(
+        np.stack([wiring.scopes, wiring.slot_factors, wiring.message_offsets[:-1]], axis=1),
+        np.stack([wiring.slot_offsets, wiring.belief_offsets], axis=1),
+        np.stack([wiring.scope_offsets, wiring.table_offsets], axis=1),
+        wiring.slots,
+    )
+    slots = wiring.scope_offsets[wiring.graph_factors]
+    return net, np.stack([wiring.graph_variables, slots, wiring.graph_factors], axis=1)
+
+
+def _workspace_shapes(wiring: Wiring) -> tuple[tuple[int, ...], ...]:
+    """Shapes of the arrays of a `MessageWorkspace`."""
+    arity = int(wiring.arities.max(initial=1))
+    states = int(wiring.cards.max(initial=1))
+    size = max(states, int(np.diff(wiring.table_offsets).max(initial=1)))
+    return (arity, states), (size,), (size,)

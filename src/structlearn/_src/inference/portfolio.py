@@ -19,9 +19,10 @@ from structlearn._src.inference.base import (
     in_graphs,
 )
 from structlearn._src.inference.icm import improve, unary_labels
-from structlearn._src.inference.loopy import best_states, cooled
+from structlearn._src.inference.loopy import cooled
 from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import ASSIGNMENTS, Query
+from structlearn._src.inference.tables import best_states
 from structlearn._src.inference.trw import covering_forests, upper_bound
 
 _SWEEPS = 150  # for each candidate: messages that rest do so by then
@@ -204,7 +205,7 @@ class _MarginalMap(_Candidates):
         return Portfolio().run(joint, Query.MAP, self.options).labels
 
     def _best(self, messenger: Messenger) -> Ints:
-        return best_states(self.problem, messenger.beliefs()[0])
+        return best_states(self.problem.wiring, messenger.beliefs()[0])
 
     def result(self, ended: Ending) -> Result:
         out = super().result(ended)

@@ -49,6 +49,16 @@ def sure_beliefs(wiring: Wiring, labels: Ints) -> Floats:
     return beliefs
 
 
+def best_states(wiring: Wiring, beliefs: Floats) -> Ints:
+    """State of largest belief of every variable, the first of several."""
+    starts = wiring.belief_offsets[:-1]
+    sizes = wiring.cards
+    top = np.repeat(np.maximum.reduceat(beliefs, starts), sizes) if len(starts) else beliefs
+    state = np.arange(len(beliefs)) - np.repeat(starts, sizes)
+    hits = np.where(beliefs >= top, state, len(beliefs))
+    return np.minimum.reduceat(hits, starts) if len(starts) else np.empty(0, np.int64)
+
+
 def normalise(blocks: Floats, offsets: Ints) -> Floats:
     """Divide every block of a flat array by its sum, unless that is 0."""
     if not len(blocks):

@@ -61,10 +61,8 @@ def covering_forests(wiring: Wiring, rng: np.random.Generator) -> Bools:
     rows: list[Bools] = []
     while len(rows) < _FORESTS or (taken == 0).any():
         order = np.lexsort((rng.random(wiring.n_factors), taken))
-        row = np.zeros(wiring.n_factors, np.bool_)
-        wire.spanning_forest(wiring, order, np.arange(wiring.n_variables), row)
-        taken += row
-        rows.append(row)
+        rows.append(wiring.spanning_forest(order))
+        taken += rows[-1]
     return np.array(rows)
 
 

@@ -310,12 +310,10 @@ def _spread_still(b, plan, total, block, beliefs):
 
 
 @lean
-def decode(cards, eps, plan, store, uniforms, wanted, scores, labels):
-    """Walk back and give every wanted variable its best state, or one drawn with `uniforms`."""
+def decode(cards, eps, plan, store, uniforms, scores, labels):
+    """Walk back and give every variable its best state, or one drawn with `uniforms`."""
     for b in range(plan.variables.size - 1, -1, -1):
         v = plan.variables[b]
-        if not wanted[v]:
-            continue
         low, high = plan.axis_offsets[b], plan.axis_offsets[b + 1]
         for x in range(cards[v]):
             scores[x] = 0.0

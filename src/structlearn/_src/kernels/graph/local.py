@@ -109,19 +109,6 @@ def energy(w, potentials, labels, out_score, out_broken):
 
 
 @kernel
-def unary(w, potentials, labels):
-    """Set every variable to the best state of its own unary factors."""
-    values = _workspace(w.cards, 0, w.cards.size)
-    for v in range(w.cards.size):
-        values[:] = 0.0
-        for q in range(w.slot_offsets[v], w.slot_offsets[v + 1]):
-            f = w.slot_factors[w.slots[q]]
-            if w.scope_offsets[f + 1] - w.scope_offsets[f] == 1:
-                _add(potentials, w.table_offsets[f], 1, w.cards[v], values, 0, 1.0)
-        labels[v] = _best(values, 0, w.cards[v], 0)
-
-
-@kernel
 def sweeps(w, potentials, labels, limit, first, last, out_steps, out_done):
     """ICM: variables in order take their best state, until a sweep changes nothing."""
     values = _workspace(w.cards, w.graph_variables[first], w.graph_variables[last])

@@ -1,13 +1,13 @@
 """Read answers off messages: beliefs, factor beliefs, the Bethe value, one assignment or draw.
 
-All of these take messages in the log domain. `borders` is as in `loopy.propagate`.
+All of these take messages in the log domain. `borders` is as in `message.propagate`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.graph.message import NOBODY, START, combine, outgoing, reduce
+from structlearn._src.kernels.graph.message import START, outgoing, reduce, update_belief
 from structlearn._src.kernels.jit import inner, lean
 
 
@@ -47,7 +47,7 @@ def read_beliefs(borders, net, state, eps, first, last, out, value):
         value[g] = 0.0
         for v in range(borders[g, 0], borders[g + 1, 0]):
             start, stop = net.variables[v, 1], net.variables[v + 1, 1]
-            combine(v, NOBODY, net, state, state.beliefs, start)
+            update_belief(v, net, state)
             value[g] += soften(state.beliefs, start, stop, eps[v], out)
 
 
@@ -131,14 +131,11 @@ def decode(net, state, eps, order, uniforms, workspace, scores, labels):
 
     In a forest with parents first this is an exact maximiser, or with `uniforms` (one number
     in [0, 1) per variable, else -1) an exact draw. Elsewhere it is a rounding that, unlike the
-    best state of every belief, keeps neighbours consistent. Labels that are not -1 stay.
+    best state of every belief, keeps neighbours consistent. Labels are -1 to begin with.
     """
     for v in range(labels.size):
-        combine(v, NOBODY, net, state, state.beliefs, net.variables[v, 1])
-    for k in range(labels.size):
-        v = order[k]
-        if labels[v] >= 0:
-            continue
+        update_belief(v, net, state)
+    for v in order:
         states = net.variables[v + 1, 1] - net.variables[v, 1]
         for x in range(states):
             scores[x] = 0.0
