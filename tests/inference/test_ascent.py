@@ -3,10 +3,10 @@ import pytest
 
 import naive
 from structlearn._src.graph.wiring import condition
-from structlearn._src.inference.ascent import ascend_by_blocks
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.icm import improve
 from structlearn._src.inference.order import cutset, find_order
+from structlearn._src.inference.portfolio import ascend_by_blocks
 
 
 def _grid(rng, side, states=2):

@@ -9,8 +9,8 @@ import naive
 from structlearn import FactorGraph, grid, infer, infer_many
 from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import join
-from structlearn._src.inference.ascent import OutputScore, ascend
 from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.portfolio import OutputScore, ascend
 
 
 def portfolio(graph, query="map", **options):

@@ -180,7 +180,7 @@ class _MapSearch:
         self.polish = Polish(self.consensus, self.weights, self.state, watch)
         self.ceiling = _ceiling(self.consensus, self.weights)
         self.lower = -np.inf
-        self.best = self._appraise()
+        self.best = self.consensus.appraise(self.weights, self.state)
         self._keep()
         self._last_run = 0
         self._balance_at = 0.0
@@ -227,12 +227,9 @@ class _MapSearch:
             self.consensus.balance(self.state, damped=first)
             self._balance_at = _SELDOMER * self.iterations
 
-    def _appraise(self) -> Appraisal:
-        return self.consensus.appraise(self.weights, self.state)
-
     def _improve(self) -> bool:
         """Keep what is better than before; tell whether it is certified, or can never be."""
-        now = self._appraise()
+        now = self.consensus.appraise(self.weights, self.state)
         self.lower = max(self.lower, now.lower)
         if self._merit(now) <= self._merit(self.best):
             self.best = now

@@ -83,7 +83,7 @@ class Consensus:
             "relaxation", relaxation, low=0, high=2, open_low=True, open_high=True
         )
         self._step = None if step is None else checks.number("step", step, low=0, open_low=True)
-        variables, values = _check_fixed(fixed, hinges.n_variables)
+        variables, values = _check_fixed(hinges, fixed)
         self.bounds = admm.Bounds(
             np.zeros(hinges.n_variables),
             np.ones(hinges.n_variables),
@@ -147,7 +147,7 @@ class Consensus:
         """Return a new state whose copies all agree: on `start` (variables,), or on 0.5."""
         h = self.hinges
         weights = h.check_weights(weights)
-        point = np.full(h.n_variables, 0.5) if start is None else _check_start(h, start)
+        point = np.full(h.n_variables, 0.5) if start is None else h.check_values("start", start)
         np.clip(point, self.bounds.lower, self.bounds.upper, out=point)
         return AdmmState(
             multipliers=np.zeros(h.n_forms),
@@ -253,30 +253,20 @@ def _sorts(hinges: Hinges) -> Any:
     return sorts
 
 
-def _check_fixed(fixed: Any, n_variables: int) -> tuple[Any, Floats]:
+def _check_fixed(hinges: Hinges, fixed: Any) -> tuple[Any, Floats]:
     """Return the variables that are given, and their values."""
     if fixed is None:
         fixed = {}
     if isinstance(fixed, dict):
         fixed = list(fixed), list(fixed.values())
     elif not isinstance(fixed, tuple):
-        array = checks.numbers("fixed", fixed)
+        array = hinges.check_values("fixed", fixed, absent="free")
         fixed = np.flatnonzero(~np.isnan(array)), array[~np.isnan(array)]
-        if array.shape != (n_variables,):
-            raise ArgumentError(f"fixed has shape {array.shape}, but {(n_variables,)} is needed")
     which = checks.indices("fixed", fixed[0])
     given = checks.numbers("fixed", fixed[1])
-    if given.shape != which.shape or ((which < 0) | (which >= n_variables)).any():
-        raise ArgumentError(f"fixed needs variables below {n_variables}, and one value for each")
+    n = hinges.n_variables
+    if given.shape != which.shape or ((which < 0) | (which >= n)).any():
+        raise ArgumentError(f"fixed needs variables below {n}, and one value for each")
     if not ((given >= 0) & (given <= 1)).all():
         raise ArgumentError("values of fixed variables must lie in [0, 1]")
     return which, given
-
-
-def _check_start(hinges: Hinges, values: Any) -> Floats:
-    array = checks.numbers("start", values)
-    if array.shape != (hinges.n_variables,) or not ((array >= 0) & (array <= 1)).all():
-        raise ArgumentError(
-            f"start must hold {hinges.n_variables} values in [0, 1], one per variable"
-        )
-    return array

@@ -102,7 +102,7 @@ def make_field_examples(
     2015, section 3.1.
     """
     checks.one_of("surrogate", surrogate, SURROGATES)
-    known = _labels(labels, hinges.n_variables)
+    known = hinges.check_values("truth", labels, absent="hidden")
     ones = np.ones(hinges.n_groups) if weights is None else hinges.check_weights(weights)
     inputs = _mask("given", given, hinges.n_variables, False)
     bare = np.flatnonzero(inputs & np.isnan(known))
@@ -159,23 +159,6 @@ def _append(
         hinges.n_variables,
         hinges.n_groups + 1,
     )
-
-
-# ---- checks ------------------------------------------------------------------------------
-
-
-def _labels(labels: Any, n_variables: int) -> Floats:
-    array = checks.numbers("truth", labels)
-    if array.shape != (n_variables,):
-        raise ArgumentError(
-            f"labels of shape {array.shape} were given for {n_variables} variables: give one "
-            f"for each, NaN where it is hidden"
-        )
-    bad = np.flatnonzero((array < 0.0) | (array > 1.0))
-    if len(bad):
-        where = int(bad[0])
-        raise ArgumentError(f"the label of variable {where} is {array[where]}: give one in [0, 1]")
-    return array
 
 
 def _mask(name: str, given: Any, size: int, default: bool) -> Bools:

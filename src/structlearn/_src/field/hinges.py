@@ -133,6 +133,23 @@ class Hinges:
 
     # ---- checks -----------------------------------------------------------------------------
 
+    def check_values(self, name: str, given: Any, absent: str = "") -> Floats:
+        """Return an array with one number in [0, 1] per variable, or NaN for what is `absent`."""
+        array = checks.numbers(name, given)
+        need = "one value in [0, 1] per variable"
+        if absent:
+            need += f", NaN where it is {absent}"
+        if array.shape != (self.n_variables,):
+            raise ArgumentError(
+                f"{name} has shape {array.shape}, but there are {self.n_variables} variables: "
+                f"give {need}"
+            )
+        good = ((array >= 0.0) & (array <= 1.0)) | (np.isnan(array) & bool(absent))
+        if not good.all():
+            where = int(np.argmin(good))
+            raise ArgumentError(f"{name}[{where}] is {array[where]}: give {need}")
+        return array
+
     def check_weights(self, weights: Any) -> Floats:
         """Return the weights as an array with one number of at least 0 per group."""
         array = checks.numbers("weights", weights)

@@ -1,7 +1,4 @@
-"""What an inferer takes (Problem, Options) and gives (Result), and what users get (Answer).
-
-Also what an engine is: inference that is planned once and repeated with other potentials.
-"""
+"""What an inferer takes (Problem, Options) and gives (Result), and what users get (Answer)."""
 
 from __future__ import annotations
 
@@ -245,31 +242,6 @@ class Solution(NamedTuple):
     beliefs: Floats  #: of all factors, in the layout of the potentials; empty if not asked for
     memory: Memory  #: what the next call goes on from
     sweeps: int  #: over messages, the most that a graph needed; 0 if exact
-
-
-class Engine(Protocol):
-    """Solves one problem for any potentials; all that changes is what it takes and returns.
-
-    Several threads may use one engine at a time.
-    """
-
-    @property
-    def exact(self) -> bool:
-        """Whether no messages are passed."""
-        ...
-
-    def begin(self) -> Memory:
-        """Return what the first call goes on from."""
-        ...
-
-    def solve(
-        self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
-    ) -> Solution:
-        """Values of all graphs, and on request beliefs; `memory` is not written to.
-
-        Messages stop after so many sweeps, or when they move by at most `tol`.
-        """
-        ...
 
 
 @dataclass(frozen=True, eq=False)

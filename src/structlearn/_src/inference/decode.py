@@ -35,7 +35,9 @@ def best(
     Hidden variables get -1. At temperature 0 these are the labels that are best together with them.
     """
     if isinstance(structure, Sequences):
-        return _path(structure, tables, options)
+        values, path = _chains(structure, tables, options.n_jobs).best()
+        _refuse(np.flatnonzero(values == -np.inf))
+        return path
     problem = _problem(structure, tables, 0.0, eps_h)
     labels = _run(problem, Query.MARGINAL_MAP, options, method).labels
     return np.where(problem.hidden, -1, labels)
@@ -69,7 +71,7 @@ def marginals(
     """Probabilities of the states of every variable, at temperature 1: (variables, most states)."""
     if isinstance(structure, Sequences):
         values, rows, _ = _chains(structure, tables, options.n_jobs).marginals()
-        _check_possible(values)
+        _refuse(np.flatnonzero(values == -np.inf))
         return rows
     problem = _problem(structure, tables, 1.0, 1.0)
     beliefs = _run(problem, Query.MARGINALS, options, method).beliefs
@@ -89,37 +91,28 @@ def k_best(
             "use predict, or predict_marginals to see alternatives"
         )
     scores, labels = _chains(structure, tables, options.n_jobs).k_best(k)
-    _check_possible(scores[:, 0])
+    _refuse(np.flatnonzero(scores[:, 0] == -np.inf))
     return scores, labels
 
 
 def check_possible(sequences: Sequences) -> None:
     """Refuse sequences whose labellings are all forbidden."""
-    _check_possible(_best_values(sequences, None))
+    _refuse(impossible(sequences, None))
 
 
-def impossible(sequences: Sequences, added: Floats) -> Ints:
+def impossible(sequences: Sequences, added: Floats | None) -> Ints:
     """Return which sequences have no labelling; `added` is -inf for what is ruled out beside."""
-    return np.flatnonzero(_best_values(sequences, added) == -np.inf)
-
-
-def _best_values(sequences: Sequences, added: Floats | None) -> Floats:
     states = sequences.states
     zeros = np.zeros((1, states)), np.zeros((1, states * states))
-    return tables_to_chains(sequences, zeros, forbid_ends(sequences, added), 1.0, None).best()[0]
+    chains = tables_to_chains(sequences, zeros, forbid_ends(sequences, added), 1.0, None)
+    return np.flatnonzero(chains.best()[0] == -np.inf)
 
 
-def _path(sequences: Sequences, tables: Tables, options: Options) -> Ints:
-    values, labels = _chains(sequences, tables, options.n_jobs).best()
-    _check_possible(values)
-    return labels
-
-
-def _check_possible(values: Floats) -> None:
-    if (values == -np.inf).any():
+def _refuse(impossible: Ints) -> None:
+    if len(impossible):
         raise QueryError(
-            f"example {int(np.argmin(values))} has no labelling that `forbidden` allows; loosen "
-            f"the rule, or leave the example out"
+            f"example {impossible[0]} has no labelling that `forbidden` allows; loosen the rule, "
+            f"or leave the example out"
         )
 
 

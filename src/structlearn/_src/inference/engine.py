@@ -1,4 +1,10 @@
-"""Inference that is repeated with other potentials: planned once, exact or by messages."""
+"""Inference that is repeated with other potentials: planned once, exact or by messages.
+
+All that changes is what `solve` of an engine takes and returns: it goes on from the memory of the
+last call, which it does not write to, and returns the values of all graphs, on request beliefs, and
+the memory of this call. Messages stop after so many sweeps, or when they move by at most `tol`.
+Several threads may use one engine at a time.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +16,11 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError, TooWideError
 from structlearn._src.graph.wiring import Wiring, condition, places
-from structlearn._src.inference.base import Engine, Memory, Options, Problem, Solution
+from structlearn._src.inference.base import Memory, Options, Problem, Solution
 from structlearn._src.inference.junction import EliminationTree, JunctionTree, affordable
 from structlearn._src.inference.messenger import MessagePlan, Messenger
 from structlearn._src.inference.names import TRAINED, Query
-from structlearn._src.inference.tables import best_states, point_mass
+from structlearn._src.inference.tables import best_states
 from structlearn._src.inference.trw import covering_forests
 
 
@@ -105,12 +111,15 @@ class MessageEngine:
             values, _, found = messenger.value(factor_beliefs=beliefs)
             return Solution(values, found, (messages,), taken)
         if self._rest is None:
-            labels = messenger.decode()
-            found = point_mass(problem.wiring, labels)[1] if beliefs else np.empty(0)
-            return Solution(problem.wiring.score(potentials, labels), found, (messages,), taken)
+            _, values, _, found = messenger.best()
+            return Solution(values, found if beliefs else np.empty(0), (messages,), taken)
         labels = np.where(self._maximised, best_states(problem.wiring, messenger.beliefs()[0]), -1)
         rest = self._rest.at(labels).solve(potentials, memory[1:], sweeps, tol, beliefs)
         return Solution(rest.values, rest.beliefs, (messages, *rest.memory), taken + rest.sweeps)
+
+
+#: The exact one, that by messages, and either of them over a part of the variables.
+Engine = EliminationTree | MessageEngine | Clamped
 
 
 def make_engine(

@@ -20,7 +20,7 @@ from structlearn._src.inference.base import (
 )
 from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import ASSIGNMENTS, Query
-from structlearn._src.inference.tables import best_states, point_mass
+from structlearn._src.inference.tables import best_states
 
 #: Queries that messages answer: all but samples.
 BY_MESSAGES = (Query.PARTITION, Query.MARGINALS, *ASSIGNMENTS)
@@ -45,11 +45,10 @@ class TreeInference(BuiltInInferer):
         """Answer exactly."""
         messenger = Messenger(problem, n_jobs=options.n_jobs)
         messenger.run(1, np.inf)
-        value, beliefs, factors = messenger.value(options.factor_marginals)
         if problem.temperature == 0:  # all is about the one assignment found
-            labels = messenger.decode()
-            value = problem.wiring.score(problem.potentials, labels)
-            beliefs, factors = point_mass(problem.wiring, labels)
+            _, value, beliefs, factors = messenger.best()
+        else:
+            value, beliefs, factors = messenger.value(options.factor_marginals)
         found = read_exactly(problem, query, options, lambda: (beliefs, factors), messenger.decode)
         return Result.exactly(value, "exact on a forest", **found)
 
@@ -95,9 +94,7 @@ class BeliefPropagation(BuiltInInferer):
         result = run.result(query)
         result.exact = exact and bool(run.messenger.residual.max(initial=0.0) <= _AT_REST)
         if result.exact and problem.temperature == 0:
-            labels = run.messenger.decode()
-            result.value = problem.wiring.score(problem.potentials, labels)
-            result.beliefs, result.factor_beliefs = point_mass(problem.wiring, labels)
+            _, result.value, result.beliefs, result.factor_beliefs = run.messenger.best()
         if result.exact:
             result.lower = result.upper = result.value
         return result

@@ -13,6 +13,7 @@ from structlearn._src.common.threads import Scratch
 from structlearn._src.common.watch import Ending, Pace, Watch
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import SCHEDULES, Problem
+from structlearn._src.inference.tables import point_mass
 from structlearn._src.kernels.graph import message, readout, tournament
 from structlearn._src.kernels.graph.message import (
     MessageState,
@@ -124,7 +125,7 @@ class Messenger:
         watch = watch or Watch()
         pace = Pace(watch)
         chunk = max(1, _BATCH // max(int(moving.sum()), 1))
-        calls = -(-sweeps // chunk) if watch.left == np.inf else sweeps
+        hurried = watch.left < np.inf  # a call may then make a single sweep
 
         def take(count: int) -> int:
             nonlocal left
@@ -134,9 +135,12 @@ class Messenger:
 
         def step() -> bool:
             pace.some(take, min(chunk, left))
-            return bool(self.done.all()) or left == 0
+            return bool(self.done.all()) or (hurried and left == 0)
 
-        ended = watch.repeat(step, calls, lambda: f"largest change {self.residual.max():.2g}")
+        ended = watch.repeat(
+            step, sweeps if hurried else -(-sweeps // chunk),
+            lambda: f"largest change {self.residual.max():.2g}",
+        )  # fmt: skip
         if self.linear:
             self._to_log()
         return Ending.LIMIT if ended == Ending.DONE and not self.done.all() else ended
@@ -279,6 +283,12 @@ class Messenger:
             self._workspace(), scores, labels,
         )  # fmt: skip
         return labels
+
+    def best(self) -> tuple[Ints, Floats, Floats, Floats]:
+        """Decoded labels, their score per graph, and the point mass on them as beliefs."""
+        wiring = self.problem.wiring
+        labels = self.decode()
+        return labels, wiring.score(self.potentials, labels), *point_mass(wiring, labels)
 
 
 def _repeat(values: Floats, sizes: Ints) -> Floats:

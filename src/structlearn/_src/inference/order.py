@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,45 +50,42 @@ def find_order(
     a table has more entries than `limit`; fewer than `tries` are looked at if looking costs more
     than eliminating would.
     """
-    graphs = _adjacency(wiring)
-    log_cards = np.log(wiring.cards.astype(np.float64))
-    found: dict[int, tuple[int, Elimination]] = {}
+    whole = _neighbours(wiring)
+    found: dict[int, Elimination] = {}
 
     def work(first: int, last: int) -> None:
-        low, high = wiring.graph_variables[first], wiring.graph_variables[last]
-        near = _part(graphs, low, high)
-        best = _search(log_cards[low:high], near, later[low:high], limit, tries)
-        found[first] = int(low), best
+        low, high = wiring.graph_variables[[first, last]].tolist()
+        part = _search(whole.part(low, high), later[low:high], limit, tries)
+        found[first] = replace(
+            part, variables=part.variables + low, separators=part.separators + low
+        )
 
     threads.over_items(work, wiring.graph_variables, "orders", n_jobs)
     parts = [found[first] for first in sorted(found)]
-    return parts[0][1] if len(parts) == 1 else _joined(parts)
+    return parts[0] if len(parts) == 1 else _joined(parts)
 
 
-def _joined(parts: list[tuple[int, Elimination]]) -> Elimination:
-    """One order from those of consecutive ranges of variables, given with where they begin."""
-    sizes = [np.diff(part.separator_offsets) for _, part in parts]
+def _joined(parts: list[Elimination]) -> Elimination:
+    """One order from those of consecutive ranges of variables."""
     return Elimination(
-        np.concatenate([part.variables + low for low, part in parts]),
-        offsets_of(np.concatenate(sizes)),
-        np.concatenate([part.separators + low for low, part in parts]),
-        max(part.width for _, part in parts),
-        max(part.largest for _, part in parts),
-        sum(part.total for _, part in parts),
-        sum(part.messages for _, part in parts),
-        all(part.complete for _, part in parts),
-        np.concatenate([part.plain for _, part in parts]),
+        np.concatenate([part.variables for part in parts]),
+        offsets_of(np.concatenate([np.diff(part.separator_offsets) for part in parts])),
+        np.concatenate([part.separators for part in parts]),
+        max(part.width for part in parts),
+        max(part.largest for part in parts),
+        sum(part.total for part in parts),
+        sum(part.messages for part in parts),
+        all(part.complete for part in parts),
+        np.concatenate([part.plain for part in parts]),
     )
 
 
-def _search(
-    log_cards: Floats, graph: tuple[Ints, Ints], later: Bools, limit: float, tries: int
-) -> Elimination:
+def _search(graph: _Neighbours, later: Bools, limit: float, tries: int) -> Elimination:
+    n = len(graph.log_cards)
     # Ties fall at random, but always the same way: the same graph gives the same order.
-    rng = np.random.default_rng(len(log_cards))
+    rng = np.random.default_rng(n)
     best: Elimination | None = None
     spent = 0.0
-    n = len(log_cards)
     plain = np.full(n, np.inf)
     for attempt in range(tries):
         rule = kernel.MIN_SIZE if attempt % 4 == 3 else kernel.MIN_FILL
@@ -96,9 +94,9 @@ def _search(
             rule = kernel.AS_GIVEN
             noise = np.arange(float(n))
         bound = limit if best is None or not best.complete else min(limit, best.largest)
-        found, sizes, steps = _greedy(rule, log_cards, graph, noise, later, bound)
-        if attempt == 0 and found.complete:
-            plain[found.variables] = sizes
+        found, steps = _greedy(rule, graph, noise, later, bound)
+        if attempt == 0:
+            plain = found.plain
         spent += steps + _STEPS_PER_TRY
         if best is None or (found.complete, -found.total) > (best.complete, -best.total):
             best = found
@@ -122,19 +120,27 @@ def plain_totals(wiring: Wiring, later: Bools, limit: float, order: Elimination 
         alone = select(wiring, np.array([g]))
         low, high = wiring.graph_variables[g : g + 2]
         if high - low <= TOO_MANY_TO_ORDER:
-            parts = np.log(alone.cards.astype(float)), _adjacency(alone), np.zeros(high - low)
-            totals[g] = _greedy(kernel.MIN_FILL, *parts, later[low:high], limit)[0].total
+            graph = _neighbours(alone)
+            noise = np.zeros(high - low)
+            totals[g] = _greedy(kernel.MIN_FILL, graph, noise, later[low:high], limit)[0].total
     return totals
 
 
-def _part(graphs: tuple[Ints, Ints], low: int, high: int) -> tuple[Ints, Ints]:
-    """Neighbours of the variables from `low` up to `high`, which have none outside."""
-    starts, adjacent = graphs
-    span = starts[low : high + 1]
-    return span - span[0], adjacent[span[0] : span[-1]] - low
+class _Neighbours(NamedTuple):
+    """Who shares a factor with every variable, and the logarithm of its number of states."""
+
+    log_cards: Floats
+    offsets: Ints  #: (variables + 1) into `others`
+    others: Ints
+
+    def part(self, low: int, high: int) -> _Neighbours:
+        """Return the variables from `low` up to `high`, which have no neighbours outside."""
+        span = self.offsets[low : high + 1]
+        others = self.others[span[0] : span[-1]] - low
+        return _Neighbours(self.log_cards[low:high], span - span[0], others)
 
 
-def _adjacency(wiring: Wiring) -> tuple[Ints, Ints]:
+def _neighbours(wiring: Wiring) -> _Neighbours:
     n = wiring.n_variables
     slots = np.repeat(np.arange(len(wiring.scopes)), wiring.arities[wiring.slot_factors])
     others = block_indices(wiring.scope_offsets, wiring.slot_factors)
@@ -144,36 +150,34 @@ def _adjacency(wiring: Wiring) -> tuple[Ints, Ints]:
     new = np.ones(len(pairs), np.bool_)
     new[1:] = pairs[1:] != pairs[:-1]
     pairs = pairs[new]
-    return offsets_of(np.bincount(pairs // max(n, 1), minlength=n)), pairs % max(n, 1)
+    offsets = offsets_of(np.bincount(pairs // max(n, 1), minlength=n))
+    return _Neighbours(np.log(wiring.cards.astype(np.float64)), offsets, pairs % max(n, 1))
 
 
 def _greedy(
-    rule: int,
-    log_cards: Floats,
-    graph: tuple[Ints, Ints],
-    noise: Floats,
-    later: Bools,
-    limit: float,
-) -> tuple[Elimination, Floats, float]:
-    """One order, the entries of its tables, and the steps it took."""
+    rule: int, graph: _Neighbours, noise: Floats, later: Bools, limit: float
+) -> tuple[Elimination, float]:
+    """One order, whose tables are its plain ones, and the steps it took."""
+    log_cards = graph.log_cards
     n = len(log_cards)
     log_limit = math.log(limit) + 1e-9 if limit < math.inf else math.inf
-    workspace, report = _eliminate(rule, log_cards, graph, noise, later, log_limit, cutting=False)
+    workspace, report = _eliminate(rule, graph, noise, later, log_limit, cutting=False)
     largest, widest, steps = report.tolist()
     order = workspace.order
     starts = workspace.separator_offsets
     separators = workspace.separators[: starts.max(initial=0)]
     complete = bool((n == 0 or order[-1] >= 0) and largest <= log_limit)
-    messages = sizes = np.full(n, np.inf)
+    messages = sizes = plain = np.full(n, np.inf)
     if complete:
         owner = np.repeat(np.arange(n), np.diff(starts))
         messages = np.exp(np.bincount(owner, log_cards[separators], n))
         sizes = messages * np.exp(log_cards[order])
+        plain = sizes[np.argsort(order)]
     found = Elimination(
         order, starts, separators, max(int(widest) - 1, 0), math.exp(min(largest, 700.0)),
-        float(sizes.sum()), float(messages.sum()), complete, sizes,
+        float(sizes.sum()), float(messages.sum()), complete, plain,
     )  # fmt: skip
-    return found, sizes, steps
+    return found, steps
 
 
 def cutset(wiring: Wiring, limit: float, rng: np.random.Generator) -> Bools:
@@ -182,49 +186,39 @@ def cutset(wiring: Wiring, limit: float, rng: np.random.Generator) -> Bools:
     A random choice among many: the order of elimination is greedy up to noise.
     """
     n = wiring.n_variables
-    log_cards = np.log(wiring.cards.astype(np.float64))
     noise = 2.0 * rng.random(n)
     nobody = np.zeros(n, np.bool_)
-    graph = _adjacency(wiring)
-    workspace, _ = _eliminate(
-        kernel.MIN_FILL, log_cards, graph, noise, nobody, math.log(limit), cutting=True
-    )
-    return workspace.cut
+    graph = _neighbours(wiring)
+    return _eliminate(kernel.MIN_FILL, graph, noise, nobody, math.log(limit), cutting=True)[0].cut
 
 
 def _eliminate(
-    rule: int,
-    log_cards: Floats,
-    graph: tuple[Ints, Ints],
-    noise: Floats,
-    later: Bools,
-    log_limit: float,
-    cutting: bool,
+    rule: int, graph: _Neighbours, noise: Floats, later: Bools, log_limit: float, cutting: bool
 ) -> tuple[kernel.OrderWorkspace, Floats]:
     """Run the kernel with as much room as its neighbour lists turn out to need."""
-    end = len(graph[1])
+    end = len(graph.others)
     room = 4 * end + 64
     while True:
-        workspace = _workspace(len(log_cards), graph, room)
+        workspace = _workspace(graph, room)
         report = np.zeros(3)
         if kernel.eliminate_greedily(
-            rule, log_cards, noise, later, log_limit, cutting, end, workspace, report
+            rule, graph.log_cards, noise, later, log_limit, cutting, end, workspace, report
         ):
             return workspace, report
         room *= 2
 
 
-def _workspace(n: int, graph: tuple[Ints, Ints], room: int) -> kernel.OrderWorkspace:
-    starts, adjacent = graph
+def _workspace(graph: _Neighbours, room: int) -> kernel.OrderWorkspace:
+    n = len(graph.log_cards)
     pool = np.empty(room, np.int64)
-    pool[: len(adjacent)] = adjacent
+    pool[: len(graph.others)] = graph.others
     return kernel.OrderWorkspace(
         np.full(n, -1),
         np.zeros(n, np.bool_),
         np.zeros(n + 1, np.int64),
         np.empty(room, np.int64),
-        starts[:-1].copy(),
-        np.diff(starts),
+        graph.offsets[:-1].copy(),
+        np.diff(graph.offsets),
         pool,
         np.full(n + 1, -1),
         np.full(n, -1),

@@ -75,8 +75,11 @@ def tables_to_chains(
     `added` (positions, states) is added to the potentials of the positions, the ends that are
     forbidden included (see `forbid_ends`).
     """
-    nodes = _nodes(sequences, tables)
-    edges = _edges(sequences, tables)
+    n = sequences.n_variables
+    states = sequences.states
+    nodes = tables[0] if len(tables[0]) == n else np.repeat(tables[0], n, axis=0)
+    edges = tables[1] if len(tables) > 1 else np.zeros(states * states)
+    edges = edges.reshape(-1, states, states)
     if added is not None:
         nodes = nodes + added
     if sequences.forbidden is not None:
@@ -103,16 +106,3 @@ def forbid_ends(sequences: Sequences, added: Floats | None) -> Floats:
     out[offsets[:-1]] = np.where(forbidden.first, -np.inf, out[offsets[:-1]])
     out[offsets[1:] - 1] = np.where(forbidden.last, -np.inf, out[offsets[1:] - 1])
     return out
-
-
-def _nodes(sequences: Sequences, tables: Tables) -> Floats:
-    nodes = tables[0]
-    n = sequences.n_variables
-    return nodes if len(nodes) == n else np.repeat(nodes, n, axis=0)
-
-
-def _edges(sequences: Sequences, tables: Tables) -> Floats:
-    states = sequences.states
-    if len(tables) == 1:
-        return np.zeros((1, states, states))
-    return tables[1].reshape(-1, states, states)
