@@ -19,11 +19,10 @@ from papers.experiments.trio import HIDDEN_CRF, LATENT, MARGINAL, Learner
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import new_figure, styled
 from structlearn._src.estimators.structured.graph import GridLabeler
-from structlearn._src.graph.batch import Graphs
+from structlearn._src.graph.batch import Graphs, tables_to_potentials
 from structlearn._src.graph.wiring import Wiring
-from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.base import Options, Problem, best_states
 from structlearn._src.inference.names import Query
-from structlearn._src.inference.tables import best_states, tables_to_potentials
 from structlearn._src.inference.trw import TreeReweighted
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings

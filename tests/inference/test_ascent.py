@@ -4,7 +4,7 @@ import pytest
 import naive
 from structlearn._src.graph.wiring import condition
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.icm import improve
+from structlearn._src.inference.icm import climb
 from structlearn._src.inference.order import cutset, find_order
 from structlearn._src.inference.portfolio import ascend_by_blocks
 
@@ -48,7 +48,7 @@ def test_block_ascent_never_lowers_the_score_and_finds_optima_that_flips_miss():
     for _ in range(20):
         graph = _grid(rng, 4)
         best, _ = naive.value_and_distribution(graph, 0.0, 0.0)
-        labels = improve(graph.wiring, graph.potentials, rng.integers(graph.cards))
+        labels = climb(graph.wiring, graph.potentials, rng.integers(graph.cards)).labels
         start = graph.score(labels)
         problem = Problem(graph.wiring, graph.potentials, 0.0, 0.0)
         value = graph.score(ascend_by_blocks(problem, labels, 8, Options(rng=rng)))

@@ -12,7 +12,7 @@ from structlearn._src.common import threads
 from structlearn._src.common.watch import Watch
 from structlearn._src.graph.wiring import join
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.icm import ICM, climb, improve, random_labels, unary_labels
+from structlearn._src.inference.icm import ICM, climb, unary_labels
 from structlearn._src.kernels.graph import local
 
 KINDS = ("loopy", "tree", "chain")
@@ -47,7 +47,7 @@ def test_every_step_lowers_the_energy_and_the_end_is_a_local_optimum(seed, zeros
     graph, labels = make(seed, zeros)
     for _ in range(100):
         before = naive.energy(graph, labels)
-        end = climb(graph.wiring, graph.potentials, labels, steepest, 1, 1)
+        end = climb(graph.wiring, graph.potentials, labels, steepest=steepest, limit=1)
         after = naive.energy(graph, end.labels)
         assert not naive.lower(before, after, tol=1e-12)
         labels = end.labels
@@ -63,7 +63,7 @@ def test_sweeps_follow_the_naive_version(seed, zeros):
     graph, labels = make(seed, zeros)
     for _ in range(4):
         expected = naive.icm_sweep(graph, labels.tolist())
-        labels = climb(graph.wiring, graph.potentials, labels, False, 1, 1).labels
+        labels = climb(graph.wiring, graph.potentials, labels, limit=1).labels
         assert labels.tolist() == expected
 
 
@@ -89,7 +89,7 @@ def test_steepest_takes_the_steepest_flip_each_time(seed, zeros, ties):
         assert done or labels.tolist() == expected
         path.append(labels.tolist())
     # In one go, with the gains kept between flips, it goes the same way.
-    end = climb(graph.wiring, graph.potentials, start, True, 1000, 1)
+    end = climb(graph.wiring, graph.potentials, start, steepest=True)
     assert end.labels.tolist() == path[-1]
     assert end.steps[0] == len(path) - 2
 
@@ -100,7 +100,7 @@ def test_steepest_keeps_its_gains_right_on_the_way(states):
     rng = np.random.default_rng(states)
     graph = grid(rng.normal(size=(7, 6, states)), rng.normal(size=(71, states, states)))
     labels, done, flips = rng.integers(graph.cards), False, 0
-    end = climb(graph.wiring, graph.potentials, labels, True, 1000, 1)
+    end = climb(graph.wiring, graph.potentials, labels, steepest=True)
     while not done:
         labels, done = _one_flip(graph, labels)
         flips += not done
@@ -113,12 +113,14 @@ def test_steepest_on_a_large_grid():
     n = 60 if config.DISABLE_JIT else 300
     graph = grid(rng.normal(size=(n, n, 2)), rng.normal(size=(2 * n * (n - 1), 2, 2)))
     start = unary_labels(graph.wiring, graph.potentials)
-    end = climb(graph.wiring, graph.potentials, start, True, 1000, 1)
+    end = climb(graph.wiring, graph.potentials, start, steepest=True)
     assert end.done[0]
     assert end.steps[0] > n * n / 5
     assert graph.score(end.labels) > graph.score(start)
     # Sweeps compute all conditionals afresh and find nothing left to do.
-    np.testing.assert_array_equal(improve(graph.wiring, graph.potentials, end.labels), end.labels)
+    np.testing.assert_array_equal(
+        climb(graph.wiring, graph.potentials, end.labels).labels, end.labels
+    )
 
 
 def test_rounding_left_by_huge_potentials_does_not_hide_a_flip():
@@ -130,7 +132,7 @@ def test_rounding_left_by_huge_potentials_does_not_hide_a_flip():
         graph.add_factor([leaf], [0.0, 1.1e-8 * leaf])
         graph.add_factor([0, leaf], [[1e9 + 0.1, 1e9 + 0.1], [0.0, 0.0]])
     start = np.zeros(9, np.int64)
-    end = climb(graph.wiring, graph.potentials, start, True, 1000, 1)
+    end = climb(graph.wiring, graph.potentials, start, steepest=True)
     assert end.done[0]
     assert end.labels.tolist() == [1] * 9
 
@@ -143,7 +145,7 @@ def test_rounding_left_by_huge_potentials_does_not_cause_a_flip():
     graph.add_factor([1], [3.5e-7, 2.5e-7])
     graph.add_factor([0, 1], [[1e9, 2.5e9], [0.0, 0.0]])
     assert (2.5e-7 + 2.5e9) - 2.5e9 > (3.5e-7 + 1e9) - 1e9
-    end = climb(graph.wiring, graph.potentials, np.zeros(2, np.int64), True, 1000, 1)
+    end = climb(graph.wiring, graph.potentials, np.zeros(2, np.int64), steepest=True)
     assert end.labels.tolist() == [1, 0]
     assert end.steps[0] == 1
 
@@ -163,7 +165,9 @@ def test_a_tie_up_to_rounding_keeps_the_state():
     for steepest in (False, True):
         for state in (0, 1):
             labels = np.array([state])
-            assert improve(graph.wiring, graph.potentials, labels, steepest)[0] == state
+            assert (
+                climb(graph.wiring, graph.potentials, labels, steepest=steepest).labels[0] == state
+            )
             assert labels[0] == state
 
 
@@ -173,13 +177,16 @@ def test_many_graphs_side_by_side_and_threads(steepest, monkeypatch):
     graphs = [make(seed, 0.3, n=1 + seed % 9)[0] for seed in range(12)]
     wiring = join([g.wiring for g in graphs])
     potentials = np.concatenate([g.potentials for g in graphs])
-    start = random_labels(wiring, np.random.default_rng(5))
+    start = np.random.default_rng(5).integers(wiring.cards)
     parts = np.split(start, wiring.graph_variables[1:-1])
     expected = np.concatenate(
-        [improve(g.wiring, g.potentials, s, steepest) for g, s in zip(graphs, parts, strict=True)]
+        [
+            climb(g.wiring, g.potentials, s, steepest=steepest).labels
+            for g, s in zip(graphs, parts, strict=True)
+        ]
     )
     for n_jobs in (1, 3):
-        found = improve(wiring, potentials, start, steepest, n_jobs)
+        found = climb(wiring, potentials, start, steepest=steepest, n_jobs=n_jobs).labels
         np.testing.assert_array_equal(found, expected)
 
 
@@ -202,9 +209,11 @@ def test_the_best_of_all_starts_counts_graph_by_graph(schedule):
     options = Options(restarts=6, schedule=schedule, rng=np.random.default_rng(9))
     steepest = schedule == "steepest"
     starts = [unary_labels(wiring, problem.potentials)]
-    starts += [random_labels(wiring, rng) for _ in range(6)]
+    starts += [rng.integers(wiring.cards) for _ in range(6)]
     scores = [
-        wiring.score(problem.potentials, improve(wiring, problem.potentials, s, steepest))
+        wiring.score(
+            problem.potentials, climb(wiring, problem.potentials, s, steepest=steepest).labels
+        )
         for s in starts
     ]
     assert len({int(i) for i in np.argmax(scores, axis=0)}) > 1

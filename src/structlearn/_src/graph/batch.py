@@ -126,3 +126,23 @@ def assemble(cards: Ints, roles: Ints, graph_variables: Ints, scopes: tuple[Ints
     wiring, order = compile_by_graph(cards, roles, arities, flat, graph_variables)
     groups = tuple(np.flatnonzero(kinds[order] == g) for g in range(len(scopes)))
     return Graphs(wiring, groups)
+
+
+def tables_to_potentials(graphs: Graphs, tables: tuple[Floats, ...]) -> Floats:
+    """Flat potentials from the tables of every group."""
+    potentials = np.zeros(int(graphs.wiring.table_offsets[-1]))
+    for entries, table in zip(graphs.entries, tables, strict=True):
+        if len(entries):
+            potentials[entries] = table
+    return potentials
+
+
+def potentials_to_tables(
+    graphs: Graphs, values: Floats, like: tuple[Floats, ...]
+) -> tuple[Floats, ...]:
+    """Adjoint of `tables_to_potentials`: tables that factors share get the sum of their values."""
+    out = []
+    for entries, table in zip(graphs.entries, like, strict=True):
+        rows = values[entries] if len(entries) else np.zeros((0, table.shape[1]))
+        out.append(rows if len(table) == len(rows) else rows.sum(axis=0, keepdims=True))
+    return tuple(out)

@@ -13,10 +13,16 @@ from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ImpossibleEvidenceError
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.wiring import HIDDEN, Conditioned, Wiring, places
-from structlearn._src.inference.base import Answer, Options, Problem, Result
+from structlearn._src.inference.base import (
+    Answer,
+    Options,
+    Problem,
+    Result,
+    normalise,
+    sure_beliefs,
+)
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.portfolio import OutputScore
-from structlearn._src.inference.tables import normalise, sure_beliefs
 
 
 class Marginals(Mapping[Hashable, Floats]):

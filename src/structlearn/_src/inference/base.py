@@ -186,6 +186,44 @@ def in_graphs(which: Bools) -> str:
     return f" in {which.sum()} of {len(which)} graphs" if len(which) > 1 else ""
 
 
+def point_mass(wiring: Wiring, labels: Ints) -> tuple[Floats, Floats]:
+    """Beliefs of variables and of factors that are sure of the labels; zeros where one is -1."""
+    known = labels >= 0
+    steps = wiring.strides * labels[wiring.scopes]
+    entry = np.bincount(wiring.slot_factors, steps, wiring.n_factors).astype(np.int64)
+    whole = np.ones(wiring.n_factors, np.bool_)
+    whole[wiring.slot_factors[~known[wiring.scopes]]] = False
+    factors = np.zeros(int(wiring.table_offsets[-1]))
+    factors[(wiring.table_offsets[:-1] + entry)[whole]] = 1.0
+    return sure_beliefs(wiring, labels), factors
+
+
+def sure_beliefs(wiring: Wiring, labels: Ints) -> Floats:
+    """Those of variables alone."""
+    known = labels >= 0
+    beliefs = np.zeros(int(wiring.belief_offsets[-1]))
+    beliefs[(wiring.belief_offsets[:-1] + labels)[known]] = 1.0
+    return beliefs
+
+
+def best_states(wiring: Wiring, beliefs: Floats) -> Ints:
+    """State of largest belief of every variable, the first of several."""
+    starts = wiring.belief_offsets[:-1]
+    sizes = wiring.cards
+    top = np.repeat(np.maximum.reduceat(beliefs, starts), sizes) if len(starts) else beliefs
+    state = np.arange(len(beliefs)) - np.repeat(starts, sizes)
+    hits = np.where(beliefs >= top, state, len(beliefs))
+    return np.minimum.reduceat(hits, starts) if len(starts) else np.empty(0, np.int64)
+
+
+def normalise(blocks: Floats, offsets: Ints) -> Floats:
+    """Divide every block of a flat array by its sum, unless that is 0."""
+    if not len(blocks):
+        return blocks
+    sums: Floats = np.add.reduceat(blocks, offsets[:-1])
+    return blocks / np.repeat(np.where(sums > 0, sums, 1.0), np.diff(offsets))
+
+
 class TooWide(str):
     """A refusal for want of memory or time, so that it is raised as `TooWideError`."""
 

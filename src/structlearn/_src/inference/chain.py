@@ -15,11 +15,11 @@ from structlearn._src.inference.base import (
     Problem,
     Result,
     TooWide,
+    point_mass,
     read_exactly,
 )
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.inference.names import ASSIGNMENTS, Query
-from structlearn._src.inference.tables import point_mass
 from structlearn._src.kernels.graph import wiring as wire
 
 _PADDING = 8  # padded arrays may be this many times as large as the tables themselves

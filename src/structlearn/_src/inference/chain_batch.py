@@ -9,8 +9,10 @@ import numpy as np
 
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.graph.batch import Sequences
 from structlearn._src.kernels.chain import forward_backward as chain
 from structlearn._src.kernels.chain import viterbi
+from structlearn._src.model.model import Tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +144,47 @@ class Chains:
     def _run(self, work: Callable[[int, int], None]) -> None:
         entries = self.nodes.size + (0 if self.shared else self.edges.size)
         threads.over_items(work, self.offsets, "chains", self.n_jobs, entries)
+
+
+def tables_to_chains(
+    sequences: Sequences, tables: Tables, added: Floats | None, eps: float, n_jobs: int | None
+) -> Chains:
+    """Return the chains of all sequences, potentials divided by the temperature unless it is 0.
+
+    `added` (positions, states) is added to the potentials of the positions, the ends that are
+    forbidden included (see `forbid_ends`).
+    """
+    n = sequences.n_variables
+    states = sequences.states
+    nodes = tables[0] if len(tables[0]) == n else np.repeat(tables[0], n, axis=0)
+    edges = tables[1] if len(tables) > 1 else np.zeros(states * states)
+    edges = edges.reshape(-1, states, states)
+    if added is not None:
+        nodes = nodes + added
+    if sequences.forbidden is not None:
+        edges = np.where(sequences.forbidden.pairs, -np.inf, edges)
+    if eps not in (0.0, 1.0):
+        nodes = nodes / eps
+        edges = edges / eps
+    return Chains(nodes, edges, sequences.offsets, n_jobs)
+
+
+def clamp_labels(labels: Ints, states: int) -> Floats:
+    """Potentials that leave only the label of every position, where there is one."""
+    out = np.where(labels[:, None] == np.arange(states), 0.0, -np.inf)
+    out[labels < 0] = 0.0
+    return out
+
+
+def forbid_ends(sequences: Sequences, added: Floats | None) -> Floats:
+    """Forbid the states that must not begin or end a sequence."""
+    forbidden = sequences.forbidden
+    offsets = sequences.offsets
+    assert forbidden is not None
+    out = np.zeros((int(offsets[-1]), sequences.states)) if added is None else added.copy()
+    out[offsets[:-1]] = np.where(forbidden.first, -np.inf, out[offsets[:-1]])
+    out[offsets[1:] - 1] = np.where(forbidden.last, -np.inf, out[offsets[1:] - 1])
+    return out
 
 
 class _Filtered:

@@ -9,15 +9,14 @@ import numpy as np
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices
 from structlearn._src.common.errors import InferenceWarning, QueryError, warn
-from structlearn._src.graph.batch import Graphs, Sequences
+from structlearn._src.graph.batch import Graphs, Sequences, tables_to_potentials
 from structlearn._src.graph.wiring import HIDDEN, condition, select
 from structlearn._src.inference.base import Options, Problem, Result
-from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.inference.chain_batch import Chains, forbid_ends, tables_to_chains
 from structlearn._src.inference.junction import exact_batches
 from structlearn._src.inference.loopy import APART
 from structlearn._src.inference.names import PREDICTED, Query
 from structlearn._src.inference.pick import METHODS, PREDICTING, pick
-from structlearn._src.inference.tables import forbid_ends, tables_to_chains, tables_to_potentials
 from structlearn._src.model.model import Tables
 
 

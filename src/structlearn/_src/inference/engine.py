@@ -16,11 +16,10 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError, TooWideError
 from structlearn._src.graph.wiring import Wiring, condition, places
-from structlearn._src.inference.base import Memory, Options, Problem, Solution
+from structlearn._src.inference.base import Memory, Options, Problem, Solution, best_states
 from structlearn._src.inference.junction import EliminationTree, JunctionTree, affordable
 from structlearn._src.inference.messenger import MessagePlan, Messenger
 from structlearn._src.inference.names import TRAINED, Query
-from structlearn._src.inference.tables import best_states
 from structlearn._src.inference.trw import covering_forests
 
 

@@ -162,13 +162,16 @@ def infer_many(
     if settings.k > 1 and asked != Query.MAP:
         raise QueryError(f"k={settings.k} asks for the k best assignments; that is query='map'")
     eps = _temperatures(asked, temperatures)
-    given = _evidence_list(evidence, len(graphs))
+    given = [None] * len(graphs) if evidence is None else evidence
+    if not isinstance(given, Sequence) or len(given) != len(graphs):
+        n = len(graphs)
+        raise EvidenceError(f"for {n} graphs give a list of {n} mappings (or None each)")
     return _ask(graphs, given, asked, eps, method, settings) if graphs else []
 
 
 def _ask(
     graphs: list[FactorGraph],
-    evidence: list[Any],
+    evidence: Sequence[Any],
     query: Query,
     eps: tuple[float, float],
     method: str,
@@ -220,15 +223,7 @@ def _check_states(wiring: Wiring, most: int) -> None:
         )
 
 
-def _evidence_list(evidence: Any, count: int) -> list[Any]:
-    if evidence is None:
-        return [None] * count
-    if not isinstance(evidence, Sequence) or len(evidence) != count:
-        raise EvidenceError(f"for {count} graphs give a list of {count} mappings (or None each)")
-    return list(evidence)
-
-
-def _fixed(graphs: list[FactorGraph], evidence: list[Any], wiring: Wiring) -> Ints:
+def _fixed(graphs: list[FactorGraph], evidence: Sequence[Any], wiring: Wiring) -> Ints:
     """State of every variable of all graphs in the evidence, -1 if it has none."""
     labels = np.full(wiring.n_variables, -1, np.int64)
     for g, given in enumerate(evidence):

@@ -9,10 +9,16 @@ import numpy as np
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import Ending
-from structlearn._src.inference.base import BuiltInInferer, Options, Problem, Result, in_graphs
-from structlearn._src.inference.icm import improve, random_labels, unary_labels
+from structlearn._src.inference.base import (
+    BuiltInInferer,
+    Options,
+    Problem,
+    Result,
+    in_graphs,
+    normalise,
+)
+from structlearn._src.inference.icm import climb, unary_labels
 from structlearn._src.inference.names import Query
-from structlearn._src.inference.tables import normalise
 from structlearn._src.kernels.graph import local
 
 _APART = 0.1  # difference of marginals above which two chains count as not mixed
@@ -145,14 +151,15 @@ class _TwoChains:
         """Ends of ICM from the unary guess and from a random state, lawful where one is found."""
         w = self.wiring
         p = self.potentials
-        starts = unary_labels(w, p), random_labels(w, self.rng)
-        labels = np.stack([improve(w, p, start, n_jobs=self.options.n_jobs) for start in starts])
+        n_jobs = self.options.n_jobs
+        starts = unary_labels(w, p), self.rng.integers(w.cards)
+        labels = np.stack([climb(w, p, start, n_jobs=n_jobs).labels for start in starts])
         for chain in (0, 1):
             for _ in range(_TRIES):
                 bad = np.isneginf(w.score(p, labels[chain]))
                 if not bad.any():
                     break
-                fresh = improve(w, p, random_labels(w, self.rng), n_jobs=self.options.n_jobs)
+                fresh = climb(w, p, self.rng.integers(w.cards), n_jobs=n_jobs).labels
                 labels[chain] = np.where(bad[w.variable_graphs], fresh, labels[chain])
         return labels
 

@@ -17,14 +17,14 @@ from structlearn._src.inference.base import (
     Options,
     Problem,
     Result,
+    best_states,
     in_graphs,
 )
 from structlearn._src.inference.names import ASSIGNMENTS, Query
-from structlearn._src.inference.tables import best_states
 from structlearn._src.kernels.graph import local
 
 _BATCH = 2**17  # variables visited, or flips, between two looks at the clock
-_SWEEPS = 1000  # limit of `improve`; a search mostly ends after a few sweeps
+_SWEEPS = 1000  # limit of a search, which mostly ends after a few
 
 
 class Climb(NamedTuple):
@@ -35,23 +35,16 @@ class Climb(NamedTuple):
     done: Bools
 
 
-def improve(
-    wiring: Wiring, potentials: Floats, labels: Ints, steepest: bool = False,
-    n_jobs: int | None = 1, watch: Watch | None = None,
-) -> Ints:  # fmt: skip
-    """Return labels that no change of a single variable improves, reached from `labels`.
+def climb(
+    wiring: Wiring, potentials: Floats, labels: Ints, *, steepest: bool = False,
+    limit: int = _SWEEPS, n_jobs: int | None = 1, watch: Watch | None = None,
+) -> Climb:  # fmt: skip
+    """Search from `labels` for some that no change of a single variable improves.
 
     Never worse than `labels`: fewer broken factors (log potential -inf), or as many and a score
-    at least as high. A `watch` may end it early.
+    at least as high. Ends after `limit` sweeps, or as many flips as they would try, and when the
+    time of the `watch` is over.
     """
-    return climb(wiring, potentials, labels, steepest, _SWEEPS, n_jobs, watch).labels
-
-
-def climb(
-    wiring: Wiring, potentials: Floats, labels: Ints, steepest: bool, limit: int,
-    n_jobs: int | None, watch: Watch | None = None,
-) -> Climb:  # fmt: skip
-    """Search from `labels`, for at most `limit` sweeps or as many flips as they would try."""
     out = Climb(
         np.array(labels, np.int64),
         np.zeros(wiring.n_graphs, np.int64),
@@ -89,11 +82,6 @@ def unary_labels(wiring: Wiring, potentials: Floats) -> Ints:
     states = block_indices(wiring.belief_offsets, wiring.scopes[wiring.scope_offsets[unary]])
     scores = np.bincount(states, potentials[entries], wiring.belief_offsets[-1])
     return best_states(wiring, scores.astype(np.float64))
-
-
-def random_labels(wiring: Wiring, rng: np.random.Generator) -> Ints:
-    """Draw every variable uniformly."""
-    return rng.integers(wiring.cards)
 
 
 class ICM(BuiltInInferer):
@@ -160,9 +148,12 @@ class _Starts:
     def step(self) -> bool:
         """Search from one more start."""
         options = self.options
-        start = random_labels(self.wiring, options.rng) if self.starts else self.labels
-        how = options.schedule == STEEPEST, options.max_iter, options.n_jobs
-        self.keep(climb(self.wiring, self.potentials, start, *how, options.watch))
+        start = options.rng.integers(self.wiring.cards) if self.starts else self.labels
+        end = climb(
+            self.wiring, self.potentials, start, steepest=options.schedule == STEEPEST,
+            limit=options.max_iter, n_jobs=options.n_jobs, watch=options.watch,
+        )  # fmt: skip
+        self.keep(end)
         self.starts += 1
         return False
 

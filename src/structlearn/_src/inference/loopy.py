@@ -14,13 +14,13 @@ from structlearn._src.inference.base import (
     Options,
     Problem,
     Result,
+    best_states,
     exceeds,
     in_graphs,
     read_exactly,
 )
 from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import ASSIGNMENTS, Query
-from structlearn._src.inference.tables import best_states
 
 #: Queries that messages answer: all but samples.
 BY_MESSAGES = (Query.PARTITION, Query.MARGINALS, *ASSIGNMENTS)

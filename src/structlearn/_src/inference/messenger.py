@@ -12,8 +12,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.threads import Scratch
 from structlearn._src.common.watch import Ending, Pace, Watch
 from structlearn._src.graph.wiring import Wiring
-from structlearn._src.inference.base import SCHEDULES, Problem
-from structlearn._src.inference.tables import point_mass
+from structlearn._src.inference.base import SCHEDULES, Problem, point_mass
 from structlearn._src.kernels.graph import message, readout, tournament
 from structlearn._src.kernels.graph.message import (
     MessageState,

@@ -15,17 +15,17 @@ from structlearn._src.inference.base import (
     Options,
     Problem,
     Result,
+    best_states,
     exceeds,
     in_graphs,
 )
 from structlearn._src.inference.engine import clamp
-from structlearn._src.inference.icm import improve, unary_labels
+from structlearn._src.inference.icm import climb, unary_labels
 from structlearn._src.inference.junction import EliminationTree
 from structlearn._src.inference.loopy import cooled
 from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import ASKED, ASSIGNMENTS, Query
 from structlearn._src.inference.order import cutset, find_order
-from structlearn._src.inference.tables import best_states
 from structlearn._src.inference.trw import covering_forests, upper_bound
 
 _SWEEPS = 150  # for each candidate: messages that rest do so by then
@@ -170,10 +170,12 @@ class _Map(_Candidates):
                 yield "block ascent", better
 
     def _improved(self, name: str, labels: Ints) -> Candidate:
-        wiring = self.problem.wiring
-        potentials = self.problem.potentials
-        options = self.options
-        return name, improve(wiring, potentials, labels, n_jobs=options.n_jobs, watch=options.watch)
+        problem = self.problem
+        end = climb(
+            problem.wiring, problem.potentials, labels,
+            n_jobs=self.options.n_jobs, watch=self.options.watch,
+        )  # fmt: skip
+        return name, end.labels
 
     def proved(self) -> bool:
         """Whether the bound meets the score in every graph."""

@@ -6,8 +6,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.graph.batch import Sequences
-from structlearn._src.inference.chain_batch import Chains
-from structlearn._src.inference.tables import forbid_ends, tables_to_chains
+from structlearn._src.inference.chain_batch import Chains, forbid_ends, tables_to_chains
 from structlearn._src.learn.world import CONVERGED, Budget, Memory, add_tables
 from structlearn._src.model.model import Tables
 

@@ -8,11 +8,10 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, block_indices
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.graph.batch import Graphs
+from structlearn._src.graph.batch import Graphs, potentials_to_tables, tables_to_potentials
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT, Wiring
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.engine import Engine, clamp, forest_shares, make_engine
-from structlearn._src.inference.tables import potentials_to_tables, tables_to_potentials
 from structlearn._src.learn.world import (
     CONVERGED,
     Budget,

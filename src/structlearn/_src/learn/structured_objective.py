@@ -13,7 +13,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.threads import split
 from structlearn._src.graph.batch import Graphs, Sequences
-from structlearn._src.inference.tables import clamp_labels
+from structlearn._src.inference.chain_batch import clamp_labels
 from structlearn._src.learn.chain_arrays import ChainArrays, make_arrays, refuses_chains
 from structlearn._src.learn.chain_world import ChainWorld, LabelledChains
 from structlearn._src.learn.graph_world import GraphWorld, cost_entries
