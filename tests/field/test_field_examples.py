@@ -146,8 +146,8 @@ def test_surrogates_are_hinges_of_their_own_group(kind):
     ("options", "word"),
     [
         ({"labels": np.full(9, np.nan)}, "label"),
-        ({"labels": np.full(8, 0.5)}, "labels"),
-        ({"labels": np.full(9, 1.5)}, "label"),
+        ({"labels": np.full(8, 0.5)}, "truth"),
+        ({"labels": np.full(9, 1.5)}, "truth"),
         ({"given": np.ones(8, bool)}, "given"),
         ({"given": np.ones(9)}, "given"),
         ({"given": np.ones(9, bool)}, "given"),

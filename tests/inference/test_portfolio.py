@@ -8,9 +8,11 @@ import pytest
 import naive
 from structlearn import FactorGraph, grid, infer, infer_many
 from structlearn._src.common.errors import QueryError
-from structlearn._src.graph.wiring import join
+from structlearn._src.graph.wiring import condition, join
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.portfolio import OutputScore, ascend
+from structlearn._src.inference.icm import climb
+from structlearn._src.inference.order import cutset, find_order
+from structlearn._src.inference.portfolio import OutputScore, ascend, ascend_by_blocks
 
 
 def portfolio(graph, query="map", **options):
@@ -23,6 +25,12 @@ def some_graphs(seed, count, zeros=0.0, hidden=0.0):
         naive.random_graph(rng, int(rng.integers(2, 8)), max_arity=4, zeros=zeros, hidden=hidden)
         for _ in range(count)
     ]
+
+
+def random_grid(rng, side, states=2):
+    edges = 2 * side * (side - 1)
+    nodes = rng.normal(0, 1, (side, side, states))
+    return grid(nodes, rng.normal(0, 2, (edges, states, states)))
 
 
 # ---- joint MAP ---------------------------------------------------------------------------
@@ -232,3 +240,48 @@ def test_marginal_map_on_hidden_chains_and_grids(data_folder, name, by_portfolio
         assert (value <= best + 1e-6).all()
         assert (value > best - 1e-6).sum() >= needed
         assert all(a.lower == a.value for a in answers)
+
+
+# ---- block ascent ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [8, 64, 512])
+def test_what_a_cutset_leaves_has_small_tables(limit):
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        wiring = random_grid(rng, 8).wiring
+        cut = cutset(wiring, limit, rng)
+        rest = condition(wiring, np.zeros(wiring.table_offsets[-1]), np.where(cut, 0, -1)).wiring
+        order = find_order(rest, np.zeros(rest.n_variables, np.bool_))
+        # The second search is greedy anew: it may do a little worse than the one that cut.
+        assert order.largest <= 4 * limit
+        assert cut.any()
+        assert not cut.all()
+
+
+def test_nothing_is_cut_from_a_narrow_graph():
+    wiring = random_grid(np.random.default_rng(1), 4).wiring
+    assert not cutset(wiring, 2**12, np.random.default_rng(0)).any()
+
+
+def test_cutsets_differ_from_round_to_round():
+    wiring = random_grid(np.random.default_rng(1), 10).wiring
+    rng = np.random.default_rng(0)
+    assert len({cutset(wiring, 2**5, rng).tobytes() for _ in range(5)}) > 1
+
+
+def test_block_ascent_never_lowers_the_score_and_finds_optima_that_flips_miss():
+    rng = np.random.default_rng(2)
+    stuck = found = 0
+    for _ in range(20):
+        graph = random_grid(rng, 4)
+        best, _ = naive.value_and_distribution(graph, 0.0, 0.0)
+        labels = climb(graph.wiring, graph.potentials, rng.integers(graph.cards)).labels
+        start = graph.score(labels)
+        problem = Problem(graph.wiring, graph.potentials, 0.0, 0.0)
+        value = graph.score(ascend_by_blocks(problem, labels, 8, Options(rng=rng)))
+        assert value >= start
+        stuck += start < best - 1e-9
+        found += value > best - 1e-9
+    assert stuck >= 10  # flips alone rarely get there
+    assert found >= 18

@@ -243,18 +243,20 @@ def make_plan(wiring: Wiring, order: Elimination) -> EliminationPlan:
     by_graph = np.argsort(wiring.variable_graphs[order.variables], kind="stable")
     variables = order.variables[by_graph]
     sizes = np.diff(order.separator_offsets)[by_graph]
-    starts = offsets_of(sizes)
     separators = order.separators[block_indices(order.separator_offsets, by_graph)]
     rank = np.empty(n, np.int64)
     rank[variables] = np.arange(n)
-    axes = np.empty(starts[-1] + n, np.int64)
-    eliminate.sort_separators(variables, rank, starts, separators, axes)
-    axis_offsets = starts + np.arange(n + 1)
+    buckets = np.repeat(np.arange(n), sizes)
+    # Axes lie latest first, so that the variable of a bucket, eliminated before the rest, is last.
+    members = np.concatenate([separators, variables])
+    keys = np.concatenate([buckets, np.arange(n)]) * n + (n - 1 - rank[members])
+    keys.sort()
+    axis_ranks = n - 1 - keys % max(n, 1)
+    axis_offsets = offsets_of(sizes + 1)
     parents = np.full(n, -1, np.int64)
     inner = sizes > 0
-    parents[inner] = rank[axes[axis_offsets[1:][inner] - 2]]
-    owner = np.repeat(np.arange(n), sizes)
-    logs = np.bincount(owner, np.log(wiring.cards[separators]), n)
+    parents[inner] = axis_ranks[axis_offsets[1:][inner] - 2]
+    logs = np.bincount(buckets, np.log(wiring.cards[separators]), n)
     messages = offsets_of(np.rint(np.exp(logs)).astype(np.int64)) + wiring.table_offsets[-1]
     owners = (
         np.minimum.reduceat(rank[wiring.scopes], wiring.scope_offsets[:-1])
@@ -265,7 +267,7 @@ def make_plan(wiring: Wiring, order: Elimination) -> EliminationPlan:
     input_offsets = offsets_of(taken)
     stride_offsets = offsets_of(np.repeat(np.diff(axis_offsets), taken))
     plan = EliminationPlan(
-        variables, axis_offsets, axes, messages, parents, input_offsets,
+        variables, axis_offsets, variables[axis_ranks], messages, parents, input_offsets,
         np.empty(int(input_offsets[-1]), np.int64), stride_offsets,
         np.empty(int(stride_offsets[-1]), np.int64), wiring.graph_variables,
     )  # fmt: skip

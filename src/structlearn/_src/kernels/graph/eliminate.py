@@ -44,22 +44,6 @@ class EliminationPlan(NamedTuple):
 
 
 @lean
-def sort_separators(order, rank, separator_offsets, separators, axes):
-    """Axes of every bucket: the separator, latest eliminated first, then its own variable."""
-    for b in range(order.size):
-        low, high = separator_offsets[b], separator_offsets[b + 1]
-        out = low + b
-        for k in range(low, high):  # insertion: separators are short
-            v = separators[k]
-            j = out + k - low
-            while j > out and rank[axes[j - 1]] < rank[v]:
-                axes[j] = axes[j - 1]
-                j -= 1
-            axes[j] = v
-        axes[out + high - low] = order[b]
-
-
-@lean
 def assign_inputs(wiring, used, plan, owners):
     """Fill plan.inputs and plan.strides.
 
