@@ -21,7 +21,7 @@ __all__ = ["AdmmState", "Consensus", "HingeResult", "Residuals", "solve_map"]
 _RELAXATION = 1.6  # Boyd et al., section 3.4.3: 1.5 to 1.8 takes fewer steps
 _STIFFNESS = 5.0  # hard constraints settle late where their step is that of hinges
 _CHUNK = 10  # steps between changes of the step size
-_SELDOMER = 1.5  # factor from one change of the step size to the next: rarer, or it may cycle
+_RARER = 1.5  # steps from one change of the step size to the next grow so, or it may cycle
 _BEFORE = 5  # chunks before Newton steps; twice as many each time they did not suffice
 _LOOK = 20  # chunks between looks at the gap
 _PATIENCE = 2  # rounds of Newton steps that may fail before ADMM goes on; doubles as well
@@ -225,7 +225,7 @@ class _MapSearch:
         if self.iterations >= self._balance_at:
             first = self.iterations <= _BEFORE * _CHUNK
             self.consensus.balance(self.state, damped=first)
-            self._balance_at = _SELDOMER * self.iterations
+            self._balance_at = _RARER * self.iterations
 
     def _improve(self) -> bool:
         """Keep what is better than before; tell whether it is certified, or can never be."""

@@ -20,7 +20,7 @@ __all__ = ["ALLOWED", "AdmmState", "Appraisal", "Consensus"]
 #: By how much a hard constraint may be missed.
 ALLOWED = 1e-6
 _RANGES = 8  # more would add up rows for longer than they save on the machines we have
-_FURTHEST = 1000.0  # by how much the step changes at once
+_LARGEST_CHANGE = 1000.0  # factor of a single change of the step
 _CONSTANT = 1e-30  # length of a hinge without free variables, which no step can move
 
 
@@ -181,7 +181,7 @@ class Consensus:
         return state
 
     def _take(self, weights: Floats, state: AdmmState, steps: int, tol: float) -> int:
-        """Take up to so many steps; return how many it were."""
+        """Take up to so many steps; return how many there were."""
         before = int(state.iterations)
         common = weights, self.relaxation, state, self._sums
         if min(threads.workers(self.n_jobs), len(self._borders) - 1) <= 1:
@@ -220,7 +220,7 @@ class Consensus:
         primal, dual = state.residuals.tolist()
         rest = dual / float(state.step)
         if primal > 0 and rest > 0 and not 0.5 < primal / rest < 2:
-            ratio = float(np.clip(primal / rest, 1 / _FURTHEST, _FURTHEST))
+            ratio = float(np.clip(primal / rest, 1 / _LARGEST_CHANGE, _LARGEST_CHANGE))
             factor = min(max(ratio**0.5, 0.2), 5.0) if damped else ratio
             self.change_step(state, float(state.step) * factor)
 

@@ -21,7 +21,7 @@ class HingeExamples:
 
     hinges: Hinges  #: forms, those of the surrogate last, in a group of their own
     weights: Floats  #: (groups) of all groups; those that are not learnt keep them
-    learnt: Ints  #: groups whose weights are learnt, in rising order
+    learnt: Ints  #: groups whose weights are learnt, in ascending order
     labels: Floats  #: (variables) true values, NaN where a variable is hidden
     given: Bools  #: (variables) which have their true values in both worlds
 
@@ -39,7 +39,7 @@ class HingeExamples:
     def cut(self, n: int) -> list[HingeExamples]:
         """Cut the field into at most `n` parts that share no variable but given ones.
 
-        Minimal energies and their hinges then add up. A field that hangs together is one part.
+        Minimal energies and their hinges then add up. A connected field is one part.
         """
         component, sizes = self._components()
         ranges = split(offsets_of(sizes), n)

@@ -94,7 +94,7 @@ class Wiring(NamedTuple):
         return np.bincount(self.factor_graphs[closing], minlength=self.n_graphs) == 0
 
     def spanning_forest(self, order: Ints) -> Bools:
-        """Tell which factors are taken if each is, in this order, that closes no cycle."""
+        """Take factors in this order, each unless it closes a cycle; tell which were taken."""
         taken = np.empty(self.n_factors, np.bool_)
         wire.spanning_forest(self, order, np.arange(self.n_variables), taken)
         return taken

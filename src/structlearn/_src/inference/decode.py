@@ -100,7 +100,7 @@ def check_possible(sequences: Sequences) -> None:
 
 
 def impossible(sequences: Sequences, added: Floats | None) -> Ints:
-    """Return which sequences have no labelling; `added` is -inf for what is ruled out beside."""
+    """Return which sequences have no labelling; `added` is -inf for what else is ruled out."""
     states = sequences.states
     zeros = np.zeros((1, states)), np.zeros((1, states * states))
     chains = tables_to_chains(sequences, zeros, forbid_ends(sequences, added), 1.0, None)
@@ -128,7 +128,7 @@ def _problem(graphs: Graphs, tables: Tables, eps_y: float, eps_h: float) -> Prob
 
 
 def _run(problem: Problem, query: Query, options: Options, method: str) -> Result:
-    """Answer for every graph as if it were alone: neither its company nor chance has a say."""
+    """Answer for every graph as if it were alone, whatever the others are, and without chance."""
     if query == Query.MARGINAL_MAP and (problem.eps_hidden == 0 or not problem.hidden.any()):
         query = Query.MAP
     wiring = problem.wiring

@@ -89,7 +89,7 @@ class _TwoChains:
         self.draws = np.zeros((2, self.rows * self.stored, wiring.n_variables), np.int64)
         self.labels = self._starts()
         self.best = np.stack([wiring.score(self.potentials, labels) for labels in self.labels])
-        self.lawful = self._rescue()
+        self.feasible = self._rescue()
         self.ranges = self._ranges()
 
     def _ranges(self) -> list[tuple[int, int]]:
@@ -122,7 +122,7 @@ class _TwoChains:
     def sweep(self, count: int, keep: bool) -> None:
         """Run `count` sweeps of both chains."""
         if keep and not self.kept:
-            self.lawful = self._rescue()
+            self.feasible = self._rescue()
         # Drawn here and not in the threads, so that their number changes nothing.
         uniforms = self.rng.random((2, count, self.wiring.n_variables))
         n = self.wiring.n_graphs
@@ -148,7 +148,7 @@ class _TwoChains:
         )  # fmt: skip
 
     def _starts(self) -> Ints:
-        """Ends of ICM from the unary guess and from a random state, lawful where one is found."""
+        """Ends of ICM from the unary guess and from a random state, feasible where one is found."""
         w = self.wiring
         p = self.potentials
         n_jobs = self.options.n_jobs
@@ -164,7 +164,7 @@ class _TwoChains:
         return labels
 
     def _rescue(self) -> Bools:
-        """Let a chain in a forbidden state copy a lawful one; say which graphs are lawful."""
+        """Let a chain in a forbidden state copy a feasible one; say which graphs are feasible."""
         scores = [self.wiring.score(self.potentials, labels) for labels in self.labels]
         good = np.isfinite(scores)
         for chain in (0, 1):
@@ -177,7 +177,7 @@ class _TwoChains:
         w = self.wiring
         residual = self._residual()
         value = self.best.max(axis=0)
-        converged = self.lawful & (residual <= _APART)
+        converged = self.feasible & (residual <= _APART)
         draws = np.concatenate(list(self.draws[:, : self.kept]))[: self.options.n_samples]
         return Result(
             value=value,
@@ -203,9 +203,9 @@ class _TwoChains:
 
     def _report(self, apart: float, ended: Ending) -> Iterable[str]:
         """Say how it went, part by part."""
-        if not self.lawful.all():
+        if not self.feasible.all():
             yield (
-                f"no state free of forbidden combinations found{in_graphs(~self.lawful)}, "
+                f"no state free of forbidden combinations found{in_graphs(~self.feasible)}, "
                 f"so the marginals there mean nothing"
             )
         verdict = ": not mixed, or too few sweeps" if apart > _APART else ""

@@ -36,7 +36,7 @@ from structlearn._src.kernels.graph.eliminate import EliminationPlan
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
 _SECONDS_PER_ENTRY = 3e-8  # of a table, there and back, on an ordinary core
 _WORTH = 200  # entries of exact inference per entry of the tables: what sweeps cost, roughly
-_FEW = 100  # variables of a graph up to which a single order is tried mostly
+_FEW = 100  # variables of a graph up to which mostly a single order is tried
 _ORDER_IN_FULL = 1_000  # variables up to which a refusal costs little to be exact about
 
 

@@ -35,7 +35,7 @@ METHODS = (*EXACT, "bp", "trw", "icm", "gibbs", "portfolio")
 #: What estimators call inference inside of learning and prediction; "exact" is "junction_tree".
 OFFERED = ("auto", "exact", "bp", "trw")
 
-#: How many times the cost of message passing exact inference may have.
+#: How many times as much as message passing exact inference may cost.
 ASKED = math.inf  # a question by hand: whatever memory allows
 PREDICTED = 30.0  # a prediction is made once, and better labels are worth some seconds
-TRAINED = 2.0  # training asks hundreds of times, but what messages claim may be false
+TRAINED = 2.0  # training asks hundreds of times, yet messages may be wrong

@@ -116,7 +116,9 @@ def plain_totals(wiring: Wiring, later: Bools, limit: float, order: Elimination 
     totals = np.full(wiring.n_graphs, np.inf)
     if order is not None:
         totals = np.bincount(wiring.variable_graphs, order.plain, wiring.n_graphs).astype(float)
-    for g in np.flatnonzero(totals == np.inf).tolist():  # one of a range spoils it for all
+    for g in np.flatnonzero(
+        totals == np.inf
+    ).tolist():  # one that failed leaves its whole range infinite
         alone = select(wiring, np.array([g]))
         low, high = wiring.graph_variables[g : g + 2]
         if high - low <= TOO_MANY_TO_ORDER:

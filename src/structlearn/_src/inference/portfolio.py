@@ -60,11 +60,8 @@ class Portfolio(BuiltInInferer):
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Try everything in turn, as far as time allows."""
-        search = (
-            _MarginalMap(problem, options)
-            if query == Query.MARGINAL_MAP and problem.hidden.any()
-            else _Map(problem, options)
-        )
+        summed = query == Query.MARGINAL_MAP and problem.hidden.any()
+        search = _MarginalMap(problem, options) if summed else _Map(problem, options)
         steps = search.candidates()
         ended = options.watch.repeat(lambda: search.advance(steps), 100, search.words)
         return search.result(ended)
@@ -85,7 +82,7 @@ class _Candidates:
 
     def score(self, labels: Ints) -> Floats:
         """Value of every graph at `labels`."""
-        raise NotImplementedError
+        return self.problem.wiring.score(self.problem.potentials, labels)
 
     def candidates(self) -> Iterator[Candidate]:
         """Find one candidate after the other."""
@@ -146,9 +143,6 @@ class _Candidates:
 
 class _Map(_Candidates):
     """Joint MAP over all variables."""
-
-    def score(self, labels: Ints) -> Floats:
-        return self.problem.wiring.score(self.problem.potentials, labels)
 
     def candidates(self) -> Iterator[Candidate]:
         yield self._improved("own states", self.labels)
