@@ -216,6 +216,13 @@ def best_states(wiring: Wiring, beliefs: Floats) -> Ints:
     return np.minimum.reduceat(hits, starts) if len(starts) else np.empty(0, np.int64)
 
 
+def belief_distance(wiring: Wiring, one: Floats, other: Floats) -> Floats:
+    """Largest difference between two sets of beliefs of the variables, per graph."""
+    out = np.zeros(wiring.n_graphs)
+    np.maximum.at(out, np.repeat(wiring.variable_graphs, wiring.cards), np.abs(one - other))
+    return out
+
+
 def normalise(blocks: Floats, offsets: Ints) -> Floats:
     """Divide every block of a flat array by its sum, unless that is 0."""
     if not len(blocks):

@@ -14,6 +14,7 @@ from structlearn._src.inference.base import (
     Options,
     Problem,
     Result,
+    belief_distance,
     in_graphs,
     normalise,
 )
@@ -175,7 +176,8 @@ class _TwoChains:
     def result(self, ended: Ending) -> Result:
         """Pool the chains."""
         w = self.wiring
-        residual = self._residual()
+        beliefs = [normalise(each, w.belief_offsets) for each in self.beliefs]
+        residual = belief_distance(w, *beliefs)
         value = self.best.max(axis=0)
         converged = self.feasible & (residual <= _APART)
         draws = np.concatenate(list(self.draws[:, : self.kept]))[: self.options.n_samples]
@@ -192,14 +194,6 @@ class _TwoChains:
             ended=ended if ended.early else Ending.DONE,
             status="; ".join(self._report(float(residual.max(initial=0.0)), ended)),
         )
-
-    def _residual(self) -> Floats:
-        """Largest difference between the two chains' marginals, per graph."""
-        w = self.wiring
-        one, two = (normalise(b, w.belief_offsets) for b in self.beliefs)
-        out = np.zeros(w.n_graphs)
-        np.maximum.at(out, np.repeat(w.variable_graphs, w.cards), np.abs(one - two))
-        return out
 
     def _report(self, apart: float, ended: Ending) -> Iterable[str]:
         """Say how it went, part by part."""

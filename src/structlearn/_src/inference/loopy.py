@@ -14,6 +14,7 @@ from structlearn._src.inference.base import (
     Options,
     Problem,
     Result,
+    belief_distance,
     best_states,
     exceeds,
     in_graphs,
@@ -177,18 +178,13 @@ class MessageRuns:
 
     def _compare(self, other: Messenger) -> None:
         """Note how far two runs ended apart; keep the better one of each graph."""
-        mine, theirs = self.messenger, other
+        mine = self.messenger
         value, beliefs, _ = mine.value()
-        their_value, their_beliefs, _ = theirs.value()
-        wiring = self.problem.wiring
-        difference = np.abs(beliefs - their_beliefs)
-        graph = np.repeat(wiring.variable_graphs, wiring.cards)
-        apart = np.zeros(wiring.n_graphs)
-        np.maximum.at(apart, graph, difference)
-        self.apart = np.maximum(self.apart, apart)
+        other_value, other_beliefs, _ = other.value()
+        distance = belief_distance(self.problem.wiring, beliefs, other_beliefs)
+        self.apart = np.maximum(self.apart, distance)
         self.others += 1
-        better = theirs.done & (~mine.done | exceeds(their_value, value, 1e-9))
-        self._take(theirs, better)
+        self._take(other, other.done & (~mine.done | exceeds(other_value, value, 1e-9)))
 
     def _take(self, other: Messenger, better: Bools) -> None:
         wiring = self.problem.wiring
