@@ -289,7 +289,7 @@ def test_with_potentials_keeps_everything_else(graph):
     assert other.roles.tolist() == graph.roles.tolist()
     np.testing.assert_array_equal(other.table(1), [6, 7, 8])
     np.testing.assert_array_equal(graph.table(1), [0.5, -np.inf, 0.25])
-    with pytest.raises(PotentialError, match="2 potentials were given; the tables have 9"):
+    with pytest.raises(PotentialError, match="2 potentials were given for tables of 9 entries"):
         graph.with_potentials([0.0, 1.0])
 
 

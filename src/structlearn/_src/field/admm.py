@@ -287,9 +287,7 @@ def _ceiling(consensus: Consensus, weights: Floats) -> float:
     ends = h.coefficients * np.where(
         h.coefficients > 0, bounds.upper[h.variables], bounds.lower[h.variables]
     )
-    most = np.maximum(h.add_up(ends) + h.constants, 0.0)
-    each = np.where(h.hard, 0.0, np.where(h.powers == 2, most**2, most))
-    return 1.001 * float(weights @ np.bincount(h.groups, each, h.n_groups)) + ALLOWED
+    return 1.001 * float(weights @ h.sum_hinges(h.add_up(ends) + h.constants)) + ALLOWED
 
 
 def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None, watch: Watch) -> None:

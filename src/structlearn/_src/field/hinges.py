@@ -116,7 +116,11 @@ class Hinges:
 
     def hinges(self, y: Floats) -> Floats:
         r"""Sum of the hinges :math:`\max(l_i(y), 0)^{p_i}` of every group."""
-        values = np.maximum(self.values(y), 0.0)
+        return self.sum_hinges(self.values(y))
+
+    def sum_hinges(self, values: Floats) -> Floats:
+        """Sum of the hinges of every group, given the value of every form."""
+        values = np.maximum(values, 0.0)
         each = np.where(self.powers == 2, values**2, values)
         soft: Floats = np.where(self.hard, 0.0, each)
         return np.bincount(self.groups, soft, self.n_groups).astype(np.float64)

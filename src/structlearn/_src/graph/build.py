@@ -74,14 +74,8 @@ class FactorGraph:
         named = None if names is None else list(names)
         graph._append_variables(named, cards, check_roles(roles, len(cards)))
         check_scopes(np.diff(scope_offsets), scopes, len(cards))
-        tables = np.array(checks.potentials(potentials, "potentials").ravel())
-        graph._append_factors(np.diff(scope_offsets), scopes, tables[None])
-        if len(tables) != graph.wiring.table_offsets[-1]:
-            raise PotentialError(
-                f"{len(tables)} potentials were given for tables of "
-                f"{graph.wiring.table_offsets[-1]} entries in all"
-            )
-        return graph
+        graph._append_factors(np.diff(scope_offsets), scopes, np.empty((1, 0)))
+        return graph.with_potentials(potentials)
 
     # ---- variables -----------------------------------------------------------------------
 
@@ -281,9 +275,10 @@ class FactorGraph:
     def with_potentials(self, potentials: Any) -> FactorGraph:
         """Return the same graph with other tables, given as one flat array."""
         values = np.array(checks.potentials(potentials, "potentials").ravel())
-        if len(values) != len(self.potentials):
+        size = self.wiring.table_offsets[-1]
+        if len(values) != size:
             raise PotentialError(
-                f"{len(values)} potentials were given; the tables have {len(self.potentials)}"
+                f"{len(values)} potentials were given for tables of {size} entries in all"
             )
         graph = copy.copy(self)
         graph._wiring = self.wiring

@@ -121,9 +121,9 @@ class Reply:
     options: Options
 
     def whole_labels(self, labels: Ints) -> Ints:
-        """Labels of all variables, evidence included; for marginal MAP of the outputs only."""
-        out = self.fixed.copy()
-        out[self.small.variables] = labels
+        """Labels of all variables, or rows of them, with evidence; for marginal MAP of outputs."""
+        out = np.broadcast_to(self.fixed, (*labels.shape[:-1], len(self.fixed))).copy()
+        out[..., self.small.variables] = labels
         if self.query == Query.MARGINAL_MAP:
             out[self.wiring.roles == HIDDEN] = -1
         return out
@@ -142,12 +142,6 @@ class Reply:
         out = np.zeros(int(self.wiring.table_offsets[-1]))
         out[where] = 1.0
         out[where[kept]] = normalise(beliefs, self.small.wiring.table_offsets)
-        return out
-
-    def whole_draws(self, draws: Ints) -> Ints:
-        """Draws of all variables."""
-        out = np.repeat(self.fixed[None], len(draws), axis=0)
-        out[:, self.small.variables] = draws
         return out
 
 
@@ -201,7 +195,7 @@ def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:
     if reply.query in ASSIGNMENTS:
         out["assignment"] = _assignments(reply, result.labels)
     if reply.query == Query.SAMPLES:
-        draws = cut(reply.whole_draws(result.draws).T, wiring.graph_variables)
+        draws = cut(reply.whole_labels(result.draws).T, wiring.graph_variables)
         out["samples"] = [share.T for share in draws]
     if result.best is not None:
         ranks = [

@@ -117,7 +117,7 @@ class ICM(BuiltInInferer):
         """Search from all starts and return the best end."""
         search = _Starts(problem, options)
         ended = options.watch.repeat(search.step, options.restarts + 1, search.words)
-        value = search.value
+        value = problem.wiring.score(problem.potentials, search.labels)
         return Result(
             value=value,
             exact=False,
@@ -168,11 +168,6 @@ class _Starts:
             (self.steps, end.steps),
         ):  # fmt: skip
             mine[better] = new[better]
-
-    @property
-    def value(self) -> Floats:
-        """Score of the best assignment, -inf if it breaks a hard constraint."""
-        return self.wiring.score(self.potentials, self.labels)
 
     def words(self) -> str:
         """Say how far the search is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -129,26 +130,21 @@ class MessageRuns:
         self.apart = np.zeros(problem.wiring.n_graphs)
         self.others = 0
         start = cooled(problem, options, appearance) if options.start is None else options.start
-        self.messenger = self._messenger(start, appearance)
+        make = partial(
+            Messenger, problem, appearance=appearance, schedule=options.schedule,
+            n_jobs=options.n_jobs,
+        )  # fmt: skip
+        self.messenger = make(start=start)
         self.ended = self._settle(self.messenger)
         for _ in range(restarts):
             if self.ended.early:
                 break
             noise = options.rng.normal(0.0, 1.0, len(self.messenger.messages))
-            other = self._messenger(noise * max(problem.eps.max(initial=0.0), 0.1), appearance)
+            other = make(start=noise * max(problem.eps.max(initial=0.0), 0.1))
             self.ended = self._settle(other)
             self._compare(other)
         if not self.ended.early:  # of the runs that count
             self.ended = Ending.DONE if self.messenger.done.all() else Ending.LIMIT
-
-    def _messenger(self, start: Floats | None, appearance: Floats | None) -> Messenger:
-        return Messenger(
-            self.problem,
-            appearance=appearance,
-            schedule=self.options.schedule,
-            start=start,
-            n_jobs=self.options.n_jobs,
-        )
 
     def _settle(self, messenger: Messenger) -> Ending:
         """Run with more and more damping, unless the user chose one."""
