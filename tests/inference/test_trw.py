@@ -11,7 +11,7 @@ from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import join
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.messenger import Messenger
-from structlearn._src.inference.trw import covering_forests, reparametrise, upper_bound
+from structlearn._src.inference.trw import covering_forests, upper_bound
 
 
 def trw(graph, query="partition", eps=1.0, **options):
@@ -132,20 +132,6 @@ def test_forests_cover_evenly():
     share = covering_forests(graph.wiring, np.random.default_rng(7)).mean(axis=0)
     assert share.min() > 0.1
     assert share.max() < 0.6
-
-
-@pytest.mark.parametrize("eps", [1.0, 0.0])
-def test_reparametrisation_keeps_the_score_of_every_assignment(eps):
-    rng = np.random.default_rng(8)
-    graph = naive.random_graph(rng, 5, max_arity=4)
-    messenger = Messenger(Problem(graph.wiring, graph.potentials, eps, eps))
-    messenger.run(3, 0.0)
-    rest, singles = reparametrise(messenger)
-    other = graph.with_potentials(rest)
-    starts = graph.wiring.belief_offsets
-    for labels in naive.assignments(graph.cards):
-        own = sum(singles[starts[v] + x] for v, x in enumerate(labels))
-        assert naive.score(other, labels) + own == pytest.approx(naive.score(graph, labels))
 
 
 @pytest.mark.parametrize("eps", [1.0, 0.0])

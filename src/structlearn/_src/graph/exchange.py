@@ -97,17 +97,17 @@ def from_networkx(g: Any, *, states: int = 2, role: str = "output") -> FactorGra
 
 
 def _with_variables(nodes: dict[Hashable, Any], states: int, role: str) -> FactorGraph:
-    cards, roles = np.empty(len(nodes), np.int64), np.empty(len(nodes), np.int64)
+    cards = np.empty(len(nodes), np.int64)
+    roles = {}
     for i, (node, data) in enumerate(nodes.items()):
         count = np.size(data["potential"]) if "potential" in data else states
         cards[i] = checks.integer(f"states of node {node!r}", data.get("states", count), low=1)
-        given = checks.one_of(f"role of node {node!r}", data.get("role", role), ROLES)
-        roles[i] = ROLES.index(given)
+        roles[node] = checks.one_of(f"role of node {node!r}", data.get("role", role), ROLES)
     # Nodes 0, 1, 2, ... are no names of their own but what an unnamed variable is called.
     plain = all(type(node) is int and node == i for i, node in enumerate(nodes))
-    none = np.zeros(0, np.int64)
-    names = None if plain else list(nodes)
-    return FactorGraph.from_arrays(cards, np.zeros(1, np.int64), none, np.zeros(0), roles, names)
+    graph = FactorGraph()
+    graph.add_variables(len(nodes) if plain else list(nodes), cards)
+    return graph.set_roles(roles)
 
 
 def _add_factors(graph: FactorGraph, g: Any, factors: dict[Hashable, Any], networkx: Any) -> None:

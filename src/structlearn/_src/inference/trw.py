@@ -69,22 +69,16 @@ def covering_forests(wiring: Wiring, rng: np.random.Generator) -> Bools:
 def upper_bound(messenger: Messenger, forests: Bools) -> Floats:
     """Average value of the forests that the messages define, per graph."""
     problem = messenger.problem
-    share = forests.mean(axis=0)
-    rest, singles = reparametrise(messenger)
-    total = np.zeros(problem.wiring.n_graphs)
-    for forest in forests:
-        total += _forest_value(problem, forest & (problem.wiring.arities > 1), rest, share, singles)
-    return total / len(forests)
-
-
-def reparametrise(messenger: Messenger) -> tuple[Floats, Floats]:
-    """Split the model by its messages: tables less messages, and one table per variable."""
-    wiring = messenger.problem.wiring
-    problem = messenger.problem
-    singles = np.zeros(int(wiring.belief_offsets[-1]))
+    wiring = problem.wiring
+    # Messages split the model: what is left of the tables, and one table per variable.
     rest = problem.potentials.copy()
+    singles = np.zeros(int(wiring.belief_offsets[-1]))
     wire.reparametrise(wiring, messenger.messages, rest, singles)
-    return rest, singles
+    share = forests.mean(axis=0)
+    total = np.zeros(wiring.n_graphs)
+    for forest in forests:
+        total += _forest_value(problem, forest & (wiring.arities > 1), rest, share, singles)
+    return total / len(forests)
 
 
 def _forest_value(
