@@ -252,7 +252,7 @@ MISUSE = {
     "variables beyond": (["model.uai", "--query", "MMAP", "--map-variables", "nine"],
                          "nine: there is no variable 9"),
     "wrong method": (["model.uai", "--query", "PR", "--method", "gibbs"],
-                     "no estimate of the partition function"),
+                     "not 'partition'"),
     "too wide": (["wide.uai", "--query", "PR", "--method", "junction_tree", "--max-table", "4"],
                  "induced width"),
     "output is a folder": (["model.uai", "--query", "PR", "--output", "folder"],
