@@ -110,6 +110,10 @@ def test_unknown_options_and_methods(loop):
         infer(loop, sweeps=3)
     with pytest.raises(ArgumentError, match="method='magic' is not known; choose one of 'auto'"):
         infer(loop, method="magic")
+    with pytest.raises(ArgumentError, match="method"):
+        infer(loop, method=np.ones(3, bool))
+    with pytest.raises(ArgumentError, match="method"):
+        infer_many([], method="magic")
 
 
 @pytest.mark.parametrize("query", ["map", "marginal_map"])

@@ -156,7 +156,7 @@ def test_wrong_tokens_are_named(token, words):
 
 
 def test_wrong_sentences_are_named():
-    for bad in ("a sentence", 5):
+    for bad in ("a sentence", 5, np.array("x")):
         with pytest.raises(ArgumentError, match=r"sentence 1 is .*list of tokens"):
             learned([[["a"]], bad])
     with pytest.raises(ArgumentError, match="min_count"):

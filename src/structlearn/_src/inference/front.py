@@ -158,6 +158,7 @@ def infer_many(
         if not isinstance(graph, FactorGraph):
             raise GraphError(f"a {type(graph).__name__} was given; need a FactorGraph")
     asked = Query(checks.one_of("query", query, tuple(Query)))
+    checks.one_of("method", method, ("auto", *METHODS))
     settings = Options.checked(**options)
     if settings.k > 1 and asked != Query.MAP:
         raise QueryError(f"k={settings.k} asks for the k best assignments; that is query='map'")

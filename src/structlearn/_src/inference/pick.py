@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from structlearn._src.common import checks
 from structlearn._src.common.errors import QueryError, TooWideError
 from structlearn._src.inference.base import Inferer, Options, Problem, TooWide
 from structlearn._src.inference.chain import ChainInference
@@ -52,9 +51,8 @@ PREDICTING: dict[str, dict[Query, str]] = {
 
 def pick(problem: Problem, query: Query, method: str, options: Options) -> Inferer:
     """Return the inferer by name, or for "auto" the first that does not refuse."""
-    if isinstance(method, str) and method == "auto":
+    if method == "auto":
         return _first(problem, query, options)
-    checks.one_of("method", method, ("auto", *METHODS))
     chosen = METHODS[method]
     reason = chosen.refuses(problem, query, options)
     if reason:

@@ -170,7 +170,7 @@ def _rows(entries: _Entries, columns: Index, n_columns: int) -> Rows:
 def _blame(sentences: Sentences) -> None:
     """Raise the error that names the first bad sentence or token."""
     for s, sentence in enumerate(sentences):
-        if isinstance(sentence, str | bytes) or not isinstance(sentence, Iterable):
+        if not _is_list(sentence):
             raise ArgumentError(f"sentence {s} is {sentence!r}, but must be a list of tokens")
         for t, token in enumerate(sentence):
             trouble = _trouble(token)
@@ -178,8 +178,14 @@ def _blame(sentences: Sentences) -> None:
                 raise ArgumentError(f"token {t} of sentence {s}: {trouble}")
 
 
+def _is_list(given: Any) -> bool:
+    """Tell whether something can be gone through and is no text; arrays of no axes cannot."""
+    plain = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    return plain and getattr(given, "ndim", 1) > 0
+
+
 def _trouble(token: Any) -> str:
-    if isinstance(token, str | bytes) or not isinstance(token, Iterable):
+    if not _is_list(token):
         return f"{token!r} must be a dictionary or a list of attributes"
     names = list(token)
     bad = [name for name in names if not isinstance(name, str)]
