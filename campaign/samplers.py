@@ -14,7 +14,7 @@ from campaign.base import expect
 from franchise import path_probabilities
 from geweke import HmmCase, MixtureCase, deviations
 from structlearn import InfiniteHMM, InfiniteSVM, MaxMarginHMM, infer
-from structlearn._src.sample.new_component import MaxMargin
+from structlearn._src.sample.hinge import Hinge
 
 SAMPLERS = 1
 ERRORS = 12.0  # standard errors; of 40 batches, which have heavier tails than a normal
@@ -96,7 +96,7 @@ def _compare(rows: np.ndarray, right: np.ndarray, what: str) -> None:
 
 def keeps_the_prior(rng: np.random.Generator) -> None:
     """Geweke's test from other seeds."""
-    hinge = MaxMargin(0.4, 1.0, 0.8)
+    hinge = Hinge(0.4, 1.0, 0.8)
     cases = (HmmCase("points"), HmmCase("diagonal"), HmmCase("symbols"), MixtureCase(hinge, hinge))
     case = cases[int(rng.integers(len(cases)))]
     off = deviations(case, 800, 800, seed=int(rng.integers(2**32)))

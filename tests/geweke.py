@@ -15,15 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from structlearn._src.sample.emission import Categorical, Gaussian
+from structlearn._src.sample.emission import Categorical, Gaussian, NormalGamma, NormalWishart
 from structlearn._src.sample.hdp import Gamma, Process
-from structlearn._src.sample.hinge import Hinge, prior_weights
+from structlearn._src.sample.hinge import Hinge, LabelEmission, prior_weights
 from structlearn._src.sample.hmm import HmmModel, HmmState
 from structlearn._src.sample.hmm_sampler import HmmSampler
-from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.mixture import MixtureModel, MixtureSampler, MixtureState
-from structlearn._src.sample.new_component import MaxMargin
-from structlearn._src.sample.normal_wishart import NormalGamma, NormalWishart
 
 OFFSETS = np.array([0, 4, 14])
 SEEN = np.arange(14) != 3
@@ -166,8 +163,8 @@ def fit_of(emission, parameters, t, k):
 class MixtureCase(NamedTuple):
     """Mixtures of classifiers; `sampled` may have another classifier than labels are drawn by."""
 
-    classifier: MaxMargin
-    sampled: MaxMargin
+    classifier: Hinge
+    sampled: Hinge
     n_moves: int = 0
 
     def data(self, state, rng):

@@ -21,13 +21,12 @@ from scipy.special import log_softmax
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.estimators.bayesian.infinite_svm import MixtureClassifier
 from structlearn._src.kernels.draw.mixture import LOGIT
-from structlearn._src.sample.hinge import prior_weights
-from structlearn._src.sample.new_component import MaxMargin, weights_given
+from structlearn._src.sample.hinge import Hinge, prior_weights, weights_given
 
 _SLICES = 5  # elliptical slices in a sweep, which are shorter steps than those of the hinge
 
 
-class Logit(MaxMargin):
+class Logit(Hinge):
     """Classifiers by the multinomial logit: their potential in the place of the hinge."""
 
     __slots__ = ()

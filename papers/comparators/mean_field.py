@@ -20,25 +20,27 @@ from papers.comparators.variational import (
 )
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
+from structlearn._src.common.checks import generator
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Progress, Watch
-from structlearn._src.estimators.bayesian.fitted_settings import FittedSettings, all_or_nothing
+from structlearn._src.estimators.bayesian.infinite_svm import Scaled
 from structlearn._src.estimators.bayesian.observed import (
     Points,
     check_labels,
     read_labels,
     read_points,
-    share_right,
-)
-from structlearn._src.estimators.bayesian.sampled import check_watch, moderate, positive
-from structlearn._src.estimators.bayesian.scaled import (
-    Scaled,
-    degrees_of_freedom,
     scale_of,
     scaled,
+    share_right,
     wishart,
     with_intercept,
+)
+from structlearn._src.estimators.bayesian.sampled import (
+    FittedSettings,
+    all_or_nothing,
+    check_watch,
+    moderate,
+    positive,
 )
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.classifier import MulticlassClassifier
@@ -114,7 +116,7 @@ class MeanField(FittedSettings):
 
         A time limit or an interrupt keeps the shares so far.
         """
-        degrees_of_freedom(self.degrees, X.shape[1])  # refused before any work
+        wishart(X.shape[1], self.spread, self.strength, self.degrees)  # or refused before any work
         self.machine_ = Machine(float(self.C), float(self.variance))
         V = with_intercept(X)
         first = self._first(X)

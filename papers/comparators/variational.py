@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import digamma
 
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.sample.normal_wishart import Moments, NormalWishart
+from structlearn._src.sample.emission import Moments, NormalWishart
 
 
 def soft_moments(X: Floats, shares: Floats) -> Moments:

@@ -14,19 +14,17 @@ from papers.comparators.infinite_logit import Logit
 from structlearn import InfiniteHMM, InfiniteSVM, MaxMarginHMM
 from structlearn._src.common.errors import BurnInWarning
 from structlearn._src.common.watch import Ending, Watch
-from structlearn._src.sample.emission import Gaussian
+from structlearn._src.sample.emission import Gaussian, NormalWishart
 from structlearn._src.sample.hdp import Gamma
+from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel
 from structlearn._src.sample.hmm_sampler import HmmSampler, merge_sweeps
-from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.mixture import MixtureModel, MixtureSampler
-from structlearn._src.sample.new_component import MaxMargin
-from structlearn._src.sample.normal_wishart import NormalWishart
 from structlearn._src.sample.runner import MarkovChain, Schedule, run, streams
 
 # ---- the prior is reproduced -------------------------------------------------------------
 
-HINGE = MaxMargin(0.4, 1.0, 0.8)
+HINGE = Hinge(0.4, 1.0, 0.8)
 RIGHT = {
     "points": (HmmCase("points"), 600),
     "diagonal": (HmmCase("diagonal"), 600),
@@ -39,7 +37,7 @@ RIGHT = {
 WRONG = {
     "merging": (HmmCase("points", merges=range(10**6)), 200),  # a search, not a draw
     "a flattened density": (HmmCase("points", 0, gaussian=FlatGaussian, n_sweeps=3), 800),
-    "another loss": (MixtureCase(HINGE, MaxMargin(1.5, 1.0, 0.8)), 600),
+    "another loss": (MixtureCase(HINGE, Hinge(1.5, 1.0, 0.8)), 600),
 }
 
 
@@ -131,7 +129,7 @@ def _mixture_sampler(classifier):
 
 SAMPLERS = {
     **{kind: _hmm_sampler(kind) for kind in ("points", "diagonal", "symbols", "labels")},
-    "max-margin mixture": _mixture_sampler(MaxMargin()),
+    "max-margin mixture": _mixture_sampler(Hinge()),
     "logit mixture": _mixture_sampler(Logit()),
 }
 

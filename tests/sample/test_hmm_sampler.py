@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 from franchise import path_probabilities
-from structlearn._src.sample import hdp, launch, split_merge
-from structlearn._src.sample.emission import Categorical, Gaussian
+from structlearn._src.sample import hdp, split_merge
+from structlearn._src.sample.emission import Categorical, Gaussian, NormalWishart
 from structlearn._src.sample.hdp import Gamma
-from structlearn._src.sample.hinge import Hinge
+from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel, draw_given_paths, start, statistics
 from structlearn._src.sample.hmm_sampler import HmmSampler
-from structlearn._src.sample.label_emission import LabelEmission
-from structlearn._src.sample.normal_wishart import NormalWishart
 
 OFFSETS = np.array([0, 2, 5])
 KNOWN = NormalWishart(np.zeros(1), 0.5, 8.0, np.array([[6.0]]))
@@ -108,7 +106,7 @@ BROKEN = [
 def test_moves_alone_keep_the_posterior(name, instead, sweeps, least, most, monkeypatch):
     """Splits and unions with draws of sticks, no beam; each term left out is found."""
     if name:
-        owner = next(module for module in (hdp, launch, split_merge) if hasattr(module, name))
+        owner = next(module for module in (hdp, split_merge) if hasattr(module, name))
         monkeypatch.setattr(owner, name, instead)
     rng, part = np.random.default_rng(5), _points()
     model = HmmModel(OFFSETS, (part,), 1.5, 2.0)

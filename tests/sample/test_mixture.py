@@ -8,11 +8,11 @@ from scipy.special import gammaln
 
 from papers.comparators.infinite_logit import Logit
 from structlearn._src.kernels.draw import mixture as kernels
-from structlearn._src.sample import launch
-from structlearn._src.sample.emission import Gaussian
+from structlearn._src.sample import split_merge
+from structlearn._src.sample.emission import Gaussian, Moments, NormalWishart
 from structlearn._src.sample.hdp import Gamma
+from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import statistics
-from structlearn._src.sample.label_emission import LabelEmission
 from structlearn._src.sample.mixture import (
     MixtureModel,
     MixtureSampler,
@@ -20,8 +20,6 @@ from structlearn._src.sample.mixture import (
     kernel_prior,
     votes,
 )
-from structlearn._src.sample.new_component import MaxMargin
-from structlearn._src.sample.normal_wishart import Moments, NormalWishart
 from structlearn._src.sample.split_merge import split_or_merge
 
 
@@ -75,9 +73,9 @@ def exact(rows):
 @pytest.mark.parametrize(
     ("n_labels", "classifier", "sweeps", "n_moves"),
     [
-        (2, MaxMargin(0.7, 1.0, 1.3), 3000, 0),
-        (3, MaxMargin(1.5, 1.0, 0.8), 2000, 0),
-        (3, MaxMargin(1.5, 1.0, 0.8), 1000, 2),
+        (2, Hinge(0.7, 1.0, 1.3), 3000, 0),
+        (3, Hinge(1.5, 1.0, 0.8), 2000, 0),
+        (3, Hinge(1.5, 1.0, 0.8), 1000, 2),
         (3, Logit(2.0), 1000, 0),
     ],
 )
@@ -98,7 +96,7 @@ def test_partitions_have_their_probabilities(n_labels, classifier, sweeps, n_mov
 
 MOVES = [
     pytest.param(None, "", None, 0.0, 0.06, id="as they are"),
-    pytest.param(launch, "log_proposal", lambda chain, sides: 0.0, 0.1, 1.0, id="no proposal"),
+    pytest.param(split_merge, "log_proposal", lambda chain, sides: 0.0, 0.1, 1.0, id="no proposal"),
     pytest.param(
         LabelEmission, "log_weight_of", lambda self, given, rng: -8.0, 0.1, 1.0, id="no way back"
     ),
@@ -112,7 +110,7 @@ def test_splits_and_merges_alone_keep_the_posterior(owner, name, instead, least,
         monkeypatch.setattr(owner, name, instead)
     rng = np.random.default_rng(1)
     X, V = 1.5 * rng.normal(size=(5, 1)), rng.normal(size=(5, 1))
-    classifier = MaxMargin(0.9, 1.0, 1.3)
+    classifier = Hinge(0.9, 1.0, 1.3)
     rows = mixture(X, V, np.array([0, 1, -1, 1, 0]), 2, vague(1), classifier, 1.2)
     numbers, state = np.zeros(6), MixtureSampler(rows, 2).begin(rng)
     for _ in range(800):
@@ -131,13 +129,13 @@ def test_what_the_kernel_keeps_up_to_date_is_the_posterior():
     rng, n, D = np.random.default_rng(2), 60, 4
     X = np.vstack([rng.normal(size=(n // 2, D)), 5 + rng.normal(size=(n // 2, D))])
     prior, labels = vague(D), rng.integers(0, 3, n)
-    sampler = MixtureSampler(mixture(X, X, labels, 3, prior, MaxMargin(), 3.0), 6)
+    sampler = MixtureSampler(mixture(X, X, labels, 3, prior, Hinge(), 3.0), 6)
     state = sampler.begin(rng)
     assigned, parts = state.assigned.copy(), kernel_components(sampler.draw(state))
     values, vector = np.empty(len(parts.counts) + 1), np.empty(D)
     never = np.full(n, -np.inf)
     at, K, opened = kernels.assign(
-        kernel_prior(prior, n, MaxMargin()), parts, X, X, labels, never, assigned,
+        kernel_prior(prior, n, Hinge()), parts, X, X, labels, never, assigned,
         rng.random(n), values, vector, 0, 6,
     )  # fmt: skip
     assert (at, opened) == (n, False)
@@ -151,7 +149,7 @@ def test_what_the_kernel_keeps_up_to_date_is_the_posterior():
     np.testing.assert_allclose(parts.logs[:K], np.linalg.slogdet(after.scale)[1], atol=1e-9)
 
 
-@pytest.mark.parametrize("classifier", [MaxMargin(), Logit()])
+@pytest.mark.parametrize("classifier", [Hinge(), Logit()])
 def test_votes_are_their_formula(classifier):
     rng, D = np.random.default_rng(3), 2
     X = rng.normal(size=(30, D))
@@ -179,7 +177,7 @@ def test_votes_are_their_formula(classifier):
 
 def test_the_same_seed_gives_the_same_chain():
     X = np.random.default_rng(4).normal(size=(20, 2))
-    rows = mixture(X, X, np.arange(20) % 2, 2, vague(2), MaxMargin(), Gamma(1.0, 1.0))
+    rows = mixture(X, X, np.arange(20) % 2, 2, vague(2), Hinge(), Gamma(1.0, 1.0))
     ends = []
     for _ in range(2):
         rng = np.random.default_rng(5)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from structlearn._src.sample.emission import Categorical, Gaussian
-from structlearn._src.sample.hinge import Hinge
+from structlearn._src.sample.emission import Categorical, Gaussian, NormalWishart
+from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel, start, statistics
-from structlearn._src.sample.hmm_sampler import HmmSampler
-from structlearn._src.sample.label_emission import LabelEmission
-from structlearn._src.sample.merge import dissolve_small, merge_alike
-from structlearn._src.sample.normal_wishart import NormalWishart
+from structlearn._src.sample.hmm_sampler import HmmSampler, dissolve_small, merge_alike
 from structlearn._src.sample.split_merge import (
     log_choice,
     log_evidence,

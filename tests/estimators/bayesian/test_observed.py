@@ -15,8 +15,12 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
-from structlearn._src.estimators.bayesian.observed import read_labels, read_points, read_symbols
-from structlearn._src.estimators.bayesian.scaled import scale_of
+from structlearn._src.estimators.bayesian.observed import (
+    read_labels,
+    read_points,
+    read_symbols,
+    scale_of,
+)
 
 FEW = {"burn_in": 4, "n_draws": 3, "n_start": 4, "random_state": 0, "n_chains": 1}
 ROUNDS = {"n_components": 3, "max_iter": 3, "random_state": 0}

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from papers.comparators import SwitchingSVM, TruncatedSVM
+from structlearn._src.common.checks import generator
 from structlearn._src.common.errors import ArgumentError, BurnInWarning, MixingWarning
-from structlearn._src.common.random import generator
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM

@@ -1,34 +1,38 @@
 """What states emit: every emission is one factor of the density of a position given its state.
 
 An emission is bound to data. Parameters and statistics of states are tuples of arrays whose first
-axis are the states.
+axis are the states. The Gaussians of states have a conjugate prior, normal-inverse-Wishart; with
+diagonal covariances it is normal-inverse-gamma for every feature.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Self
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import gammaln
 
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.kernels.draw import density
 from structlearn._src.sample.hdp import draw_dirichlet
-from structlearn._src.sample.normal_wishart import Moments, NormalGamma, NormalWishart
 
 Arrays = tuple[Floats, ...]
 
 _TINY = 1e-300  # least probability of a symbol, so that its log is finite
 
 
+@dataclass(frozen=True, eq=False)
 class _Emission(ABC):
     """One factor of the density of every position."""
 
+    _BY_POSITION: ClassVar[tuple[str, ...]]  #: fields with one row for every position
+
     @abstractmethod
-    def draw_prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
+    def draw_prior(self, n_states: int, rng: Generator) -> Arrays:
         """Draw parameters of new states from the prior."""
 
     @abstractmethod
@@ -39,12 +43,25 @@ class _Emission(ABC):
         """
 
     @abstractmethod
+    def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
+        """Fit parameters to the positions of states, roughly: a few steps from those before."""
+
     def subset(self, positions: Ints) -> Self:
         """Return the same emission for some of the positions."""
+        chosen: dict[str, Any] = {n: getattr(self, n)[positions] for n in self._BY_POSITION}
+        return replace(self, **chosen)
 
 
 class Conjugate(_Emission):
     """An emission whose parameters can be integrated out."""
+
+    def draw_prior(self, n_states: int, rng: Generator) -> Arrays:
+        """Draw parameters of new states: from the posterior given no position at all."""
+        return self.draw_posterior(self.statistics(np.empty(0, np.int64), n_states, 0, 0), rng)
+
+    def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
+        """Return the posterior mean, whatever the parameters before."""
+        return self.posterior_mean(self.statistics(states, n_states))
 
     @abstractmethod
     def statistics(
@@ -53,7 +70,7 @@ class Conjugate(_Emission):
         """Sum up positions `first` to `last` by state; the statistics of a union are a sum."""
 
     @abstractmethod
-    def draw_posterior(self, statistics: Arrays, rng: np.random.Generator) -> Arrays:
+    def draw_posterior(self, statistics: Arrays, rng: Generator) -> Arrays:
         """Draw parameters given the statistics of every state."""
 
     @abstractmethod
@@ -69,14 +86,14 @@ class NonConjugate(_Emission):
     """An emission whose parameters are proposed, as they cannot be integrated out.
 
     They are proposed for one state that has all positions, by a path that begins with a draw from
-    the prior. The log weight of a path is the log of the density of paths back from the posterior,
-    not normalised, less that of paths that are proposed: an importance weight, whose mean is the
-    evidence.
+    the prior. The log weight of a path is a log importance weight: the log density of the reversed
+    path, which begins with the unnormalised posterior, less that of the path as it is proposed. The
+    mean of these weights is the evidence.
     """
 
     @abstractmethod
     def draw(
-        self, states: Ints, parameters: Arrays, rng: np.random.Generator, n_jobs: int | None = 1
+        self, states: Ints, parameters: Arrays, rng: Generator, n_jobs: int | None = 1
     ) -> Arrays:
         """Draw parameters given the state of every position and the parameters so far.
 
@@ -84,19 +101,142 @@ class NonConjugate(_Emission):
         """
 
     @abstractmethod
-    def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
-        """Fit parameters to the positions of states, roughly: a few steps from those before."""
-
-    @abstractmethod
-    def propose(self, rng: np.random.Generator) -> tuple[Arrays, float]:
+    def propose(self, rng: Generator) -> tuple[Arrays, float]:
         """Draw parameters of one state that has all positions; also return their log weight."""
 
     @abstractmethod
-    def log_weight_of(self, parameters: Arrays, rng: np.random.Generator) -> float:
-        """Draw a path back from parameters, and return its log weight."""
+    def log_weight_of(self, parameters: Arrays, rng: Generator) -> float:
+        """Draw a reversed path that begins with these parameters, and return its log weight."""
 
 
 Emission = Conjugate | NonConjugate
+
+
+# ---- Gaussians and their prior -----------------------------------------------------------
+
+
+class Moments(NamedTuple):
+    """What a Gaussian needs to know of the points of every state; those of unions are sums."""
+
+    counts: Floats  #: (states,)
+    sums: Floats  #: (states, features)
+    outers: Floats  #: (states, features, features), or (states, features) of the diagonal alone
+
+
+@dataclass(frozen=True, eq=False)
+class _NormalPrior(ABC):
+    """One distribution of Gaussians, or a stack of them."""
+
+    mean: Floats  #: (..., features)
+    strength: Floats | float  #: (...,) how many points the expected mean counts for
+    degrees: Floats | float  #: (...,) of freedom: how many the expected variances count for
+    scale: Floats  #: (..., features, features), or (..., features) of the diagonal alone
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.mean.shape[-1]
+
+    @abstractmethod
+    def _products(self, rows: Floats) -> Floats:
+        """Products of features, as `scale` has them."""
+
+    @abstractmethod
+    def _log_normaliser(self) -> Floats:
+        """Log normalising constant, up to a term in the number of features alone."""
+
+    def posterior(self, moments: Moments) -> Self:
+        """Return the distributions given the points of every state, as a stack."""
+        counts = np.asarray(moments.counts, float)
+        strength = self.strength + counts
+        mean = (np.asarray(self.strength) * self.mean + moments.sums) / strength[:, None]
+        before = np.asarray(self.strength) * self._products(self.mean)
+        after = strength.reshape(-1, *(1,) * self.scale.ndim) * self._products(mean)
+        scale = self.scale + moments.outers + before - after
+        return type(self)(mean, strength, self.degrees + counts, scale)
+
+    def log_evidence(self, moments: Moments) -> Floats:
+        """Log marginal likelihood of the points of every state, (states,)."""
+        after = self.posterior(moments)._log_normaliser()
+        constant = 0.5 * self.width * np.log(np.pi)
+        return after - self._log_normaliser() - constant * np.asarray(moments.counts)
+
+
+class NormalWishart(_NormalPrior):
+    r"""One distribution of means and covariances, or a stack of them.
+
+    .. math:: \Sigma \sim \mathrm{IW}(\mathrm{degrees}, S), \qquad
+              \mu \mid \Sigma \sim N(m, \Sigma / \mathrm{strength}) .
+
+    The expected covariance is ``scale / (degrees - features - 1)``; degrees are above ``features -
+    1``.
+    """
+
+    def _products(self, rows: Floats) -> Floats:
+        return rows[..., :, None] * rows[..., None, :]
+
+    def _log_normaliser(self) -> Floats:
+        D = self.width
+        half = 0.5 * np.asarray(self.degrees, float)
+        volume = np.linalg.slogdet(self.scale)[1]
+        gammas = gammaln(half[..., None] - 0.5 * np.arange(D)).sum(-1)
+        return gammas - half * volume - 0.5 * D * np.log(self.strength)
+
+    def log_predictive(self, points: Floats) -> Floats:
+        """Log density of one more point: (..., n) for points (n, features); Student's t."""
+        D = self.width
+        df = np.asarray(self.degrees, float) - D + 1.0
+        grow = (np.asarray(self.strength) + 1.0) / (np.asarray(self.strength) * df)
+        root = np.linalg.cholesky(self.scale * grow[..., None, None])
+        away = np.swapaxes(points - self.mean[..., None, :], -1, -2)
+        squares = (np.linalg.solve(root, away) ** 2).sum(-2)
+        volume = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+        constant = gammaln(0.5 * (df + D)) - gammaln(0.5 * df) - 0.5 * D * np.log(df * np.pi)
+        tail = 0.5 * (df + D)[..., None] * np.log1p(squares / df[..., None])
+        return (constant - volume)[..., None] - tail
+
+    def draw(self, rng: Generator) -> tuple[Floats, Floats]:
+        """Draw the means (..., features), and roots ``R`` (..., features, features).
+
+        The inverse covariance is ``R' R``, with ``R`` upper triangular and its diagonal positive.
+        """
+        D = self.width
+        degrees = np.asarray(self.degrees, float)
+        chi = np.sqrt(rng.chisquare(degrees[..., None] - np.arange(D)))
+        bartlett = np.tril(rng.standard_normal(self.scale.shape), -1)
+        bartlett[..., np.arange(D), np.arange(D)] = chi
+        half = np.linalg.inv(np.linalg.cholesky(self.scale))
+        roots = np.linalg.qr(np.swapaxes(bartlett, -1, -2) @ half, mode="r")
+        roots *= np.sign(np.diagonal(roots, axis1=-2, axis2=-1))[..., None]
+        noise = rng.standard_normal(self.mean.shape) / np.sqrt(self.strength)[..., None]
+        return self.mean + np.linalg.solve(roots, noise[..., None])[..., 0], roots
+
+
+class NormalGamma(_NormalPrior):
+    r"""One distribution of means and variances of independent features, or a stack of them.
+
+    .. math:: 1 / \sigma^2 \sim \mathrm{Gamma}(\mathrm{degrees} / 2, s / 2), \qquad
+              \mu \mid \sigma \sim N(m, \sigma^2 / \mathrm{strength}) .
+
+    With one feature this is the normal-inverse-Wishart distribution. The expected variance is
+    ``scale / (degrees - 2)``.
+    """
+
+    def _products(self, rows: Floats) -> Floats:
+        return rows**2
+
+    def _log_normaliser(self) -> Floats:
+        D = self.width
+        half = 0.5 * np.asarray(self.degrees, float)
+        logs = np.log(self.scale).sum(-1)
+        return D * (gammaln(half) - 0.5 * np.log(self.strength)) - half * logs
+
+    def draw(self, rng: Generator) -> tuple[Floats, Floats]:
+        """Draw the means (..., features) and inverse standard deviations (..., features)."""
+        half = 0.5 * np.asarray(self.degrees, float)[..., None]
+        roots = np.sqrt(2.0 * rng.standard_gamma(half, self.mean.shape) / self.scale)
+        noise = rng.standard_normal(self.mean.shape) / np.sqrt(self.strength)[..., None]
+        return self.mean + noise / roots, roots
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,36 +244,27 @@ class Gaussian(Conjugate):
     """Points with a Gaussian density in every state.
 
     Parameters are the means (states, features), the bands of the roots of the inverse covariances
-    (states, features, features), or of diagonal ones (states, features, 1), and the log of what
-    the densities are divided by, negative, (states,).
+    (states, features, features), or of diagonal ones (states, features, 1), and the log normalising
+    constants (states,), as they are added to log densities.
     """
 
     data: Floats  #: (positions, features) zeros where a position is not seen
     seen: Bools  #: (positions,)
     prior: NormalWishart | NormalGamma
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_columns", np.ascontiguousarray(self.data.T))
+    _BY_POSITION = ("data", "seen")
 
-    def draw_prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
-        """Draw parameters of new states from the prior."""
-        D = self.data.shape[1]
-        shape = (n_states, D, D) if self._full else (n_states, D)
-        nothing = Moments(np.zeros(n_states), np.zeros((n_states, D)), np.zeros(shape))
-        return self._packed(*self.prior.posterior(nothing).draw(rng))
+    @cached_property
+    def _columns(self) -> Floats:
+        return np.ascontiguousarray(self.data.T)
 
-    def draw_posterior(self, statistics: Arrays, rng: np.random.Generator) -> Arrays:
+    def draw_posterior(self, statistics: Arrays, rng: Generator) -> Arrays:
         """Draw parameters given the statistics of every state."""
         return self._packed(*self.prior.posterior(Moments(*statistics)).draw(rng))
 
     def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
         """Add the log densities of positions `first` to `last` in every state to `out`."""
-        columns: Floats = self._columns  # type: ignore[attr-defined]
-        density.add_gaussians(columns, self.seen, *parameters, first, last, out)
-
-    def subset(self, positions: Ints) -> Gaussian:
-        """Return the same emission for some of the positions."""
-        return replace(self, data=self.data[positions], seen=self.seen[positions])
+        density.add_gaussians(self._columns, self.seen, *parameters, first, last, out)
 
     def statistics(
         self, states: Ints, n_states: int, first: int = 0, last: int | None = None
@@ -154,10 +285,10 @@ class Gaussian(Conjugate):
     def posterior_mean(self, statistics: Arrays) -> Arrays:
         """Posterior mean of the means, and covariances at the mean of their inverses."""
         after = self.prior.posterior(Moments(*statistics))
+        degrees = np.asarray(after.degrees)[:, None]
         if isinstance(after, NormalGamma):
-            return self._packed(after.mean, np.sqrt(_column(after.degrees) / after.scale))
-        inverse = np.linalg.inv(after.scale) * _column(after.degrees)[..., None]
-        lower = np.linalg.cholesky(inverse)
+            return self._packed(after.mean, np.sqrt(degrees / after.scale))
+        lower = np.linalg.cholesky(np.linalg.inv(after.scale) * degrees[..., None])
         return self._packed(after.mean, np.swapaxes(lower, -1, -2))
 
     @property
@@ -182,23 +313,18 @@ class Categorical(Conjugate):
     data: Ints  #: (positions,) symbols from 0 on, -1 where missing
     prior: Floats  #: (symbols,) counts before any symbol is seen
 
-    def draw_prior(self, n_states: int, rng: np.random.Generator) -> Arrays:
-        """Draw parameters of new states from the prior."""
-        return (_log_dirichlet(np.tile(self.prior, (n_states, 1)), rng),)
+    _BY_POSITION = ("data",)
 
-    def draw_posterior(self, statistics: Arrays, rng: np.random.Generator) -> Arrays:
+    def draw_posterior(self, statistics: Arrays, rng: Generator) -> Arrays:
         """Draw parameters given the statistics of every state."""
-        return (_log_dirichlet(self.prior + statistics[0], rng),)
+        shares = draw_dirichlet(self.prior + statistics[0], rng)
+        return (np.log(np.maximum(shares, _TINY)),)
 
     def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
         """Add the log probabilities of positions `first` to `last` in every state to `out`."""
         symbols = self.data[first:last]
         logs = np.vstack([parameters[0].T, np.zeros(len(parameters[0]))])  # the last is for -1
         out += logs[symbols]
-
-    def subset(self, positions: Ints) -> Categorical:
-        """Return the same emission for some of the positions."""
-        return replace(self, data=self.data[positions])
 
     def statistics(
         self, states: Ints, n_states: int, first: int = 0, last: int | None = None
@@ -232,31 +358,17 @@ def covariances(parameters: Arrays) -> Floats:
     return np.asarray(np.linalg.inv(np.swapaxes(roots, -1, -2) @ roots), float)
 
 
-def _column(values: Floats | float) -> Floats:
-    return np.asarray(values)[..., None]
-
-
-def _log_dirichlet(parameters: Floats, rng: np.random.Generator) -> Floats:
-    return np.log(np.maximum(draw_dirichlet(parameters, rng), _TINY))
-
-
 def _bands(upper: Floats) -> Floats:
     """Return the bands of upper triangles (n, D, D), zeros beyond their ends."""
-    rows, columns, inside, _, _ = _places(upper.shape[-1])
-    found = np.where(inside, upper[:, rows, columns], 0.0)
+    D = upper.shape[-1]
+    rows, away = np.indices((D, D))
+    columns = rows + away
+    found = np.where(columns < D, upper[:, rows, np.minimum(columns, D - 1)], 0.0)
     return np.ascontiguousarray(found)  # fancy indices turn the axes, and kernels know one order
 
 
 def _unpacked(bands: Floats) -> Floats:
     """Return the symmetric matrices (n, D, D) whose upper triangles have these bands."""
-    *_, low, away = _places(bands.shape[-1])
-    return bands[:, low, away]
-
-
-@cache
-def _places(D: int) -> tuple[Ints, Ints, Bools, Ints, Ints]:
-    """Where entries of bands are in triangles and which exist; and of matrices, in bands."""
-    rows, columns = np.arange(D)[:, None], np.arange(D)
-    across = rows + columns
+    rows, columns = np.indices(bands.shape[1:])
     low = np.minimum(rows, columns)
-    return rows, np.minimum(across, D - 1), across < D, low, np.maximum(rows, columns) - low
+    return bands[:, low, np.maximum(rows, columns) - low]

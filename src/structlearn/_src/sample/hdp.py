@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
@@ -34,11 +35,6 @@ class Gamma(NamedTuple):
 
     shape: float
     rate: float
-
-    @property
-    def mean(self) -> float:
-        """Expected value."""
-        return self.shape / self.rate
 
 
 #: A concentration that is given, or its prior.
@@ -123,8 +119,10 @@ def add_up(array: NDArray[Any], one: int, two: int) -> NDArray[Any]:
 
 
 def first_value(concentration: Concentration) -> float:
-    """Return what to begin with."""
-    return concentration.mean if isinstance(concentration, Gamma) else float(concentration)
+    """Return the concentration that a chain begins with: the given one, or the prior mean."""
+    if isinstance(concentration, Gamma):
+        return concentration.shape / concentration.rate
+    return float(concentration)
 
 
 def count_transitions(states: Ints, offsets: Ints, n_states: int) -> Ints:
@@ -134,7 +132,7 @@ def count_transitions(states: Ints, offsets: Ints, n_states: int) -> Ints:
     return counts
 
 
-def draw_tables(counts: Ints, alpha: float, sticks: Floats, rng: np.random.Generator) -> Ints:
+def draw_tables(counts: Ints, alpha: float, sticks: Floats, rng: Generator) -> Ints:
     """Draw the number of tables of every cell of `counts`, (states + 1, states)."""
     flat = np.ascontiguousarray(counts).ravel()
     masses = np.tile(np.maximum(alpha * sticks[:-1], _TINY), len(counts))
@@ -145,9 +143,9 @@ def draw_tables(counts: Ints, alpha: float, sticks: Floats, rng: np.random.Gener
 
 
 def draw_alpha(
-    prior: Concentration, alpha: float, visits: Ints, tables: int, rng: np.random.Generator
+    prior: Concentration, alpha: float, visits: Ints, tables: int, rng: Generator
 ) -> float:
-    """Draw the concentration of the rows, given how often each was left, and all tables."""
+    """Draw the concentration of the rows, given how often each was left and how many tables are."""
     if not isinstance(prior, Gamma):
         return alpha
     left = visits[visits > 0].astype(float)
@@ -159,7 +157,7 @@ def draw_alpha(
 
 
 def draw_gamma(
-    prior: Concentration, gamma: float, n_groups: int, n_items: int, rng: np.random.Generator
+    prior: Concentration, gamma: float, n_groups: int, n_items: int, rng: Generator
 ) -> float:
     """Draw the concentration of a Dirichlet process with so many items in so many groups.
 
@@ -175,11 +173,7 @@ def draw_gamma(
 
 
 def draw_process(
-    process: Process,
-    counts: Ints,
-    alpha: Concentration,
-    gamma: Concentration,
-    rng: np.random.Generator,
+    process: Process, counts: Ints, alpha: Concentration, gamma: Concentration, rng: Generator
 ) -> Process:
     """Draw tables, concentrations, sticks and rows in turn, given how often states follow.
 
@@ -190,16 +184,11 @@ def draw_process(
     new_alpha = draw_alpha(alpha, process.alpha, counts.sum(1), total, rng)
     new_gamma = draw_gamma(gamma, process.gamma, counts.shape[1], total, rng)
     sticks = draw_dirichlet(np.append(tables.sum(0), new_gamma), rng)
-    return Process(new_alpha, new_gamma, sticks, draw_rows(counts, new_alpha, sticks, rng))
+    seen = np.pad(counts, ((0, 0), (0, 1)))  # nothing of the states that are not represented
+    return Process(new_alpha, new_gamma, sticks, draw_dirichlet(new_alpha * sticks + seen, rng))
 
 
-def draw_rows(counts: Ints, alpha: float, sticks: Floats, rng: np.random.Generator) -> Floats:
-    """Draw all rows given the sticks."""
-    padded = np.pad(counts, ((0, 0), (0, 1)))
-    return draw_dirichlet(alpha * sticks + padded, rng)
-
-
-def draw_dirichlet(parameters: Floats, rng: np.random.Generator) -> Floats:
+def draw_dirichlet(parameters: Floats, rng: Generator) -> Floats:
     """Draw from Dirichlet distributions along the last axis, whose parameters may be tiny.
 
     By logs of gamma draws, :math:`G(a) = G(a + 1) U^{1/a}`, of which at least one is not 0.
@@ -210,7 +199,7 @@ def draw_dirichlet(parameters: Floats, rng: np.random.Generator) -> Floats:
     return weights / weights.sum(-1, keepdims=True)
 
 
-def grow(process: Process, least: float, rng: np.random.Generator) -> Process:
+def grow(process: Process, least: float, rng: Generator) -> Process:
     """Break sticks until what is left of every row is at most `least`, the smallest slice.
 
     No state beyond those represented then has a transition above any slice.
@@ -269,5 +258,5 @@ def log_sticks(gamma: float, sticks: Floats) -> float:
     return float((len(sticks) - 1) * np.log(gamma) + (gamma - 1.0) * logs[-1] - logs[:-1].sum())
 
 
-def _draw_gamma(shape: float, rate: float, rng: np.random.Generator) -> float:
+def _draw_gamma(shape: float, rate: float, rng: Generator) -> float:
     return max(float(rng.gamma(shape) / rate), _LEAST)

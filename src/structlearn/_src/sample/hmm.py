@@ -1,4 +1,4 @@
-"""Infinite hidden Markov models: data and priors, what a sweep changes, and draws of both.
+"""Infinite hidden Markov models: their states, draws of these, and what draws say of sequences.
 
 References
 ----------
@@ -9,18 +9,21 @@ model", ICML 2008.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.kernels.chain import beam
 from structlearn._src.sample import hdp
 from structlearn._src.sample.emission import Arrays, Conjugate, Emission, NonConjugate
 from structlearn._src.sample.hdp import Concentration, Process
+from structlearn._src.sample.hinge import LabelEmission
 
 _BLOCK = 2**14  # positions whose statistics are summed at a time
 _LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
@@ -83,7 +86,7 @@ class HmmInfo(NamedTuple):
     log_density: float  #: of what is seen given the paths
 
 
-def start(model: HmmModel, states: Ints, rng: np.random.Generator) -> HmmState:
+def start(model: HmmModel, states: Ints, rng: Generator) -> HmmState:
     """Return a state to begin with, from the states of all positions."""
     _, states = np.unique(states, return_inverse=True)
     states = states.reshape(-1).astype(np.int64)
@@ -114,10 +117,7 @@ def statistics(model: HmmModel, state: HmmState) -> HmmStatistics:
 
 
 def draw_given_paths(
-    model: HmmModel,
-    state: HmmState,
-    rng: np.random.Generator,
-    given: HmmStatistics | None = None,
+    model: HmmModel, state: HmmState, rng: Generator, given: HmmStatistics | None = None
 ) -> HmmState:
     """Draw transitions, concentrations and parameters given the paths, or their statistics."""
     given = statistics(model, state) if given is None else given
@@ -133,9 +133,7 @@ def draw_given_paths(
     return HmmState(state.states, process, parameters)
 
 
-def draw_paths(
-    model: HmmModel, state: HmmState, rng: np.random.Generator
-) -> tuple[HmmState, int, float]:
+def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> tuple[HmmState, int, float]:
     """Draw the paths of all sequences, with slices that leave finitely many transitions open.
 
     Returns how many states were open, and the log density of what is seen given the paths.
@@ -197,7 +195,7 @@ def _log_densities(model: HmmModel, state: HmmState, first: int, last: int) -> F
     return logs
 
 
-def _grown(model: HmmModel, state: HmmState, least: float, rng: np.random.Generator) -> HmmState:
+def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> HmmState:
     """Add states, with parameters from their priors, until none beyond them can be reached."""
     process = hdp.grow(state.process, least, rng)
     new = process.n_states - state.n_states
@@ -212,3 +210,78 @@ def _grown(model: HmmModel, state: HmmState, least: float, rng: np.random.Genera
 
 def _added(pieces: Sequence[Arrays]) -> Arrays:
     return tuple(np.sum(arrays, axis=0) for arrays in zip(*pieces, strict=True))
+
+
+# ---- what draws say of sequences ---------------------------------------------------------
+
+
+def chains_of(model: HmmModel, draw: HmmState, logs: Floats) -> Chains:
+    """Return the sequences as chains over the states of a draw, given log densities.
+
+    The mass of states that a draw does not have is shared out among those that it has.
+    """
+    rows = draw.process.rows[:, :-1]
+    with np.errstate(divide="ignore"):
+        tables = np.log(rows / rows.sum(1, keepdims=True))
+    nodes = logs.copy()
+    nodes[model.offsets[:-1]] += tables[0]
+    return Chains(nodes, np.ascontiguousarray(tables[None, 1:]), model.offsets, model.n_jobs)
+
+
+def state_marginals(model: HmmModel, draw: HmmState) -> tuple[Floats, Floats]:
+    """Log density of every sequence, and probabilities of states (positions, states)."""
+    values, beliefs, _ = chains_of(model, draw, log_densities(model, draw)).marginals()
+    return values, beliefs
+
+
+def weighted_votes(
+    model: HmmModel, features: Floats, draws: Sequence[tuple[HmmState, Floats]]
+) -> Floats:
+    """Return the shares of labels (positions, labels), voted for by states as likely as they are.
+
+    The model has no emission of labels; the weights of classifiers, which see the `features`, come
+    with the draws.
+    """
+    n_labels = draws[0][1].shape[1]
+    votes = np.zeros((model.n_positions, n_labels))
+    for draw, weights in draws:
+        _, beliefs = state_marginals(model, draw)
+        chosen = _best_labels(features, weights)
+        for y in range(n_labels):
+            votes[:, y] += (beliefs * (chosen == y)).sum(1)
+    return votes / votes.sum(1, keepdims=True)
+
+
+def iterated_votes(
+    model: HmmModel,
+    labelled: LabelEmission,
+    draws: Sequence[tuple[HmmState, Floats]],
+    n_rounds: int,
+    rng: Generator,
+) -> Floats:
+    """Return the shares of labels by the paper's loop: states given labels, labels given states.
+
+    For every draw, states are drawn without labels first, and then `n_rounds` times given the
+    labels that the states before gave; the last labels are its vote.
+    """
+    votes = np.zeros((model.n_positions, labelled.n_labels))
+    everywhere = np.arange(model.n_positions)
+    for draw, weights in draws:
+        logs = log_densities(model, draw)
+        chosen = _best_labels(labelled.features, weights)
+        labels = np.full(model.n_positions, -1)
+        for _ in range(n_rounds + 1):
+            biased = logs.copy()
+            given = replace(labelled, labels=labels)
+            given.add_log_densities((weights,), 0, model.n_positions, biased)
+            states = chains_of(model, draw, biased).draw(1, rng)[0]
+            labels = chosen[everywhere, states]
+        votes[everywhere, labels] += 1.0
+    return votes / len(draws)
+
+
+def _best_labels(features: Floats, weights: Floats) -> Ints:
+    """Return the label with the highest score of every position in every state."""
+    n_states, n_labels, width = weights.shape
+    scores = features @ weights.reshape(-1, width).T
+    return scores.reshape(-1, n_states, n_labels).argmax(2)

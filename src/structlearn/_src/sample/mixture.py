@@ -22,16 +22,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import gammaln
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.draw import mixture as kernels
-from structlearn._src.sample.emission import Gaussian
+from structlearn._src.sample.emission import Gaussian, Moments, NormalWishart
 from structlearn._src.sample.hdp import Concentration, Restaurant, draw_gamma, first_value
+from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel, HmmState, statistics
-from structlearn._src.sample.label_emission import LabelEmission
-from structlearn._src.sample.new_component import MaxMargin
-from structlearn._src.sample.normal_wishart import Moments, NormalWishart
 from structlearn._src.sample.split_merge import split_or_merge
 
 _ROOM = 16  # components that arrays grow by: copies are rare, and idle ones cost little
@@ -104,7 +103,6 @@ class MixtureSampler:
         self.n_start = n_start
         self.n_moves = n_moves
         points, labelled = model.emissions
-        assert isinstance(labelled.loss, MaxMargin)
         assert isinstance(points.prior, NormalWishart)
         self.classifier = labelled.loss
         self.prior = points.prior
@@ -113,7 +111,7 @@ class MixtureSampler:
         self._log_new = self.prior.log_predictive(points.data)
         self._log_new += np.where(labelled.labels < 0, 0.0, expected)
 
-    def begin(self, rng: np.random.Generator) -> MixtureState:
+    def begin(self, rng: Generator) -> MixtureState:
         """Return a state with rows in components at random, and weights from their prior."""
         drawn = rng.integers(self.n_start, size=self.model.n_positions)
         _, assigned = np.unique(drawn, return_inverse=True)
@@ -121,7 +119,7 @@ class MixtureSampler:
         return MixtureState.of(assigned.astype(np.int64), weights, first_value(self.model.alpha))
 
     def step(
-        self, state: MixtureState, rng: np.random.Generator, sweep: int = 0
+        self, state: MixtureState, rng: Generator, sweep: int = 0
     ) -> tuple[MixtureState, MixtureInfo]:
         """Draw components, weights and the concentration anew."""
         model = self.model
@@ -147,7 +145,7 @@ class MixtureSampler:
         after = self.prior.posterior(given)
         return MixtureDraw(given.counts.astype(np.int64), after, state.weights, state.concentration)
 
-    def _assign(self, state: MixtureState, rng: np.random.Generator) -> MixtureState:
+    def _assign(self, state: MixtureState, rng: Generator) -> MixtureState:
         """Draw the components of all rows.
 
         The kernel returns whenever a row opens a component, whose weights are drawn here: with
@@ -172,7 +170,7 @@ class MixtureSampler:
                 components.weights[K - 1] = self._new_weights(row - 1, rng)
         return MixtureState.of(assigned, components.weights[:K].copy(), state.concentration)
 
-    def _new_weights(self, row: int, rng: np.random.Generator) -> Floats:
+    def _new_weights(self, row: int, rng: Generator) -> Floats:
         """Draw the weights of a component that a row has opened."""
         _, labelled = self.model.emissions
         label = int(labelled.labels[row])
@@ -183,11 +181,7 @@ class MixtureSampler:
 
 
 def votes(
-    draws: Sequence[MixtureDraw],
-    prior: NormalWishart,
-    classifier: MaxMargin,
-    X: Floats,
-    V: Floats,
+    draws: Sequence[MixtureDraw], prior: NormalWishart, classifier: Hinge, X: Floats, V: Floats
 ) -> Floats:
     r"""(rows, L) Mean over draws of the label probabilities of rows.
 
@@ -206,7 +200,7 @@ def votes(
     return out / len(draws)
 
 
-def kernel_prior(prior: NormalWishart, rows: int, classifier: MaxMargin) -> kernels.Prior:
+def kernel_prior(prior: NormalWishart, rows: int, classifier: Hinge) -> kernels.Prior:
     """Return what kernels know of the priors, for components of up to so many rows."""
     strength = float(prior.strength)
     degrees = float(prior.degrees)

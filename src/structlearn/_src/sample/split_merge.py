@@ -1,6 +1,6 @@
-r"""Moves that split a state in two, or join two, so that the number of states mixes.
+r"""Split-merge moves: they split a state in two, or merge two, so that their number mixes.
 
-Transitions and the parameters of conjugate parts are integrated out, so that moves act on paths
+Transitions and the parameters of conjugate emissions are integrated out, so that moves act on paths
 :math:`Z` and sticks :math:`\beta` alone. Their target is
 
 .. math:: p(Z, \beta) \propto \gamma^K \beta_u^{\gamma - 1} \prod_k \beta_k^{-1} \;
@@ -8,35 +8,46 @@ Transitions and the parameters of conjugate parts are integrated out, so that mo
 
 with the log evidence of what every state has seen; in a mixture there are no sticks, and
 :math:`p(Z) \propto \alpha^K \prod_k \Gamma(n_k)`. Two positions are drawn: if they share a state,
-a split that separates them is proposed, else a merge of their states. Which positions leave in a
-split is drawn from a chain of two sides (`launch`); a merge asks it for the probability of the
-split back. The stick is broken at a uniform place. Parameters that are not conjugate are proposed
-anew, in large states only for moves that would be accepted without them: delayed acceptance.
+a split that separates them is proposed, else a merge of their states. The stick is broken at a
+uniform place. Parameters of non-conjugate emissions are proposed anew, in large states only for
+moves that would be accepted without them: delayed acceptance.
+
+Which positions leave in a split is drawn from a chain of two sides (`launch`). Two clusters begin
+at the two positions, the anchors, and are fitted by a few rounds: the best sides given the
+clusters, and the clusters given the sides. Positions that follow each other are linked; in a
+mixture no two are. All this depends on the union of the sides and on the anchors alone, so that a
+merge knows the probability of the split back.
 
 References
 ----------
 S. Jain and R. Neal, "A split-merge Markov chain Monte Carlo procedure for the Dirichlet process
 mixture model", JCGS 2004.
+S. Jain and R. Neal, "Splitting and merging components of a nonconjugate Dirichlet process mixture
+model", Bayesian Analysis 2007.
 J. Christen and C. Fox, "Markov chain Monte Carlo using an approximation", JCGS 2005.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Ints
+from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.inference.chain_batch import Chains
-from structlearn._src.sample import hdp, launch
-from structlearn._src.sample.emission import Arrays, Conjugate
+from structlearn._src.sample import hdp
+from structlearn._src.sample.emission import Arrays, Conjugate, Emission
 from structlearn._src.sample.hmm import HmmModel, HmmState, HmmStatistics
 from structlearn._src.sample.runner import streams
 
 SLACK = 20.0  # of log ratios: what labels make up for, where points and paths say no
+_ROUNDS = 5  # of fitting two clusters, most of which stay the same after two or three
+_BLOCK = 50  # positions that follow each other are fitted together, so that links are seen
+_BLOCKS = 40  # of these at most: more hardly move the clusters
+_WINDOW = 10  # positions before and after an anchor that its cluster begins with
 
 
 class Anchors(NamedTuple):
@@ -44,7 +55,7 @@ class Anchors(NamedTuple):
 
     places: Ints
     by_state: bool  #: whether states were drawn before the positions
-    labelled: bool  #: whether emissions that are not conjugate tell the sides apart too
+    emissions: Sequence[Emission]  #: those that tell the sides of a split apart
 
 
 class Change(NamedTuple):
@@ -65,12 +76,13 @@ def split_or_merge(
     """
     by_state = rng.random() < 0.5
     labelled = not model.conjugate or rng.random() < 0.5
+    emissions = model.emissions if labelled else model.conjugate
     places = _choose_states(state, rng) if by_state else _choose(model.n_positions, rng)
     if places is None:
         return state, found, False
     one, two = state.states[places]
     propose = _split if one == two else _merge
-    moved = propose(model, state, found, Anchors(places, by_state, labelled), rng)
+    moved = propose(model, state, found, Anchors(places, by_state, emissions), rng)
     return (state, found, False) if moved is None else (*moved, True)
 
 
@@ -95,9 +107,9 @@ def _choose_states(state: HmmState, rng: Generator) -> Ints | None:
 
 
 def log_choice(n_states: int, n_one: float, n_two: float) -> float:
-    """Log ratio of how likely `_choose_states` draws two positions: merged, against split.
+    """Log ratio of how likely `_choose_states` draws two positions: in one state, against in two.
 
-    With the number of states where they are split, and the sizes of the two.
+    `n_states` counts the states where the two are apart, whose sizes are `n_one` and `n_two`.
     """
     n = n_one + n_two
     return float(np.log(n) + np.log(n - 1.0) - np.log(n_states) - np.log(n_one) - np.log(n_two))
@@ -107,15 +119,15 @@ def _split(
     model: HmmModel, state: HmmState, found: HmmStatistics, anchors: Anchors, rng: Generator
 ) -> tuple[HmmState, HmmStatistics] | None:
     """Propose to separate two positions that share a state; None if that is rejected."""
-    union = launch.Union.of(state.states, model.offsets, anchors.places)
+    union = Union.of(state.states, model.offsets, anchors.places)
     k = int(state.states[anchors.places[0]])
-    chain = _launched(model, union, anchors, rng)
+    chain = launch(union, anchors.emissions, rng)
     sides = chain.draw(1, rng)[0].astype(bool)
     new = split_states(state, k, union.positions[sides], rng.random())
     counts = hdp.count_transitions(new.states, model.offsets, new.n_states)
     after = HmmStatistics(counts, _separated(model, found, union, k, sides))
     log_ratio = _log_target(model, new, after, [k, -1]) - _log_target(model, state, found, [k])
-    log_ratio += state.process.log_size(k) - launch.log_proposal(chain, sides)
+    log_ratio += state.process.log_size(k) - log_proposal(chain, sides)
     right = float(sides.sum())
     log_ratio += log_choice(new.n_states, len(sides) - right, right) if anchors.by_state else 0.0
     apart = {k: union.positions[~sides], state.n_states: union.positions[sides]}
@@ -137,26 +149,22 @@ def _merge(
     sizes = found.counts.sum(0)[[one, two]].astype(float)
     log_ratio -= log_choice(state.n_states, *sizes) if anchors.by_state else 0.0
     threshold = np.log(rng.random())
-    if threshold >= _foreseen(model, log_ratio):
+    if threshold >= _first_stage(model, log_ratio):
         return None  # whatever the probability of the split back, which is at most 1
-    union = launch.Union.of(state.states, model.offsets, anchors.places)
-    log_ratio += launch.log_proposal(_launched(model, union, anchors, rng), union.sides)
+    union = Union.of(state.states, model.offsets, anchors.places)
+    log_ratio += log_proposal(launch(union, anchors.emissions, rng), union.sides)
     apart = {one: union.positions[~union.sides], two: union.positions[union.sides]}
     change = Change(state, apart, new, {place: union.positions})
     proposed = _accepted(model, change, log_ratio, threshold, rng)
     return None if proposed is None else (proposed, after)
 
 
-def _launched(model: HmmModel, union: launch.Union, anchors: Anchors, rng: Generator) -> Chains:
-    """Return the chain of two sides that a split is drawn from."""
-    return launch.launch(union, model.emissions if anchors.labelled else model.conjugate, rng)
+def _first_stage(model: HmmModel, log_ratio: float) -> float:
+    """Return the log ratio of the first stage of delayed acceptance.
 
-
-def _foreseen(model: HmmModel, log_ratio: float) -> float:
-    """How much of a log ratio without parameters that are not conjugate decides before them.
-
-    That which they will hardly make up for. It changes its sign with the direction of a move, which
-    is all that delayed acceptance needs. Where nothing is conjugate they decide everything.
+    Of a log ratio without the parameters of non-conjugate emissions, it is that which these will
+    hardly make up for. It changes its sign with the direction of a move, which is all that delayed
+    acceptance needs. Where nothing is conjugate, the second stage decides everything.
     """
     slack = (SLACK if model.conjugate else np.inf) if model.non_conjugate else 0.0
     return float(np.sign(log_ratio) * max(abs(log_ratio) - slack, 0.0))
@@ -165,11 +173,11 @@ def _foreseen(model: HmmModel, log_ratio: float) -> float:
 def _accepted(
     model: HmmModel, change: Change, log_ratio: float, threshold: float, rng: Generator
 ) -> HmmState | None:
-    """Return the new state, with parameters that are not conjugate proposed; None if rejected.
+    """Return the new state, with parameters proposed where not conjugate; None if rejected.
 
     `log_ratio` is that of Metropolis and Hastings without these.
     """
-    early = _foreseen(model, log_ratio)
+    early = _first_stage(model, log_ratio)
     if threshold >= early:
         return None
     proposed, log_weight = _exchange(model, change, rng)
@@ -177,7 +185,7 @@ def _accepted(
 
 
 def _exchange(model: HmmModel, change: Change, rng: Generator) -> tuple[HmmState, float]:
-    """Propose parameters that are not conjugate for states that a move made.
+    """Propose parameters of non-conjugate emissions for the states that a move made.
 
     Returns the new state with them, and their log weight less that of the parameters before. Every
     task has a stream of its own, so that threads change nothing.
@@ -253,7 +261,7 @@ def _log_target(model: HmmModel, state: HmmState, found: HmmStatistics, states: 
 
 
 def _separated(
-    model: HmmModel, found: HmmStatistics, union: launch.Union, k: int, sides: Bools
+    model: HmmModel, found: HmmStatistics, union: Union, k: int, sides: Bools
 ) -> tuple[Arrays, ...]:
     """Return statistics where one side of a state has become the last one."""
     both = (
@@ -269,3 +277,104 @@ def _separated(
         )
         for own, parts in zip(found.emitted, both, strict=True)
     )
+
+
+# ---- how a split proposes who leaves -----------------------------------------------------
+
+
+class Union(NamedTuple):
+    """Positions of one state, or of two that may become one."""
+
+    positions: Ints
+    anchors: Ints  #: where the two anchors are among `positions`
+    sides: Bools  #: which positions share the state of the second, and not of the first
+    linked: Bools  #: which positions follow the one before in their sequence
+
+    @staticmethod
+    def of(states: Ints, offsets: Ints, anchors: Ints) -> Union:
+        """Find the positions that share the states of two."""
+        one, two = states[anchors]
+        member = (states == one) | (states == two)
+        positions = np.flatnonzero(member)
+        follows = np.ones(len(states), bool)
+        follows[offsets[:-1]] = False
+        linked = follows[positions] & (np.diff(positions, prepend=-2) == 1)
+        sides = (states[positions] == two) & (one != two)
+        return Union(positions, np.searchsorted(positions, anchors), sides, linked)
+
+
+def launch(union: Union, emissions: Sequence[Emission], rng: Generator) -> Chains:
+    """Return the chain of two sides, which are certain at the anchors."""
+    n = len(union.positions)
+    some = _some(n, rng)
+    linked = union.linked[some] & (np.diff(some, prepend=-2) == 1)
+    fitted = [emission.subset(union.positions[some]) for emission in emissions]
+    clusters = _seeds(union, emissions)
+    table = np.zeros((2, 2))
+    share = np.zeros(2)
+    before = np.zeros(0, bool)
+    for _ in range(_ROUNDS):
+        sides = _chain(fitted, clusters, linked, share, table).best()[1]
+        if np.array_equal(sides, before):  # nothing changes any more
+            break
+        before = sides
+        clusters = [e.refined(sides, 2, own) for e, own in zip(fitted, clusters, strict=True)]
+        share = _log_shares(sides[~linked])
+        pairs = np.flatnonzero(linked)
+        table = np.array([_log_shares(sides[pairs[sides[pairs - 1] == k]]) for k in (0, 1)])
+    whole = [emission.subset(union.positions) for emission in emissions]
+    chain = _chain(whole, clusters, union.linked, share, table)
+    chain.nodes[union.anchors, [1, 0]] = -np.inf
+    return chain
+
+
+def log_proposal(chain: Chains, sides: Bools) -> float:
+    """Log probability that a chain of two sides draws these."""
+    linked = np.ones(len(sides), bool)
+    linked[chain.offsets[:-1]] = False
+    after = np.flatnonzero(linked)
+    chosen = sides.astype(np.int64)
+    score = chain.nodes[np.arange(len(sides)), chosen].sum()
+    score += chain.edges[0, chosen[after - 1], chosen[after]].sum()
+    return float(score - chain.log_partition().sum())
+
+
+def _some(n: int, rng: Generator) -> Ints:
+    """Return positions to fit to: all, or blocks of them."""
+    if n <= _BLOCK * _BLOCKS:
+        return np.arange(n)
+    blocks = np.sort(rng.choice(n // _BLOCK, _BLOCKS, replace=False))
+    return (_BLOCK * blocks[:, None] + np.arange(_BLOCK)).ravel()
+
+
+def _seeds(union: Union, emissions: Sequence[Emission]) -> list[Arrays]:
+    """Fit the two clusters to the anchors, and to what is linked to these nearby."""
+    run = np.cumsum(~union.linked)
+    near = [
+        np.flatnonzero((run == run[a]) & (np.abs(np.arange(len(run)) - a) <= _WINDOW))
+        for a in union.anchors
+    ]
+    sides = np.repeat([0, 1], [len(own) for own in near])
+    positions = union.positions[np.concatenate(near)]
+    return [emission.subset(positions).refined(sides, 2, None) for emission in emissions]
+
+
+def _chain(
+    emissions: Sequence[Emission],
+    clusters: list[Arrays],
+    linked: Bools,
+    share: Floats,
+    table: Floats,
+) -> Chains:
+    nodes = np.zeros((len(linked), 2))
+    for emission, parameters in zip(emissions, clusters, strict=True):
+        emission.add_log_densities(parameters, 0, len(linked), nodes)
+    nodes[~linked] += share
+    offsets = np.append(np.flatnonzero(~linked), len(linked))
+    return Chains(nodes, table[None], offsets, 1)
+
+
+def _log_shares(sides: Ints) -> Floats:
+    """Return the log shares of both sides, as if each had been seen once more."""
+    counts = np.bincount(sides, minlength=2) + 1.0
+    return np.log(counts / counts.sum())

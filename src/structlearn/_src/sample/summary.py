@@ -1,7 +1,7 @@
 """Summaries of draws that do not depend on how their states are numbered.
 
 A state has no name of its own: in another draw the same one may have another number. So draws are
-compared by their partitions of the positions, and matched to a draw in their middle.
+compared by their partitions of the positions, and matched to a central draw.
 
 References
 ----------
@@ -25,14 +25,14 @@ _COMPARED = 30  # draws that are compared with each other at most: the cost is i
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """A draw in the middle of those with the usual number of states, and how all match its own.
+    """The central draw among those with the usual number of states, and how all match its states.
 
-    States are numbered by how often they occur in the draw in the middle, the most frequent first.
+    States are numbered by how often they occur in the central draw, the most frequent first.
     """
 
     draws: Sequence[HmmState]
     matches: list[Ints]  #: which state each of a draw's states is; -1 for those that match none
-    n_states: int  #: of the draw in the middle, which most draws have
+    n_states: int  #: of the central draw, which most draws have
 
     @staticmethod
     def of(draws: Sequence[HmmState]) -> Summary:
@@ -40,10 +40,8 @@ class Summary:
         usual = np.bincount([draw.n_states for draw in draws]).argmax()
         likely = [draw for draw in draws if draw.n_states == usual]
         middle = likely[central([draw.states for draw in likely])]
-        order = np.argsort(-np.bincount(middle.states), kind="stable")
-        numbers = np.empty_like(order)
-        numbers[order] = np.arange(len(order))
-        named = numbers[middle.states]
+        ranks = np.argsort(np.argsort(-np.bincount(middle.states), kind="stable"))
+        named = ranks[middle.states]
         n = middle.n_states
         tables = [overlap(draw.states, named, draw.n_states, n) for draw in draws]
         return Summary(draws, [match(table) for table in tables], n)
@@ -59,7 +57,7 @@ class Summary:
         return total / found.reshape(-1, *(1,) * (total.ndim - 1))
 
     def moved(self, beliefs: Floats, draw: int) -> Floats:
-        """Return probabilities of states of a draw (positions, states) as those of the middle."""
+        """Return probabilities of states of a draw (positions, states) by the central numbering."""
         out = np.zeros((len(beliefs), self.n_states))
         match = self.matches[draw]
         known = match >= 0

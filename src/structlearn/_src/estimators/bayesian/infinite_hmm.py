@@ -1,8 +1,9 @@
-"""Hidden Markov models with any number of states, without labels."""
+"""Hidden Markov models with any number of states: what all share, and the one without labels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,161 @@ from scipy.special import logsumexp
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
-from structlearn._src.estimators.base import check_is_fitted
-from structlearn._src.estimators.bayesian.fitted_settings import all_or_nothing, digest
-from structlearn._src.estimators.bayesian.observed import (
-    Points,
-    Symbols,
-    check_seen,
-    read_points,
-    read_symbols,
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.base import check_is_fitted, threads
+from structlearn._src.estimators.bayesian import observed
+from structlearn._src.estimators.bayesian.observed import Points, Symbols
+from structlearn._src.estimators.bayesian.sampled import (
+    Sampled,
+    all_or_nothing,
+    as_concentration,
+    digest,
+    positive,
 )
-from structlearn._src.estimators.bayesian.sampled import positive
-from structlearn._src.estimators.bayesian.state_chain import StateChain
 from structlearn._src.estimators.doc import documented
-from structlearn._src.sample.emission import Categorical, Emission, covariances
-from structlearn._src.sample.hmm import HmmModel
-from structlearn._src.sample.predict import state_marginals
+from structlearn._src.sample import summary
+from structlearn._src.sample.emission import (
+    Categorical,
+    Emission,
+    Gaussian,
+    NormalGamma,
+    NormalWishart,
+    covariances,
+)
+from structlearn._src.sample.hmm import HmmModel, HmmState, state_marginals
+from structlearn._src.sample.hmm_sampler import HmmSampler, merge_sweeps
+from structlearn._src.sample.summary import Summary
 from structlearn._src.text.labels import LabelCoder
 
-_EMISSIONS = ("gaussian", "categorical")
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class StateChain(Sampled):
+    """Base class: parameters of the chain of states, its sampler, and what its draws tell."""
+
+    alpha0: float | tuple[float, float] = (1.0, 1.0)
+    gamma0: float | tuple[float, float] = (1.0, 1.0)
+    covariance: str = "full"
+    n_moves: int = 4
+    merge: bool = True
+
+    _TRACED = ("n_states", "alpha0", "gamma0", "log_density")
+    _WATCHED = ("n_states", "log_density")
+    _CHECKS = Sampled._CHECKS | {
+        **dict.fromkeys(("alpha0", "gamma0"), as_concentration),
+        "covariance": partial(checks.one_of, allowed=("full", "diagonal")),
+        "n_moves": checks.integer,
+        "merge": checks.boolean,
+    }
+
+    # ---- features ------------------------------------------------------------------------
+
+    def _learn_scale(self, points: Points) -> None:
+        """Learn how features are scaled: by what they are where they are seen."""
+        known = points.values[points.seen]
+        self.n_features_in_ = known.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if points.columns:
+            self.feature_names_in_ = np.array(points.columns, object)
+        self.centre_, self.scale_ = observed.scale_of(known)
+        self._prior()  # checks the degrees of freedom, which depend on the number of features
+
+    def _read_points(self, X: Any, lengths: Any) -> Points:
+        """Read points as those of training were read."""
+        columns = tuple(getattr(self, "feature_names_in_", ()))
+        return observed.read_points(X, lengths, self.n_features_in_, columns)
+
+    def _scaled(self, points: Points) -> Floats:
+        """Return points with mean 0 and variance 1 in training, 0 where they are missing."""
+        values = np.where(points.seen[:, None], points.values, self.centre_)
+        return observed.scaled(values, self.centre_, self.scale_)
+
+    def _prior(self) -> NormalWishart | NormalGamma:
+        """Return the prior of the Gaussians of states."""
+        D = self.n_features_in_
+        if self.covariance == "full":
+            return observed.wishart(D, self.spread, self.strength, self.degrees)
+        degrees, scale = observed.degrees_and_scale(1, self.spread, self.degrees)
+        return NormalGamma(np.zeros(D), float(self.strength), degrees, np.full(D, scale))
+
+    def _gaussian(self, points: Points) -> Gaussian:
+        """Return points as what states emit."""
+        return Gaussian(self._scaled(points), points.seen, self._prior())
+
+    # ---- sampling ------------------------------------------------------------------------
+
+    def _model(self, offsets: Ints, emissions: tuple[Emission, ...]) -> HmmModel:
+        """Return sequences and what their states emit as one model."""
+        alpha = as_concentration("alpha0", self.alpha0)
+        gamma = as_concentration("gamma0", self.gamma0)
+        jobs = threads(self.n_jobs) if self.n_chains == 1 else 1  # else chains are what runs beside
+        return HmmModel(offsets, emissions, alpha, gamma, n_jobs=jobs)
+
+    def _sample(self, model: HmmModel, values: dict[str, Any]) -> None:
+        """Run all chains, and sum up their draws; an interrupt keeps those that were made.
+
+        The `values` of the data, beside their form, say which data chains belong to.
+        """
+        merges = merge_sweeps(self.burn_in) if self.merge else range(0)
+        self.offsets_ = model.offsets
+        sampler = HmmSampler(model, self.n_start, self.n_moves, merges)
+        self._run(sampler, self._data_signature() | values)
+        self._sum_up()
+
+    def _data_signature(self) -> dict[str, Any]:
+        """Return what data must have in common for chains to go on."""
+        found: dict[str, Any] = {"lengths of sequences": digest(self.offsets_)}
+        if hasattr(self, "centre_"):
+            found["numbers of features"] = len(self.centre_)
+        if hasattr(self, "coder_"):
+            found["labels or symbols"] = digest(self.coder_.names)
+        return found
+
+    def _sum_up(self) -> None:
+        """Match the draws of all chains."""
+        self.draws_: list[HmmState] = self._drawn()
+        self.summary_ = Summary.of(self.draws_)
+
+    # ---- what draws tell -----------------------------------------------------------------
+
+    @property
+    def n_states_(self) -> int:
+        """Number of states that most draws have."""
+        check_is_fitted(self, "draws_")
+        return self.summary_.n_states
+
+    @property
+    def transitions_(self) -> Floats:
+        """Mean probabilities to follow (states, states); states as in `states_`."""
+        check_is_fitted(self, "draws_")
+        return self.summary_.transitions()[1]
+
+    @property
+    def starts_(self) -> Floats:
+        """Mean probabilities to begin in a state."""
+        check_is_fitted(self, "draws_")
+        return self.summary_.transitions()[0]
+
+    @property
+    def states_(self) -> list[Ints]:
+        """The likeliest state of every step in training, sequence by sequence."""
+        check_is_fitted(self, "draws_")
+        return cut(self.summary_.state_shares().argmax(1), self.offsets_)
+
+    def similarity(self, positions: Any = None) -> Floats:
+        """Return how often each two steps share a state, (positions, positions).
+
+        Parameters
+        ----------
+        positions
+            Which steps, counted through all training sequences; by default all.
+        """
+        check_is_fitted(self, "draws_")
+        n = int(self.offsets_[-1])
+        steps = np.arange(n) if positions is None else positions
+        chosen = observed.whole_numbers("positions", steps)
+        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < n:
+            raise ArgumentError(f"positions go from 0 to {n - 1}, the steps of all sequences")
+        return summary.similarity([draw.states for draw in self.draws_], chosen)
 
 
 @documented
@@ -97,6 +235,11 @@ class InfiniteHMM(StateChain):
     emission: str = "gaussian"
     pseudo_count: float = 0.5
 
+    _CHECKS = StateChain._CHECKS | {
+        "emission": partial(checks.one_of, allowed=("gaussian", "categorical")),
+        "pseudo_count": positive,
+    }
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> Any:
         """Draw from the posterior given sequences.
@@ -113,13 +256,13 @@ class InfiniteHMM(StateChain):
             Where X is one array: lengths of the sequences in it.
         """
         self._prepare()
-        observed = self._read(X, lengths, first=True)
-        if isinstance(observed, Points):
-            self._learn_scale(observed)
+        given = self._read(X, lengths, first=True)
+        if isinstance(given, Points):
+            self._learn_scale(given)
         else:
-            self.coder_: LabelCoder = observed.coder
-        values = digest(observed.values, observed.seen)
-        self._sample(self._model_of(observed), {"values of steps": values})
+            self.coder_: LabelCoder = given.coder
+        values = digest(given.values, given.seen)
+        self._sample(self._model_of(given), {"values of steps": values})
         return self
 
     def predict(self, X: Any, lengths: Any = None) -> list[Ints]:
@@ -142,12 +285,12 @@ class InfiniteHMM(StateChain):
     def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:
         """Return the mean log density of a step that is not missing, over all draws."""
         fitted = self._with_fitted_params()
-        observed = fitted._read(X, lengths)
-        check_seen(observed, "a score")
-        model = fitted._model_of(observed)
+        given = fitted._read(X, lengths)
+        observed.check_seen(given, "a score")
+        model = fitted._model_of(given)
         values = [state_marginals(model, draw)[0].sum() for draw in self.draws_]
-        log_density = (float(logsumexp(values)) - np.log(len(values))) / int(observed.seen.sum())
-        if isinstance(observed, Points):
+        log_density = (float(logsumexp(values)) - np.log(len(values))) / int(given.seen.sum())
+        if isinstance(given, Points):
             log_density -= float(np.log(self.scale_).sum())  # in the units of the data
         return log_density
 
@@ -177,11 +320,6 @@ class InfiniteHMM(StateChain):
         self._check_emission("categorical")
         return self.coder_.names
 
-    def _check(self) -> None:
-        super()._check()
-        checks.one_of("emission", self.emission, _EMISSIONS)
-        positive("pseudo_count", self.pseudo_count)
-
     def _check_emission(self, needed: str) -> None:
         check_is_fitted(self, "draws_")
         emission = self.settings_["emission"]
@@ -191,15 +329,15 @@ class InfiniteHMM(StateChain):
     def _read(self, X: Any, lengths: Any, first: bool = False) -> Points | Symbols:
         """Read sequences; all but the first ones as those."""
         if self.emission == "categorical":
-            return read_symbols(X, lengths, None if first else self.coder_)
-        return read_points(X, lengths) if first else self._read_points(X, lengths)
+            return observed.read_symbols(X, lengths, None if first else self.coder_)
+        return observed.read_points(X, lengths) if first else self._read_points(X, lengths)
 
-    def _model_of(self, observed: Points | Symbols) -> HmmModel:
+    def _model_of(self, given: Points | Symbols) -> HmmModel:
         """Return sequences as what states emit."""
         emission: Emission
-        if isinstance(observed, Points):
-            emission = self._gaussian(observed)
+        if isinstance(given, Points):
+            emission = self._gaussian(given)
         else:
-            prior = np.full(len(observed.coder.names), float(self.pseudo_count))
-            emission = Categorical(observed.values, prior)
-        return self._model(observed.offsets, (emission,))
+            prior = np.full(len(given.coder.names), float(self.pseudo_count))
+            emission = Categorical(given.values, prior)
+        return self._model(given.offsets, (emission,))

@@ -9,21 +9,62 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.estimators.base import check_is_fitted
-from structlearn._src.estimators.bayesian.fitted_settings import all_or_nothing, digest
-from structlearn._src.estimators.bayesian.sampled import Sampled, concentration, moderate
-from structlearn._src.estimators.bayesian.scaled import Scaled, wishart, with_intercept
-from structlearn._src.estimators.doc import documented
-from structlearn._src.sample.emission import Gaussian
-from structlearn._src.sample.label_emission import LabelEmission
-from structlearn._src.sample.mixture import (
-    MixtureDraw,
-    MixtureInfo,
-    MixtureModel,
-    MixtureSampler,
-    votes,
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.base import ClassifierMixin, as_classes, check_is_fitted
+from structlearn._src.estimators.bayesian import observed
+from structlearn._src.estimators.bayesian.sampled import (
+    FittedSettings,
+    Sampled,
+    all_or_nothing,
+    as_concentration,
+    digest,
+    moderate,
 )
-from structlearn._src.sample.new_component import MaxMargin
+from structlearn._src.estimators.doc import documented
+from structlearn._src.sample import mixture
+from structlearn._src.sample.emission import Gaussian
+from structlearn._src.sample.hinge import Hinge, LabelEmission
+from structlearn._src.sample.mixture import MixtureDraw, MixtureInfo, MixtureModel, MixtureSampler
+
+
+class Scaled(ClassifierMixin, FittedSettings):
+    """Base class of classifiers of rows that see features with mean 0 and deviation 1."""
+
+    n_features_in_: int
+
+    def _read(self, X: Any, y: Any) -> tuple[Floats, Ints]:
+        """Learn the classes and the scale; return rows and numbers of classes."""
+        from sklearn.utils.validation import validate_data
+
+        checks.not_dates("the features", X)
+        X, y = validate_data(self, observed.unmasked(X), as_classes(y), dtype=np.float64)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ArgumentError(
+                f"y has one class only, {self.classes_.tolist()[0]!r}; a classifier needs two"
+            )
+        self.centre_, self.scale_ = observed.scale_of(X)
+        return X, labels.astype(np.int64)
+
+    def _scaled(self, X: Floats) -> Floats:
+        return observed.scaled(X, self.centre_, self.scale_)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of all classes (rows, classes)."""
+        from sklearn.utils.validation import validate_data
+
+        fitted = self._with_fitted_params()
+        checks.not_dates("the features", X)
+        X = validate_data(self, observed.unmasked(X), reset=False, dtype=np.float64)
+        return fitted._shares(fitted._scaled(X))
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable class of every row."""
+        shares = self.predict_proba(X)
+        return self.classes_[shares.argmax(axis=1)]
+
+    def _shares(self, scaled: Floats) -> Floats:
+        raise NotImplementedError
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -34,32 +75,29 @@ class MixtureClassifier(Scaled, Sampled):
     concentration: float | tuple[float, float] = (1.0, 1.0)
     spread: float = 0.5
 
+    n_moves = 0  # not a parameter here: splits and merges need classifiers that can be annealed
     _TRACED = MixtureInfo._fields
     _WATCHED = ("n_components", "log_potential")
+    _CHECKS = Sampled._CHECKS | {"variance": moderate, "concentration": as_concentration}
 
-    def _classifier(self) -> MaxMargin:
+    def _classifier(self) -> Hinge:
         """Return the classifiers of the components."""
         raise NotImplementedError
-
-    def _moves(self) -> int:
-        """Return how many splits and merges a sweep proposes; classifiers must be annealed."""
-        return 0
 
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Any:
         """Draw from the posterior given rows (rows, features) and a class for each."""
         self._prepare()
         X, labels = self._read(X, y)
-        self.prior_ = wishart(X.shape[1], self.spread, self.strength, self.degrees)
+        self.prior_ = observed.wishart(X.shape[1], self.spread, self.strength, self.degrees)
         scaled = self._scaled(X)
         points = Gaussian(scaled, np.ones(len(X), bool), self.prior_)
         labelled = LabelEmission(
-            with_intercept(scaled), labels, len(self.classes_), self._classifier()
+            observed.with_intercept(scaled), labels, len(self.classes_), self._classifier()
         )
-        alpha = concentration("concentration", self.concentration)
-        sampler = MixtureSampler(
-            MixtureModel.of(points, labelled, alpha), self.n_start, self._moves()
-        )
+        alpha = as_concentration("concentration", self.concentration)
+        model = MixtureModel.of(points, labelled, alpha)
+        sampler = MixtureSampler(model, self.n_start, self.n_moves)
         values = {"rows": digest(X), "labels": digest(labels)}
         self._run(sampler, self._data_signature(len(X)) | values)
         self.draws_: list[MixtureDraw] = [sampler.draw(state) for state in self._drawn()]
@@ -87,13 +125,8 @@ class MixtureClassifier(Scaled, Sampled):
         return assigned
 
     def _shares(self, scaled: Floats) -> Floats:
-        features = with_intercept(scaled)
-        return votes(self.draws_, self.prior_, self._classifier(), scaled, features)
-
-    def _check(self) -> None:
-        super()._check()
-        moderate("variance", self.variance)
-        concentration("concentration", self.concentration)
+        features = observed.with_intercept(scaled)
+        return mixture.votes(self.draws_, self.prior_, self._classifier(), scaled, features)
 
 
 @documented
@@ -165,14 +198,10 @@ class InfiniteSVM(MixtureClassifier):
     cost: float = 1.0
     n_moves: int = 4
 
-    def _moves(self) -> int:
-        return self.n_moves
+    _CHECKS = MixtureClassifier._CHECKS | {
+        **dict.fromkeys(("C", "cost"), moderate),
+        "n_moves": checks.integer,
+    }
 
-    def _classifier(self) -> MaxMargin:
-        return MaxMargin(float(self.C), float(self.cost), float(self.variance))
-
-    def _check(self) -> None:
-        super()._check()
-        checks.integer("n_moves", self.n_moves)
-        for name in ("C", "cost"):
-            moderate(name, getattr(self, name))
+    def _classifier(self) -> Hinge:
+        return Hinge(float(self.C), float(self.cost), float(self.variance))

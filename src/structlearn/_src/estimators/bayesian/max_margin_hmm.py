@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
-from structlearn._src.common.random import generator
 from structlearn._src.estimators.base import check_is_fitted
-from structlearn._src.estimators.bayesian.fitted_settings import all_or_nothing, digest
-from structlearn._src.estimators.bayesian.observed import (
-    Points,
-    check_labels,
-    read_labels,
-    read_points,
-    share_right,
-)
-from structlearn._src.estimators.bayesian.sampled import moderate
-from structlearn._src.estimators.bayesian.scaled import with_intercept
-from structlearn._src.estimators.bayesian.state_chain import StateChain
+from structlearn._src.estimators.bayesian import observed
+from structlearn._src.estimators.bayesian.infinite_hmm import StateChain
+from structlearn._src.estimators.bayesian.observed import Points
+from structlearn._src.estimators.bayesian.sampled import all_or_nothing, digest, moderate
 from structlearn._src.estimators.doc import documented
 from structlearn._src.sample.emission import Emission
-from structlearn._src.sample.hinge import Hinge
-from structlearn._src.sample.hmm import HmmModel, HmmState
-from structlearn._src.sample.label_emission import LabelEmission
-from structlearn._src.sample.predict import iterated_votes, weighted_votes
+from structlearn._src.sample.hinge import Hinge, LabelEmission
+from structlearn._src.sample.hmm import HmmState, iterated_votes, weighted_votes
 from structlearn._src.text.labels import LabelCoder
 
 
@@ -100,6 +91,12 @@ class MaxMarginHMM(StateChain):
     n_rounds: int = 50
 
     _FREE = StateChain._FREE | {"vote", "n_rounds"}
+    _CHECKS = StateChain._CHECKS | {
+        **dict.fromkeys(("C", "cost", "variance"), moderate),
+        "likelihood": checks.boolean,
+        "vote": partial(checks.one_of, allowed=("weighted", "iterated")),
+        "n_rounds": checks.integer,
+    }
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, lengths: Any = None) -> Any:
@@ -116,9 +113,9 @@ class MaxMarginHMM(StateChain):
             Where X is one array: lengths of the sequences in it. Then y may be one array too.
         """
         self._prepare()
-        points = read_points(X, lengths)
-        labels = read_labels(y, points)
-        check_labels(labels)
+        points = observed.read_points(X, lengths)
+        labels = observed.read_labels(y, points)
+        observed.check_labels(labels)
         self._learn_scale(points)
         self.coder_: LabelCoder = labels.coder
         self.per_sequence_ = labels.single
@@ -155,30 +152,30 @@ class MaxMarginHMM(StateChain):
     def predict_steps(self, X: Any, lengths: Any = None) -> list[Floats]:
         """Return the shares of the votes for labels of every step, (steps, labels) each."""
         fitted = self._with_fitted_params()
-        fitted._check_votes()
+        fitted._check("vote", "n_rounds")
         points = self._read_points(X, lengths)
-        labelled = fitted._label_emission(points, np.full(len(points.values), -1))
-        model = fitted._model(points.offsets, fitted._features(points))
-        return cut(fitted._votes(model, labelled), points.offsets)
+        return cut(fitted._votes(points), points.offsets)
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
         """Return the share of right labels, among those that are known."""
         found = self.predict(X, lengths)
         points = self._read_points(X, lengths)
-        truth = read_labels(y, points)
+        truth = observed.read_labels(y, points)
         if not self.per_sequence_:
             found = np.concatenate(found)
         elif truth.single:
             truth = truth._replace(numbers=truth.numbers[points.offsets[:-1]])
         else:
             found = np.repeat(found, np.diff(points.offsets))
-        return share_right(truth, found)
+        return observed.share_right(truth, found)
 
-    def _votes(self, model: HmmModel, labelled: LabelEmission) -> Floats:
+    def _votes(self, points: Points) -> Floats:
+        model = self._model(points.offsets, self._features(points))
         draws = [_without_labels(draw) for draw in self.draws_]
         if self.vote == "weighted":
-            return weighted_votes(model, labelled, draws)
-        rng = generator(self.random_state)
+            return weighted_votes(model, observed.with_intercept(self._scaled(points)), draws)
+        labelled = self._label_emission(points, np.full(model.n_positions, -1))
+        rng = checks.generator(self.random_state)
         return iterated_votes(model, labelled, draws, self.n_rounds, rng)
 
     def _features(self, points: Points) -> tuple[Emission, ...]:
@@ -186,21 +183,10 @@ class MaxMarginHMM(StateChain):
         return (self._gaussian(points),) if self.likelihood else ()
 
     def _label_emission(self, points: Points, labels: Ints) -> LabelEmission:
-        features = with_intercept(self._scaled(points))
+        features = observed.with_intercept(self._scaled(points))
         loss = Hinge(float(self.C), float(self.cost), float(self.variance))
         unseen = np.where(points.seen, labels, -1)  # without features a label says nothing of them
         return LabelEmission(features, unseen, len(self.coder_.names), loss)
-
-    def _check(self) -> None:
-        super()._check()
-        checks.boolean("likelihood", self.likelihood)
-        for name in ("C", "cost", "variance"):
-            moderate(name, getattr(self, name))
-        self._check_votes()
-
-    def _check_votes(self) -> None:
-        checks.one_of("vote", self.vote, ("weighted", "iterated"))
-        checks.integer("n_rounds", self.n_rounds)
 
 
 def _without_labels(draw: HmmState) -> tuple[HmmState, Floats]:

@@ -1,4 +1,4 @@
-"""Reading sequences of observations: points with missing ones, symbols, and labels."""
+"""Reading observations: sequences of points, symbols and labels; features as models see them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints, cut, locate, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError
+from structlearn._src.sample.emission import NormalWishart
 from structlearn._src.text.labels import LabelCoder, check_several
+
+_FAR = 1e100  # the squares of larger numbers, and of the inverses of these, leave floating point
 
 
 class Points(NamedTuple):
@@ -198,6 +201,69 @@ def share_right(truth: Labels, found: Any) -> float:
         raise ArgumentError("every label is missing; a score needs at least one that is known")
     own = truth.coder.names[truth.numbers[truth.known]]
     return float(np.mean(own == np.asarray(found)[truth.known]))
+
+
+# ---- features with mean 0 and deviation 1, and the prior of their Gaussians ---------------
+
+
+def scale_of(X: Floats) -> tuple[Floats, Floats]:
+    """Return mean and deviation of every feature, a deviation of 1 for those that are constant.
+
+    Deviations that rounding explains count as none, as in scikit-learn's StandardScaler.
+    """
+    _check_sizes(X)
+    centre = X.mean(axis=0)
+    variances = X.var(axis=0)
+    error = len(X) * np.finfo(np.float64).eps
+    constant = variances <= error * variances + (error * centre) ** 2
+    return centre, np.where(constant | (np.ptp(X, axis=0) == 0.0), 1.0, np.sqrt(variances))
+
+
+def scaled(X: Floats, centre: Floats, scale: Floats) -> Floats:
+    """Return features less their means, in deviations; refuse those too large to be squared."""
+    with np.errstate(over="ignore"):
+        found = np.ascontiguousarray((X - centre) / scale)
+    far = np.abs(found) > _FAR
+    if far.any():
+        row, feature = np.argwhere(far)[0]
+        raise ArgumentError(
+            f"feature {feature} is {X[row, feature]:.3g} somewhere, more than {_FAR:g} deviations "
+            f"from its mean in training; give numbers of the same size as there"
+        )
+    return found
+
+
+def _check_sizes(X: Floats) -> None:
+    """Refuse features whose squares would be too large for floating point, or vanish."""
+    largest = np.abs(X).max(axis=0)
+    small = (largest < 1.0 / _FAR) & (np.ptp(X, axis=0) > 0.0)
+    for feature in np.flatnonzero(small | (largest > _FAR)):
+        raise ArgumentError(
+            f"feature {feature} has numbers of up to {largest[feature]:.3g}, which cannot be "
+            f"squared; give it in other units, where the largest is from {1 / _FAR:g} to {_FAR:g}"
+        )
+
+
+def with_intercept(X: Floats) -> Floats:
+    """Return the features of classifiers: a last one is always 1."""
+    return np.column_stack([X, np.ones(len(X))])
+
+
+def degrees_and_scale(least: int, spread: float, degrees: float | None) -> tuple[float, float]:
+    """Return the degrees of freedom of covariances, and the diagonal of their scale matrix.
+
+    There must be `least` degrees or more: with fewer, variances may vanish in a draw. Above ``least
+    + 1`` degrees the expected variance is `spread`; below there is none, and the scale is `spread`.
+    """
+    given = least + 2.0 if degrees is None else degrees
+    found = checks.number("degrees", given, low=float(least), open_high=True)
+    return found, spread * max(found - least - 1.0, 1.0)
+
+
+def wishart(width: int, spread: float, strength: float, degrees: float | None) -> NormalWishart:
+    """Return the prior of the Gaussians of scaled features."""
+    freedom, scale = degrees_and_scale(width, spread, degrees)
+    return NormalWishart(np.zeros(width), float(strength), freedom, scale * np.eye(width))
 
 
 # ---- parts -------------------------------------------------------------------------------

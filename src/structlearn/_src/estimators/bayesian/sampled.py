@@ -1,34 +1,101 @@
-"""What estimators that draw from a posterior share: sweeps, chains, and what these tell."""
+"""What estimators that draw from a posterior share: sweeps, chains, and what these tell.
+
+A fit succeeds as a whole or changes nothing, and predictions go by the parameters of the fit.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
+from functools import partial, wraps
+from hashlib import blake2b
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError, BurnInWarning, MixingWarning, warn
-from structlearn._src.common.random import generator
+from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.common.watch import Ending, Progress, Watch
-from structlearn._src.estimators.base import check_is_fitted, threads
-from structlearn._src.estimators.bayesian.fitted_settings import FittedSettings
-from structlearn._src.sample.diagnostics import effective_size, r_hat
+from structlearn._src.estimators.base import Estimator, check_is_fitted, threads
+from structlearn._src.sample import runner
 from structlearn._src.sample.hdp import Concentration, Gamma
-from structlearn._src.sample.runner import MarkovChain, Sampler, Schedule, run, streams, traced
+from structlearn._src.sample.runner import MarkovChain, Sampler, Schedule
 
 positive = partial(checks.number, low=0.0, open_low=True, open_high=True)
 #: Features are scaled: classifiers of larger ones are beyond rounding, and weights become NaN.
 moderate = partial(positive, high=1e9, open_high=False)
 _TIGHTEST = 1e-8  # of `spread`: with less, rounding leaves covariances that are none
-_COUNT = partial(checks.integer, low=1)
 _AGREE = 1.2  # R-hat: above, chains differ by more than a few draws of each can explain
 _ADVICE = (
     "give the same data and parameters, of which n_draws may grow, or use warm_start=False to "
     "begin anew"
 )
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+class FittedSettings(Estimator):
+    """Base class: a fit leaves the parameters that define its model in `settings_`.
+
+    Parameters that are set later wait for the next fit.
+    """
+
+    #: Parameters that say nothing of what is learnt.
+    _FREE: ClassVar[frozenset[str]] = RUN_ONLY | {"random_state"}
+    settings_: dict[str, Any]
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the parameters that define the model."""
+        given = self.get_params(deep=False).items()
+        return {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given
+            if name not in self._FREE
+        }
+
+    def _with_fitted_params(self) -> Self:
+        """Return a copy with the parameters of the fit: what predictions read."""
+        check_is_fitted(self, "settings_")
+        return copy(self).set_params(**self.settings_)
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Let `fit` work on a copy, whose attributes the estimator takes over if all goes well.
+
+    The copy knows nothing of an earlier fit, unless it is to go on from there.
+    """
+
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        trial = copy(self)
+        if not getattr(self, "warm_start", False):
+            for name in [name for name in vars(trial) if name.endswith("_")]:
+                delattr(trial, name)
+        fitted = fit(trial, *args, **kwargs)
+        fitted.settings_ = fitted._settings()
+        self.__dict__ = fitted.__dict__
+        return self
+
+    return cast(Fit, whole)
+
+
+def digest(*arrays: NDArray[Any]) -> str:
+    """Return a text that differs for arrays that differ.
+
+    Examples
+    --------
+    >>> digest(np.arange(3)) == digest(np.arange(3)), digest(np.arange(3)) == digest(np.arange(4))
+    (True, False)
+    """
+    total = blake2b(digest_size=16)
+    for array in arrays:
+        plain = array.dtype.kind in "fiub"
+        total.update(repr((array.dtype.str, array.shape)).encode())
+        total.update(np.ascontiguousarray(array).data if plain else repr(array.tolist()).encode())
+    return total.hexdigest()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -54,26 +121,30 @@ class Sampled(FittedSettings):
     progress: Progress | None = None
 
     _FREE = FittedSettings._FREE | {"n_draws", "warm_start"}
+    #: What parameters must be, by their names.
+    _CHECKS: ClassVar[dict[str, Callable[[str, Any], Any]]] = {
+        "spread": partial(checks.number, low=_TIGHTEST, open_high=True),
+        "strength": positive,
+        **dict.fromkeys(("n_start", "n_draws", "thin", "n_chains"), partial(checks.integer, low=1)),
+        "burn_in": checks.integer,
+        "warm_start": checks.boolean,
+    }
     #: Numbers that every sweep tells, by their names in its record.
     _TRACED: ClassVar[tuple[str, ...]]
     _WATCHED: ClassVar[tuple[str, ...]]  #: those in which chains must agree
 
-    def _check(self) -> None:
-        """Check all parameters, before any work."""
-        checks.number("spread", self.spread, low=_TIGHTEST, open_high=True)
-        positive("strength", self.strength)
-        for name in ("n_start", "n_draws", "thin", "n_chains"):
-            _COUNT(name, getattr(self, name))
-        checks.integer("burn_in", self.burn_in)
-        checks.boolean("warm_start", self.warm_start)
-        check_watch(self.time_limit, self.progress)
-        threads(self.n_jobs)
+    def _check(self, *names: str) -> None:
+        """Check some parameters, by default all that say what is drawn."""
+        for name in names or self._CHECKS:
+            self._CHECKS[name](name, getattr(self, name))
 
     # ---- sampling ------------------------------------------------------------------------
 
     def _prepare(self) -> None:
         """Check all parameters before any work, also that chains can go on with them."""
         self._check()
+        check_watch(self.time_limit, self.progress)
+        threads(self.n_jobs)
         if not self._goes_on:
             return
         self._check_same(self.settings_, self._settings())
@@ -110,12 +181,12 @@ class Sampled(FittedSettings):
             self._check_same(self.data_signature_, signature)
             chains = [chain.copy() for chain in self.chains_]
         else:
-            rngs = streams(generator(seed), self.n_chains)
+            rngs = runner.streams(checks.generator(seed), self.n_chains)
             chains = [MarkovChain(sampler.begin(rng), rng) for rng in rngs]
         # Plain integers: sums of NumPy's short ones wrap around.
         schedule = Schedule(int(self.burn_in), int(self.n_draws), int(self.thin))
         watch = Watch(self.time_limit, self.progress)
-        ended = run(sampler, chains, schedule, n_jobs=threads(self.n_jobs), watch=watch)
+        ended = runner.run(sampler, chains, schedule, n_jobs=threads(self.n_jobs), watch=watch)
         self.status_ = str(ended)
         self.chains_: list[MarkovChain[Any]] = chains
         self.data_signature_: dict[str, Any] = signature
@@ -132,7 +203,10 @@ class Sampled(FittedSettings):
                 BurnInWarning,
             )
             return
-        found = {name: r_hat(traced(self.chains_, name, self.burn_in)) for name in self._WATCHED}
+        found = {
+            name: runner.r_hat(runner.traced(self.chains_, name, self.burn_in))
+            for name in self._WATCHED
+        }
         name = max(found, key=lambda name: np.nan_to_num(found[name]))
         if found[name] > _AGREE:
             warn(
@@ -170,15 +244,15 @@ class Sampled(FittedSettings):
         burn_in = self.settings_["burn_in"]
         if min(chain.sweeps for chain in self.chains_) <= burn_in:
             burn_in = 0  # sampling ended before: all sweeps are better than none
-        return {name: traced(self.chains_, name, burn_in) for name in self._TRACED}
+        return {name: runner.traced(self.chains_, name, burn_in) for name in self._TRACED}
 
     def diagnostics(self) -> dict[str, dict[str, float]]:
         """Return mean, R-hat and effective sample size of what `traces` has."""
         return {
             name: {
                 "mean": float(draws.mean()),
-                "r_hat": r_hat(draws),
-                "effective_size": effective_size(draws),
+                "r_hat": runner.r_hat(draws),
+                "effective_size": runner.effective_size(draws),
             }
             for name, draws in self.traces().items()
         }
@@ -188,13 +262,10 @@ def check_watch(time_limit: Any, progress: Any) -> None:
     """Refuse what cannot be a time limit, or be told of progress."""
     if time_limit is not None:
         checks.number("time_limit", time_limit, low=0.0)
-    if progress is not None and not callable(progress):
-        raise ArgumentError(
-            f"progress={progress!r} must be a function of a fraction and a text, or None"
-        )
+    Watch(progress=progress)
 
 
-def concentration(name: str, given: Any) -> Concentration:
+def as_concentration(name: str, given: Any) -> Concentration:
     """Return a fixed concentration, or the gamma prior that shape and rate stand for."""
     if isinstance(given, tuple | list):
         if len(given) != 2:

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints, cut, offsets_of
 from structlearn._src.common.errors import FormatError
-from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
+from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM, StateChain
 from structlearn._src.estimators.bayesian.infinite_svm import MixtureClassifier
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
-from structlearn._src.estimators.bayesian.state_chain import StateChain
 from structlearn._src.estimators.storage import Family
 from structlearn._src.files import file_checks
 from structlearn._src.files.codec import Codec
+from structlearn._src.sample.emission import NormalWishart
 from structlearn._src.sample.hdp import Process, count_transitions
 from structlearn._src.sample.hmm import HmmInfo, HmmState
 from structlearn._src.sample.mixture import MixtureDraw, MixtureInfo, MixtureState
-from structlearn._src.sample.normal_wishart import NormalWishart
 from structlearn._src.sample.runner import MarkovChain
 
 _HERE = "structlearn._src.estimators.bayesian"
 _CLOSE = 1e-6  # how far sums of probabilities may be from 1, by rounding
-GAUSSIANS = {"normal-wishart": Codec("structlearn._src.sample.normal_wishart:NormalWishart")}
+GAUSSIANS = {"normal-wishart": Codec("structlearn._src.sample.emission:NormalWishart")}
 _LEARNT = (
     "n_features_in_", "feature_names_in_", "classes_", "centre_", "scale_", "prior_", "coder_",
     "per_sequence_", "offsets_", "status_", "settings_", "data_signature_",
@@ -39,21 +37,14 @@ Shapes = list[list[tuple[int, ...]]]
 # ---- chains: the states of all sweeps that were kept lie in few arrays -------------------
 
 
-class Partitions(NamedTuple):
-    """Numbers of groups in several partitions of the same things."""
-
-    numbers: Ints  #: (partitions, things)
-    sizes: list[int]  #: number of groups of every partition
-
-
 def pack_partitions(partitions: Sequence[Ints]) -> NDArray[Any]:
     """Return partitions of the same things as one array of the smallest whole numbers."""
     stack = np.stack(partitions)
     return stack.astype(np.min_scalar_type(int(stack.max())))
 
 
-def unpack_partitions(what: str, given: Any) -> Partitions:
-    """Return partitions as they were, each of whose groups must have a member."""
+def unpack_partitions(what: str, given: Any) -> tuple[Ints, list[int]]:
+    """Return partitions, each of whose groups must have a member, and how many groups each has."""
     if not isinstance(given, np.ndarray) or given.dtype.kind != "u" or given.ndim != 2:
         raise FormatError(f"{what} must be whole numbers (draws, positions)")
     if 0 in given.shape or given.max() >= given.shape[1]:
@@ -62,7 +53,7 @@ def unpack_partitions(what: str, given: Any) -> Partitions:
     counts = [np.bincount(row) for row in numbers]
     if not all(each.all() for each in counts):
         raise FormatError(f"some of {what} never occur")
-    return Partitions(numbers, [len(each) for each in counts])
+    return numbers, [len(each) for each in counts]
 
 
 def unpack_floats(
@@ -75,7 +66,12 @@ def unpack_floats(
 ) -> list[Floats]:
     """Return pieces that lie in one array one after another: each a size, then the same shape."""
     stack = file_checks.floats(what, given, (sum(sizes), *shape), least=least)
-    return [stack[a:b] for a, b in pairwise(offsets_of(sizes).tolist())]
+    return cut(stack, offsets_of(sizes))
+
+
+def unpack_concentrations(what: str, given: Any, n: int) -> list[float]:
+    """Return one concentration for each of so many states of chains."""
+    return file_checks.floats(f"the concentrations {what}", given, (n,), above=0.0).tolist()
 
 
 def states_of(chains: Sequence[MarkovChain[Any]]) -> list[Any]:
@@ -100,34 +96,29 @@ def unpack_chains(given: dict[str, Any], info: Any, states: list[Any]) -> list[M
     if any(column.ndim != 1 or column.dtype.kind not in "fi" for column in columns):
         raise FormatError("what sweeps told must be numbers")
     told = [info(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    own = _shared_out("states", [n + 1 for n in given["n_draws"]], states)
-    traces = _shared_out("sweeps", given["n_sweeps"], told)
-    streams = map(_stream, given["streams"])
-    return [
-        MarkovChain(states[-1], stream, trace, states[:-1])
-        for states, trace, stream in zip(own, traces, streams, strict=True)
-    ]
+    own = _by_chain("states", [n + 1 for n in given["n_draws"]], states)
+    traces = _by_chain("sweeps", given["n_sweeps"], told)
+    chains = []
+    for (*draws, last), trace, stream in zip(own, traces, given["streams"], strict=True):
+        rng = np.random.default_rng(0)
+        rng.bit_generator.state = stream
+        chains.append(MarkovChain(last, rng, trace, draws))
+    return chains
 
 
-def _stream(state: Any) -> np.random.Generator:
-    rng = np.random.default_rng(0)
-    rng.bit_generator.state = state
-    return rng
-
-
-def _shared_out(what: str, sizes: Any, items: list[Any]) -> list[list[Any]]:
+def _by_chain(what: str, sizes: Any, items: list[Any]) -> list[list[Any]]:
     """Return the items of every chain, of which all together must have them all."""
-    ends: list[int] = offsets_of(checks.integer(f"number of {what}", n) for n in sizes).tolist()
-    if len(ends) < 2 or ends[-1] != len(items):
+    offsets = offsets_of(checks.integer(f"number of {what}", n) for n in sizes)
+    if len(offsets) < 2 or offsets[-1] != len(items):
         raise FormatError(f"there are not as many {what} as chains have")
-    return [items[a:b] for a, b in pairwise(ends)]
+    return cut(items, offsets)
 
 
 # ---- what an estimator must be like ------------------------------------------------------
 
 
 def check_settings(model: Any) -> Any:
-    """Return an estimator as it was fitted; its parameters, now and then, must be in order."""
+    """Return an estimator with the parameters of its fit; these must be valid, and so those now."""
     if not isinstance(model.settings_, dict) or model.settings_.keys() != model._settings().keys():
         raise FormatError("the parameters of the fit do not fit")
     if not isinstance(getattr(model, "status_", ""), str):
@@ -177,8 +168,8 @@ def check_wishart(what: str, given: Any, stack: tuple[int, ...], width: int) -> 
     return given
 
 
-def _arrays(stack: NormalWishart) -> tuple[Floats, ...]:
-    return stack.mean, np.asarray(stack.strength), np.asarray(stack.degrees), stack.scale
+def _arrays(stack: NormalWishart) -> list[Floats]:
+    return [np.asarray(part) for part in vars(stack).values()]
 
 
 # ---- chains of states --------------------------------------------------------------------
@@ -186,16 +177,16 @@ def _arrays(stack: NormalWishart) -> tuple[Floats, ...]:
 
 def _chain_state(model: StateChain) -> dict[str, Any]:
     states = states_of(model.chains_)
-    processes = [state.process for state in states]
+    processes = zip(*(state.process for state in states), strict=True)
     parts = zip(*(state.parameters for state in states), strict=True)
     return {
         "chains": pack_chains(model.chains_, HmmInfo),
         "states": {
             "paths": pack_partitions([state.states for state in states]),
-            "alpha": np.array([process.alpha for process in processes]),
-            "gamma": np.array([process.gamma for process in processes]),
-            "sticks": np.concatenate([process.sticks for process in processes]),
-            "rows": np.concatenate([process.rows.ravel() for process in processes]),
+            **{
+                name: np.concatenate([*map(np.ravel, values)])
+                for name, values in zip(Process._fields, processes, strict=True)
+            },
             "parameters": [
                 [np.concatenate(arrays) for arrays in zip(*part, strict=True)] for part in parts
             ],
@@ -207,43 +198,38 @@ def _restore_chains(model: StateChain, given: dict[str, Any]) -> None:
     """Refuse what would lead compiled code astray; set chains, draws and their summary."""
     fitted = check_settings(model)
     stack = given["states"]
-    paths = unpack_partitions("the states", stack["paths"])
-    file_checks.offsets("sequences", model.offsets_, paths.numbers.shape[1])
+    paths, sizes = unpack_partitions("the states", stack["paths"])
+    file_checks.offsets("sequences", model.offsets_, paths.shape[1])
     if not np.diff(model.offsets_).all():
         raise FormatError("some sequences are empty")
     check_same_data(model, model._data_signature())
     shapes = _shapes(fitted, stack["parameters"])
-    states = [*map(HmmState, paths.numbers, _processes(stack, paths), _parts(stack, paths, shapes))]
+    parts = _parts(stack["parameters"], sizes, shapes)
+    states = [*map(HmmState, paths, _processes(stack, sizes), parts)]
     for state in states:
         _check_path(state, model.offsets_)
     model.chains_ = unpack_chains(given["chains"], HmmInfo, states)
     model._sum_up()
 
 
-def _parts(stack: dict[str, Any], paths: Partitions, shapes: Shapes) -> Iterator[Any]:
-    """Yield the parameters of every state, part by part."""
-    parts = [
-        zip(
-            *(
-                unpack_floats("the parameters", array, paths.sizes, shape)
-                for array, shape in zip(arrays, own, strict=True)
-            ),
-            strict=True,
-        )
-        for arrays, own in zip(stack["parameters"], shapes, strict=True)
-    ]
+def _parts(parameters: Sequence[Any], sizes: list[int], shapes: Shapes) -> Iterator[Any]:
+    """Yield the parameters of every state of chains, emission by emission."""
+    parts = []
+    for arrays, own in zip(parameters, shapes, strict=True):
+        pairs = zip(arrays, own, strict=True)
+        columns = [unpack_floats("the parameters", a, sizes, shape) for a, shape in pairs]
+        parts.append(zip(*columns, strict=True))
     return zip(*parts, strict=True)
 
 
-def _processes(stack: dict[str, Any], paths: Partitions) -> list[Process]:
-    n = (len(paths.sizes),)
-    alpha = file_checks.floats("the concentrations alpha", stack["alpha"], n, above=0.0)
-    gamma = file_checks.floats("the concentrations gamma", stack["gamma"], n, above=0.0)
-    wide = [size + 1 for size in paths.sizes]  # one more for all states that are not there
+def _processes(stack: dict[str, Any], sizes: list[int]) -> Iterator[Process]:
+    alpha = unpack_concentrations("alpha", stack["alpha"], len(sizes))
+    gamma = unpack_concentrations("gamma", stack["gamma"], len(sizes))
+    wide = [size + 1 for size in sizes]  # one more for all states that are not there
     sticks = unpack_floats("the sticks", stack["sticks"], wide, least=0.0)
-    rows = unpack_floats("the transitions", stack["rows"], [size**2 for size in wide], least=0.0)
-    squares = [own.reshape(size, size) for own, size in zip(rows, wide, strict=True)]
-    return [*map(Process, alpha.tolist(), gamma.tolist(), sticks, squares)]
+    rows = unpack_floats("the transitions", stack["rows"], [n * n for n in wide], least=0.0)
+    squares = [own.reshape(n, n) for own, n in zip(rows, wide, strict=True)]
+    return map(Process, alpha, gamma, sticks, squares)
 
 
 def _shapes(model: StateChain, parameters: Sequence[Any]) -> Shapes:
@@ -298,12 +284,11 @@ def _restore_mixture(model: MixtureClassifier, given: dict[str, Any]) -> None:
     L = check_names("classes", model.classes_)
     check_wishart("the prior", model.prior_, (), D)
     stack = given["states"]
-    parts = unpack_partitions("the components", stack["assigned"])
-    weights = unpack_floats("the weights", stack["weights"], parts.sizes, (L, D + 1))
-    n = (len(parts.sizes),)
-    alpha = file_checks.floats("the concentrations", stack["concentration"], n, above=0.0)
-    states = [*map(MixtureState.of, parts.numbers, weights, alpha.tolist())]
-    check_same_data(model, model._data_signature(parts.numbers.shape[1]))
+    assigned, sizes = unpack_partitions("the components", stack["assigned"])
+    weights = unpack_floats("the weights", stack["weights"], sizes, (L, D + 1))
+    alpha = unpack_concentrations("alpha", stack["concentration"], len(sizes))
+    states = [*map(MixtureState.of, assigned, weights, alpha)]
+    check_same_data(model, model._data_signature(assigned.shape[1]))
     model.chains_ = unpack_chains(given["chains"], MixtureInfo, states)
     model.draws_ = _draws(model._drawn(), given["after"], D)
 

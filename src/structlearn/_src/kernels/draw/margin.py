@@ -15,8 +15,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.draw.cholesky import backward, factorise, forward
-from structlearn._src.kernels.draw.density import add_hinges, combine, take_better
+from structlearn._src.kernels.draw.density import (
+    add_hinges,
+    backward,
+    combine,
+    factorise,
+    forward,
+    take_better,
+)
 from structlearn._src.kernels.jit import inner, kernel
 
 _LANES = 64  # rows at a time, a power of 2: their products fill vector registers and fit the cache

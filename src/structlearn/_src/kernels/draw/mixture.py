@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.draw.cholesky import forward, log_determinant, product, update
+from structlearn._src.kernels.draw.density import forward, log_determinant, product, update
 from structlearn._src.kernels.jit import inner, lean
 
 #: Kinds of classifiers. The papers' logit is here too, as kernels take no functions.

@@ -9,10 +9,15 @@ import pytest
 
 from structlearn._src.sample.emission import Categorical
 from structlearn._src.sample.hdp import Process
-from structlearn._src.sample.hinge import Hinge
-from structlearn._src.sample.hmm import HmmModel, HmmState, log_densities
-from structlearn._src.sample.label_emission import LabelEmission
-from structlearn._src.sample.predict import iterated_votes, state_marginals, weighted_votes
+from structlearn._src.sample.hinge import Hinge, LabelEmission
+from structlearn._src.sample.hmm import (
+    HmmModel,
+    HmmState,
+    iterated_votes,
+    log_densities,
+    state_marginals,
+    weighted_votes,
+)
 
 OFFSETS = np.array([0, 3, 5])
 
@@ -69,7 +74,7 @@ def test_states_vote_by_their_probabilities(setting):
         _, beliefs = naive_marginals(model, draw)
         for t, k in itertools.product(range(5), range(2)):
             expected[t, (weights[k] @ labelled.features[t]).argmax()] += beliefs[t, k] / 2
-    np.testing.assert_allclose(weighted_votes(model, labelled, draws), expected)
+    np.testing.assert_allclose(weighted_votes(model, labelled.features, draws), expected)
 
 
 def test_votes_without_rounds_are_those_of_drawn_states(setting):
@@ -78,7 +83,9 @@ def test_votes_without_rounds_are_those_of_drawn_states(setting):
     rng = np.random.default_rng(1)
     many = [draws[0]] * 1500
     found = iterated_votes(model, labelled, many, 0, rng)
-    np.testing.assert_allclose(found, weighted_votes(model, labelled, draws[:1]), atol=0.06)
+    np.testing.assert_allclose(
+        found, weighted_votes(model, labelled.features, draws[:1]), atol=0.06
+    )
     once = iterated_votes(model, labelled, draws, 3, rng)
     np.testing.assert_allclose(once.sum(axis=1), 1.0)
     assert set(np.unique(once)) <= {0.0, 0.5, 1.0}
