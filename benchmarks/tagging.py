@@ -21,7 +21,7 @@ CLOSE = 1.001  # times the optimum
 
 
 def run(out: pathlib.Path) -> Report:
-    from structlearn._src.files.fetch import data_path
+    from structlearn._src.files.datasets import data_path
 
     report = Report("tagging", "CoNLL-2000, CRF++ template, official split")
     train, test = (str(data_path("conll2000", f"{part}.txt")) for part in ("train", "test"))

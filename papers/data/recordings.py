@@ -16,7 +16,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import FormatError
 from structlearn._src.common.paths import read_bytes
-from structlearn._src.files.fetch import File, data_path, located
+from structlearn._src.files.datasets import File, data_path, located
 
 _RAW = "https://raw.githubusercontent.com"
 PARKINSONS = File(

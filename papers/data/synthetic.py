@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.common.random import Seed, generator
+from structlearn._src.common.checks import Seed, generator
 from structlearn._src.graph.shapes import grid_edges
 
 

@@ -17,7 +17,7 @@ from papers.experiments.duals import mean_text
 from papers.experiments.trust import rules as trust_rules
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.estimators.fields.rule_model import RuleModel
-from structlearn._src.files.fetch import data_path
+from structlearn._src.files.datasets import data_path
 from structlearn._src.metrics.ranking import average_precision
 
 _FOLDS = 5  # that are run

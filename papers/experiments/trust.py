@@ -22,7 +22,7 @@ from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.estimators.fields.rule_model import RuleModel
 from structlearn._src.field.admm import Consensus
 from structlearn._src.field.examples import make_field_examples
-from structlearn._src.files.fetch import data_path
+from structlearn._src.files.datasets import data_path
 from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.world import InferenceSettings

@@ -1,1 +1,1 @@
-"""What all rooms share: errors, checks, arrays, random streams, time limits, threads."""
+"""What all rooms share: errors, checks, arrays, time limits, threads."""

@@ -18,6 +18,8 @@ from structlearn._src.common.errors import (
     warn,
 )
 
+Seed = int | np.random.Generator | np.random.RandomState | None
+
 MOST = 1e100  # larger features and weights overflow where gradients are squared
 
 #: In size. Sums of a hundred such are known to 0.01 (float64 has 16 digits): differences of that
@@ -160,3 +162,21 @@ def indices(argument: str, given: Any, width: int | None = None) -> Ints:
     if array.dtype.kind not in "iu" or not fits:
         raise GraphError(f"{argument} must be an integer array of shape {shape}")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def generator(random_state: Seed) -> np.random.Generator:
+    """Return a generator for `random_state`: an int repeats, None is fresh, a Generator is used.
+
+    A RandomState, numpy's older kind, gives the seed.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(int(random_state.randint(2**31)))
+    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if random_state is None or (whole and random_state >= 0):
+        return np.random.default_rng(random_state)
+    raise ArgumentError(
+        f"random_state={random_state!r} must be None, a whole number of at least 0, or a numpy "
+        f"Generator or RandomState"
+    )

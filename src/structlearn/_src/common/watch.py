@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from enum import StrEnum
+from typing import Self
 
 from structlearn._src.common.errors import ArgumentError
 
@@ -19,36 +20,27 @@ Progress = Callable[[float, str], None]
 class Ending(StrEnum):
     """How long work ended; a string as well, so that it prints and compares by its name."""
 
-    DONE = "done"
-    LIMIT = "limit"
-    TIME = "time"
-    INTERRUPTED = "interrupted"
-    STOPPED = "stopped"
-    STUCK = "stuck"
-    STALLED = "stalled"
-    DIVERGED = "diverged"
+    sentence: str  #: what the ending means, in words
 
-    @property
-    def sentence(self) -> str:
-        """What the ending means, in words."""
-        return _SENTENCES[self]
+    DONE = "done", "all that was asked for is done"
+    LIMIT = "limit", "the limit on iterations came first"
+    TIME = "time", "time limit reached"
+    INTERRUPTED = "interrupted", "interrupted"
+    STOPPED = "stopped", "stopped by a callback"
+    STUCK = "stuck", "no step helps, though the optimum is not reached"
+    STALLED = "stalled", "values no longer fall, though the optimum is not reached"
+    DIVERGED = "diverged", "weights grew out of bounds"
+
+    def __new__(cls, value: str, sentence: str = "") -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.sentence = sentence
+        return member
 
     @property
     def early(self) -> bool:
         """Whether a clock or a person ended the work, and what it had so far counts."""
         return self in (Ending.TIME, Ending.INTERRUPTED)
-
-
-_SENTENCES = {
-    Ending.DONE: "all that was asked for is done",
-    Ending.LIMIT: "the limit on iterations came first",
-    Ending.TIME: "time limit reached",
-    Ending.INTERRUPTED: "interrupted",
-    Ending.STOPPED: "stopped by a callback",
-    Ending.STUCK: "no step helps, though the optimum is not reached",
-    Ending.STALLED: "values no longer fall, though the optimum is not reached",
-    Ending.DIVERGED: "weights grew out of bounds",
-}
 
 
 class TimeUpError(Exception):
@@ -76,7 +68,9 @@ class Watch:
 
     def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
         if progress is not None and not callable(progress):
-            raise ArgumentError(f"progress={progress!r} must be a function of a fraction and words")
+            raise ArgumentError(
+                f"progress={progress!r} must be a function of a fraction and a text, or None"
+            )
         self._end = None if time_limit is None else time.monotonic() + float(time_limit)
         self._progress = progress
         self._interrupted = False  # remembered, so that work around the interrupted part ends too

@@ -14,10 +14,10 @@ References
 from __future__ import annotations
 
 import graphlib
-import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -145,14 +145,16 @@ def _whole_lines(path: PathLike) -> list[list[int]]:
     lines = []
     for at, line in enumerate(read_bytes(path).splitlines(), 1):
         words = [] if _COMMENT.match(line) else line.split()
-        for word in words:
-            if not word.isdigit() or len(word) > 18:
-                raise FormatError(
-                    f"{path}, line {at}: {_shown(word)} must be a whole number of at least 0"
-                )
         if words:
-            lines.append([int(word) for word in words])
+            lines.append([whole_number(word, f"{path}, line {at}") for word in words])
     return lines
+
+
+def whole_number(word: bytes, place: str) -> int:
+    """Return a number that counts or names something, which must fit into 64 bits."""
+    if not word.isdigit() or len(word) > 18:
+        raise FormatError(f"{place}: {shown(word)} must be a whole number of at least 0")
+    return int(word)
 
 
 def pairs(numbers: Sequence[int], path: PathLike) -> dict[int, int]:
@@ -180,9 +182,10 @@ def _is_one_line_each(lines: list[list[int]]) -> bool:
     return lines[0] == [len(lines) - 1] and len(samples) == len(lines) - 1
 
 
-def _shown(word: bytes) -> str:
-    shown = word[:20].decode("ascii", "backslashreplace")
-    return repr(shown + "..." if len(word) > 20 else shown)
+def shown(word: bytes) -> str:
+    """Return a word of a file for a message, or its beginning."""
+    begin = word[:20].decode("ascii", "backslashreplace")
+    return repr(begin + "..." if len(word) > 20 else begin)
 
 
 # ---- reading a model ---------------------------------------------------------------------
@@ -198,9 +201,7 @@ class _Model:
         if header is None:
             raise FormatError(f"{path}: the file is empty; need MARKOV or BAYES and a model")
         if header[1] not in (b"MARKOV", b"BAYES"):
-            raise self._error_at(
-                header.start(1), "a UAI model starts with MARKOV or BAYES, not with {}"
-            )
+            raise self._error_at(header.start(1), "a UAI model starts with MARKOV or BAYES, not {}")
         self._start = header.end()
         self._values = self._numbers()
 
@@ -291,7 +292,7 @@ class _Model:
     def _error_at(self, offset: int, words: str) -> FormatError:
         line = 1 + self._data.count(b"\n", 0, min(offset, len(self._data.rstrip())))
         word = self._data[offset : offset + 100].split(maxsplit=1)[:1]
-        told = words.replace("{}", _shown(word[0])) if word else words
+        told = words.replace("{}", shown(word[0])) if word else words
         return FormatError(f"{self.path}, line {line}: {told}")
 
 
@@ -348,12 +349,10 @@ def _lines(graph: FactorGraph, plain: Floats, kind: str) -> Iterator[str]:
     yield str(graph.n_factors)
     scopes = wiring.scopes.tolist()
     ends = wiring.scope_offsets.tolist()
-    for a, b in itertools.pairwise(ends):
+    for a, b in pairwise(ends):
         yield " ".join(map(str, [b - a, *scopes[a:b]]))
     cards = graph.cards.tolist()
-    for end, (a, b) in zip(
-        ends[1:], itertools.pairwise(wiring.table_offsets.tolist()), strict=True
-    ):
+    for end, (a, b) in zip(ends[1:], pairwise(wiring.table_offsets.tolist()), strict=True):
         yield f"\n{b - a}"
         entries = list(map(repr, plain[a:b].tolist()))
         row = cards[scopes[end - 1]]
@@ -379,9 +378,9 @@ def _check_network(graph: FactorGraph, plain: Floats, path: PathLike) -> None:
     if len(rows) and abs(sums[worst] - 1) > 1e-5:
         factor, _ = locate(wiring.table_offsets, rows[worst])
         raise FormatError(
-            f"{path}: the table of factor {factor} sums to "
-            f"{sums[worst]:.6g} over its last variable; a conditional probability sums to 1: "
-            f"normalise it, or write it as kind='MARKOV'"
+            f"{path}: the table of factor {factor} sums to {sums[worst]:.6g} over its last "
+            f"variable; a conditional probability sums to 1: normalise it, or write it as "
+            f"kind='MARKOV'"
         )
     _check_no_cycle(graph, path)
 

@@ -26,7 +26,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError, FormatError
 from structlearn._src.common.paths import PathLike, read_bytes, write_bytes
-from structlearn._src.files.uai import counted_pairs, pairs
+from structlearn._src.files.uai import counted_pairs, pairs, shown, whole_number
 
 TASKS = ("PR", "MAR", "MAP", "MMAP")
 
@@ -81,17 +81,19 @@ def write_answer(answer: UaiAnswer, path: PathLike) -> None:
 
 def read_answer(path: PathLike) -> UaiAnswer:
     """Read the answer in the file `path`, of several (after ``-BEGIN-``) the last; MPE is MAP."""
-    task, *words = read_bytes(path).decode("ascii", "backslashreplace").split() or [""]
-    task = "MAP" if task == "MPE" else task
+    first, *words = read_bytes(path).split() or [b""]
+    task = "MAP" if first == b"MPE" else first.decode("ascii", "backslashreplace")
     if task not in TASKS:
-        raise FormatError(f"{path}: an answer starts with one of {TASKS}, not {task[:20]!r}")
-    if "-BEGIN-" in words:
-        words = words[len(words) - words[::-1].index("-BEGIN-") :]
+        raise FormatError(f"{path}: an answer starts with one of {TASKS}, not {shown(first)}")
+    if b"-BEGIN-" in words:
+        words = words[len(words) - words[::-1].index(b"-BEGIN-") :]
     if task == "PR":
-        return UaiAnswer(task, log_z=_log_z(words, path))
+        if len(words) != 1:
+            raise _miscounted(path, task, len(words))
+        return UaiAnswer(task, log_z=_number(words[0], path) * math.log(10))
     if task == "MAR":
         return UaiAnswer(task, marginals=_marginals(words, path))
-    numbers = [_whole(word, path) for word in words]
+    numbers = [whole_number(word, str(path)) for word in words]
     each = 1 if task == "MAP" else 2
     if not numbers or len(numbers) != 1 + each * numbers[0]:
         raise _miscounted(path, task, len(numbers))
@@ -99,18 +101,12 @@ def read_answer(path: PathLike) -> UaiAnswer:
     return UaiAnswer(task, assignment=states)
 
 
-def _log_z(words: list[str], path: PathLike) -> float:
-    if len(words) != 1:
-        raise _miscounted(path, "PR", len(words))
-    return _number(words[0], path) * math.log(10)
-
-
-def _marginals(words: list[str], path: PathLike) -> list[Floats]:
+def _marginals(words: list[bytes], path: PathLike) -> list[Floats]:
     rows = []
     at = 1
-    n_rows = _whole(words[0], path) if words else -1
+    n_rows = whole_number(words[0], str(path)) if words else -1
     while at < len(words):
-        end = at + 1 + _whole(words[at], path)
+        end = at + 1 + whole_number(words[at], str(path))
         rows.append(np.array([_number(word, path) for word in words[at + 1 : end]]))
         at = end
     if len(rows) != n_rows or at > max(len(words), 1):
@@ -118,17 +114,11 @@ def _marginals(words: list[str], path: PathLike) -> list[Floats]:
     return rows
 
 
-def _whole(word: str, path: PathLike) -> int:
-    if not word.isdecimal() or len(word) > 18:
-        raise FormatError(f"{path}: {word[:20]!r} must be a whole number of at least 0")
-    return int(word)
-
-
-def _number(word: str, path: PathLike) -> float:
+def _number(word: bytes, path: PathLike) -> float:
     try:
         return float(word)
     except ValueError:
-        raise FormatError(f"{path}: {word[:20]!r} is not a number") from None
+        raise FormatError(f"{path}: {shown(word)} is not a number") from None
 
 
 def _miscounted(path: PathLike, task: str, count: int) -> FormatError:

@@ -11,7 +11,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.common.random import Seed, generator
+from structlearn._src.common.checks import Seed, generator
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.graph.wiring import HIDDEN, Wiring
 from structlearn._src.inference.names import ASSIGNMENTS, Query

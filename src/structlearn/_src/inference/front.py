@@ -10,6 +10,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.checks import Seed
 from structlearn._src.common.errors import (
     ArgumentError,
     EvidenceError,
@@ -17,7 +18,6 @@ from structlearn._src.common.errors import (
     QueryError,
     TooWideError,
 )
-from structlearn._src.common.random import Seed
 from structlearn._src.common.watch import Progress
 from structlearn._src.graph.build import FactorGraph, flat_potentials, shared_chain
 from structlearn._src.graph.wiring import OBSERVED, Conditioned, Wiring, condition, join

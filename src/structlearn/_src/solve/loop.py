@@ -13,10 +13,10 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.checks import generator
 from structlearn._src.common.errors import ArgumentError, CheckpointWarning, warn
 from structlearn._src.common.history import History
 from structlearn._src.common.paths import PathLike
-from structlearn._src.common.random import generator
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.learn.objective import Ability, Objective
 from structlearn._src.learn.world import Memory, count_steps, leaves

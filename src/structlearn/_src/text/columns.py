@@ -119,7 +119,7 @@ def parse_columns(data: bytes, name: str = "the text") -> Columns:
                 f"but the lines before have {width}; every token needs the same columns{hint}"
             )
         table = grown(table, int(state[kernels.STRINGS]))
-        local = _longer(local)
+        local = np.pad(local, ((0, 3 * len(local)), (0, 0)))
     vocabularies = tuple(_strings(table, local[:, c], int(sizes[c])) for c in range(width))
     _check_text(data, name)
     n_tokens = state[kernels.TOKENS]
@@ -185,10 +185,6 @@ def _separator(data: bytes) -> int:
     """Return what stands between columns; a tab, as in CRF++, if there is only one column."""
     found = _GAP.search(_first_line(data))
     return found[1][0] if found else ord("\t")
-
-
-def _longer(local: Index) -> Index:
-    return np.concatenate([local, np.zeros((3 * len(local), local.shape[1]), np.int32)])
 
 
 def _strings(table: kernels.StringTable, local: Index, size: int) -> Strings:

@@ -10,7 +10,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.common.random import generator
+from structlearn._src.common.checks import generator
 from structlearn._src.common.watch import Ending, Progress
 from structlearn._src.estimators.base import Estimator, check_is_fitted, threads
 from structlearn._src.estimators.structured.plan import (
