@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from structlearn._src.model.graph_data import EdgeSet, GraphData
+from structlearn._src.model.model import EdgeSet, GraphData
 
 STATES, BESIDE, WIDTH = 3, 2, 2
 

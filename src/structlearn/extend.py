@@ -7,8 +7,8 @@ from structlearn._src.estimators.structured.read_graphs import GraphReader
 from structlearn._src.files.codec import Codec
 from structlearn._src.inference.base import Inferer, Result
 from structlearn._src.inference.pick import METHODS
-from structlearn._src.model.graph_data import GraphData
-from structlearn._src.model.pairwise import PairwiseDesign
+from structlearn._src.model.design import PairwiseDesign
+from structlearn._src.model.model import GraphData
 
 __all__ = [
     "METHODS", "Codec", "Family", "GraphData", "GraphReader", "Inferer", "Labeler",

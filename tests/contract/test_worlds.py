@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,6 @@ from structlearn._src.learn.world import (
     CONVERGED,
     Budget,
     InferenceSettings,
-    copy_memory,
     count_steps,
     fill,
     leaves,
@@ -246,7 +247,7 @@ def test_memories_can_be_written_down_and_read_again(name):
     for k in range(3):
         view.value(weights * (1.0 + 0.1 * k), memory)
     kept = {path: np.array(array) for path, array in leaves(memory)}
-    twin = copy_memory(memory)
+    twin = deepcopy(memory)
     expected = view.value_gradient(weights, memory)
     other = view.begin()
     fill(other, kept)

@@ -8,13 +8,9 @@ import numpy as np
 import pytest
 
 from chain_objectives import KINDS, Dense, chains
-from structlearn._src.learn.chain_arrays import (
-    make_errors,
-    make_parts,
-    make_workspace,
-    refuses_chains,
-)
+from structlearn._src.learn.chain_arrays import make_errors, make_parts, make_workspace
 from structlearn._src.learn.loss import make_loss
+from structlearn._src.learn.structured_objective import chain_refusal
 from structlearn._src.model.model import Examples, LinearModel
 from structlearn._src.model.term import LinearTerm, TableTerm
 
@@ -109,7 +105,7 @@ def test_parts_of_a_loss_are_arrays():
 
 def refusal(objective, examples=None, groups=None):
     model = objective.model if groups is None else LinearModel(groups)
-    return refuses_chains(model, examples or objective.examples)
+    return chain_refusal(replace(objective, model=model, examples=examples or objective.examples))
 
 
 @pytest.mark.parametrize("kind", KINDS)

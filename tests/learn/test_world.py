@@ -117,11 +117,11 @@ def test_efforts_that_cannot_be_made_are_refused():
 
 
 def test_exact_worlds_refuse_wide_graphs(monkeypatch):
-    from structlearn._src.learn import graph_world
+    from structlearn._src.learn import structured_world
 
     case = loopy(5)
-    options = graph_world.Options
-    monkeypatch.setattr(graph_world, "Options", lambda **o: options(max_table=4, **o))
+    options = structured_world.Options
+    monkeypatch.setattr(structured_world, "Options", lambda **o: options(max_table=4, **o))
     exact, _, weights = pair(case, "log")
     with pytest.raises(TooWideError, match="exact inference needs a table over"):
         exact.value(weights)

@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 
 from chain_objectives import KINDS, chains
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.learn.chain_world import add_counts
+from structlearn._src.learn.structured_world import add_counts
 from structlearn._src.solve import frank_wolfe as module
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.frank_wolfe import FrankWolfe, dual_value

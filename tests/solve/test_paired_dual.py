@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
@@ -12,7 +14,7 @@ from structlearn._src.field.admm import Consensus
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.loss import NonNegative
-from structlearn._src.learn.world import InferenceSettings, copy_memory, leaves
+from structlearn._src.learn.world import InferenceSettings, leaves
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.drivers import Cccp, Paired
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
@@ -188,7 +190,7 @@ def test_state_is_all_there_is():
     for _ in range(5):
         solver.step(objective, state)
     copy = {key: np.array(x) if isinstance(x, np.ndarray) else x for key, x in state.items()}
-    copy["memory"] = copy_memory(state["memory"])
+    copy["memory"] = deepcopy(state["memory"])
     other, fresh = Paired(STEPS, sweeps=1), field(4)
     for _ in range(5):
         solver.step(objective, state)

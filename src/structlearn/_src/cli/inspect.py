@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Load the model and print what is in it."""
     from structlearn._src.cli import model_report as report
     from structlearn._src.estimators.storage import load
-    from structlearn._src.model.pairwise import PairwiseDesign
+    from structlearn._src.model.design import PairwiseDesign
 
     estimator = load(args.model)
     plan = getattr(estimator, "plan_", None)

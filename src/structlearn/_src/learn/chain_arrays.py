@@ -14,7 +14,7 @@ from structlearn._src.kernels.chain.marginals import ChainWorkspace
 from structlearn._src.kernels.chain.sequence import ChainData, ChainErrors, LossParts
 from structlearn._src.learn.loss import Cost, Loss
 from structlearn._src.model.model import Examples, LinearModel
-from structlearn._src.model.term import Features, LinearTerm, PairsTerm, Sparse, TableTerm, Term
+from structlearn._src.model.term import Features, PairsTerm, Sparse, TableTerm, Term
 from structlearn._src.text.labels import Forbidden
 from structlearn._src.text.rows import Index, Rows, from_dense
 
@@ -67,31 +67,8 @@ class ChainArrays:
         weights[self.ties[which.ravel()]] = table[which]
 
 
-def refuses_chains(model: LinearModel, examples: Examples) -> str:
-    """Say why examples have not the form that compiled solvers need; empty if they have."""
-    if not isinstance(examples.structure, Sequences):
-        return "it needs sequences: other graphs are not supported"
-    if examples.hidden:
-        return "it needs all labels: some are hidden"
-    nodes, *edges = model.groups
-    if len(nodes) != 1 or not isinstance(nodes[0], LinearTerm | PairsTerm):
-        return "it needs positions with one kind of features"
-    if len(edges) > 1 or any(len(terms) != 1 for terms in edges):
-        return "it needs transitions without features"
-    return _refuses_table(edges[0][0]) if edges else ""
-
-
-def _refuses_table(term: object) -> str:
-    if not isinstance(term, TableTerm):
-        return "it needs the same transitions at all positions"
-    used = [tie for tie in term.ties or () if tie >= 0]
-    if len(used) != len(set(used)):
-        return "it needs a weight of its own for every transition"
-    return ""
-
-
 def make_arrays(model: LinearModel, examples: Examples, cost: Cost | None, C: float) -> ChainArrays:
-    """Return the arrays of examples that are not refused."""
+    """Return the arrays of an objective that `chain_refusal` has nothing against."""
     structure = examples.structure
     assert isinstance(structure, Sequences)
     K = structure.states

@@ -12,8 +12,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Graphs, Sequences
 from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.chain_batch import clamp_labels
-from structlearn._src.learn.chain_world import ChainWorld
-from structlearn._src.learn.graph_world import GraphWorld
+from structlearn._src.learn.structured_world import ChainWorld, GraphWorld
 from structlearn._src.learn.world import InferenceSettings, World
 from structlearn._src.model.model import Examples, LinearModel, Tables
 

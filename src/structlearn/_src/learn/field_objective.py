@@ -1,4 +1,4 @@
-"""The objective of hinge-loss fields: two worlds under ADMM."""
+"""The objective of hinge-loss fields: two worlds, each with its least energy found by ADMM."""
 
 from __future__ import annotations
 
@@ -10,13 +10,72 @@ from typing import Self
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import Watch
+from structlearn._src.field.consensus import Consensus
 from structlearn._src.field.examples import HingeExamples
-from structlearn._src.learn.field_world import FieldWorld
+from structlearn._src.kernels.field.admm import AdmmState
 from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.objective import Hints, Pair, TwoWorlds, ValueGradient
-from structlearn._src.learn.world import InferenceSettings, Memory
+from structlearn._src.learn.world import CONVERGED, Budget, InferenceSettings, Memory, check_fits
+
+_STEPS = 10_000  # of ADMM, where an evaluation is to converge
+_TOL = 1e-3  # residuals per local copy: rough inference is enough for weights that still move
+
+
+class FieldWorld:
+    r"""The value of a field with some variables fixed, and its gradient by the weights.
+
+    .. math:: \Phi(w) = -\min_y \, [w^\top \phi(y) - h(y)], \qquad
+              \nabla \Phi = -\phi(y^*)
+
+    The variables that are `fixed` have their labels here.
+    """
+
+    approximate = False
+
+    def __init__(
+        self, examples: HingeExamples, fixed: Bools, settings: InferenceSettings, watch: Watch
+    ) -> None:
+        self.consensus = Consensus(
+            examples.hinges,
+            step=settings.step,
+            relaxation=settings.relaxation,
+            fixed=np.where(fixed, examples.labels, np.nan),
+            n_jobs=settings.n_jobs,
+        )
+        self.weights = examples.weights
+        self.limit = settings.sweeps or _STEPS
+        tol = _TOL if settings.tol is None else settings.tol
+        self.tol = tol * np.sqrt(max(len(examples.hinges.variables), 1))
+        self.sizes = (examples.hinges.n_forms, examples.hinges.n_variables)
+        self.watch = watch
+        self.still = bool(fixed.all())  # nothing to infer
+
+    def begin(self) -> AdmmState:
+        """Return the state of ADMM before the first step."""
+        return self.consensus.begin(self.weights)
+
+    def solve(
+        self, parameters: Floats, factors: Floats, memory: AdmmState,
+        budget: Budget = CONVERGED, into: Floats | None = None,
+    ) -> tuple[Floats, Floats, AdmmState]:  # fmt: skip
+        """Value at the weights of all groups, and its gradient times the only factor.
+
+        They are those of the consensus, or under a budget those of the local copies.
+        """
+        check_fits(isinstance(memory, AdmmState))
+        check_fits((len(memory.multipliers), len(memory.consensus)) == self.sizes)
+        if not self.still:
+            steps = budget.sweeps or self.limit
+            self.consensus.run(parameters, memory, steps, self.tol, self.watch)
+        hinges = memory.hinges
+        if self.still or budget.sweeps is None:
+            hinges = self.consensus.appraise(parameters, memory).hinges
+        gradient = -factors[0] * hinges
+        if into is not None:
+            gradient += into
+        return np.array([-float(parameters @ hinges)]), gradient, memory
 
 _ERROR = 1e-4  # share of its value that residuals of ADMM leave: 2e-5 on a field of 20 variables
 
@@ -56,11 +115,6 @@ class FieldObjective(TwoWorlds):
         return np.ones(1)
 
     @property
-    def convex(self) -> bool:
-        """Whether the objective is convex: nothing is hidden, or a tangent stands for it."""
-        return self.tangent is not None or not self.examples.hidden.any()
-
-    @property
     def scales(self) -> Floats:
         """What steps are to be multiplied by: one over the number of hinges with the weight."""
         return 1.0 / self.examples.hinges.sizes[self.examples.learnt]
@@ -79,9 +133,9 @@ class FieldObjective(TwoWorlds):
     @cached_property
     def pairs(self) -> tuple[Pair]:
         """The free and the clamped world."""
-        known = self.examples
-        free = FieldWorld(known, known.given, self.settings, self.watch)
-        return (Pair(1.0, free, FieldWorld(known, ~known.hidden, self.settings, self.watch)),)
+        fixed = self.examples.given, ~self.examples.hidden
+        worlds = (FieldWorld(self.examples, each, self.settings, self.watch) for each in fixed)
+        return (Pair(1.0, *worlds),)
 
     def loss_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
         """C times the loss and its gradient; infinite where the time limit ended inference."""

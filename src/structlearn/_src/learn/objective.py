@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -14,7 +14,7 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.watch import heed_time
 from structlearn._src.learn.loss import ElasticNet
-from structlearn._src.learn.world import CONVERGED, Budget, Memory, World, check_fits, copy_memory
+from structlearn._src.learn.world import CONVERGED, Budget, Memory, World, check_fits
 
 #: Which of the two worlds are solved.
 BOTH = (True, True)
@@ -257,6 +257,11 @@ class TwoWorlds(_Fields, Objective):
         """Number of examples."""
         return len(self.example_weights)
 
+    @property
+    def convex(self) -> bool:
+        """Whether every minimum is global: nothing is hidden, or a tangent stands for it."""
+        return self.tangent is not None or not np.any(self.examples.hidden)
+
     # ---- values ----------------------------------------------------------------------------
 
     @property
@@ -267,7 +272,7 @@ class TwoWorlds(_Fields, Objective):
     def begin(self) -> Memory:
         """Return the memories of all worlds: fresh, or a copy of what `warmed` was given."""
         if self.warm is not None:
-            return copy_memory(self.warm)
+            return deepcopy(self.warm)
         return tuple((pair.free.begin(), pair.clamped.begin()) for pair in self.pairs)
 
     def losses(self, weights: Floats, memory: Memory = None) -> Floats:

@@ -14,14 +14,18 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.threads import split
 from structlearn._src.graph.batch import Graphs, Sequences
 from structlearn._src.inference.chain_batch import clamp_labels
-from structlearn._src.learn.chain_arrays import ChainArrays, make_arrays, refuses_chains
-from structlearn._src.learn.chain_world import ChainWorld, LabelledChains
-from structlearn._src.learn.graph_world import GraphWorld, cost_entries
+from structlearn._src.learn.chain_arrays import ChainArrays, make_arrays
 from structlearn._src.learn.loss import Cost, ElasticNet, Loss, LossPart
 from structlearn._src.learn.objective import Ability, Objective, Pair, TwoWorlds, ValueGradient
+from structlearn._src.learn.structured_world import (
+    ChainWorld,
+    GraphWorld,
+    LabelledChains,
+    cost_entries,
+)
 from structlearn._src.learn.world import InferenceSettings, World
 from structlearn._src.model.model import Examples, LinearModel, Tables
-from structlearn._src.model.term import Features, Sparse, power
+from structlearn._src.model.term import Features, LinearTerm, PairsTerm, Sparse, TableTerm, power
 
 _KEPT = 256  # graphs up to which each is planned by itself, and its plan kept
 
@@ -53,11 +57,6 @@ class StructuredObjective(TwoWorlds):
     def example_weights(self) -> Floats:
         """(examples,) How much each counts."""
         return self.examples.weights
-
-    @property
-    def convex(self) -> bool:
-        """Whether the objective is convex: nothing is hidden, or a tangent stands for it."""
-        return self.tangent is not None or not self.examples.hidden
 
     @property
     def smooth(self) -> bool:
@@ -223,12 +222,30 @@ def _scaled(features: Features) -> bool:
 
 
 def chain_refusal(objective: Objective) -> str:
-    """Say why an objective is not one over labelled sequences alone; empty if it is."""
+    """Say why solvers compiled for labelled sequences refuse an objective; empty if they do not."""
     if not isinstance(objective, StructuredObjective):
         return "it needs an objective over sequences"
     if objective.tangent is not None:
         return "it cannot minimise the bound of CCCP; choose another inner solver"
-    return refuses_chains(objective.model, objective.examples)
+    if not isinstance(objective.examples.structure, Sequences):
+        return "it needs sequences: other graphs are not supported"
+    if objective.examples.hidden:
+        return "it needs all labels: some are hidden"
+    nodes, *edges = objective.model.groups
+    if len(nodes) != 1 or not isinstance(nodes[0], LinearTerm | PairsTerm):
+        return "it needs positions with one kind of features"
+    if len(edges) > 1 or any(len(terms) != 1 for terms in edges):
+        return "it needs transitions without features"
+    return _table_refusal(edges[0][0]) if edges else ""
+
+
+def _table_refusal(term: object) -> str:
+    if not isinstance(term, TableTerm):
+        return "it needs the same transitions at all positions"
+    used = [tie for tie in term.ties or () if tie >= 0]
+    if len(used) != len(set(used)):
+        return "it needs a weight of its own for every transition"
+    return ""
 
 
 def over_chains(objective: Objective) -> StructuredObjective:

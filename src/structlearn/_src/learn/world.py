@@ -12,7 +12,6 @@ Nothing changes inside a world. What inference goes on from (messages, variables
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -130,11 +129,6 @@ def count_steps(memory: Memory) -> int:
     if hasattr(memory, "iterations"):
         return int(memory.iterations)
     return sum(map(count_steps, memory)) if isinstance(memory, tuple) else 0
-
-
-def copy_memory(memory: Memory) -> Memory:
-    """Return a memory that shares no array."""
-    return deepcopy(memory)
 
 
 def fill(memory: Memory, arrays: Mapping[str, Any]) -> None:

@@ -8,10 +8,13 @@ weights; `pull` is the adjoint of `push`, so that for all weights ``w`` and marg
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints
@@ -149,28 +152,17 @@ class LinearTerm:
         features = self._checked(features)
         if not isinstance(features, Sparse):
             return features @ matrix
-        rows = features.rows
         out = np.empty((features.rows.n_rows, self.size))
-
-        def work(first: int, last: int) -> None:
-            scatter.multiply(*rows[:3], matrix, first, last, out)
-
-        threads.over_items(work, rows.offsets, "features", n_jobs)
-        return out
+        return _in_threads(scatter.multiply, (*features.rows[:3], matrix), out, n_jobs)
 
     def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
         """Product of the transposed features and the marginals."""
         features = self._checked(features)
         if not isinstance(features, Sparse):
             return np.ravel(features.T @ marginals)
-        columns = features.columns
         out = np.empty((self.n_features, self.size))
-
-        def work(first: int, last: int) -> None:
-            scatter.multiply(*columns, marginals, first, last, out)
-
-        threads.over_items(work, columns[0], "features", n_jobs)
-        return out.ravel()
+        arrays = *features.columns, marginals
+        return _in_threads(scatter.multiply, arrays, out, n_jobs).ravel()
 
     def _checked(self, features: Features) -> Floats | Sparse:
         if features is None or features.shape[1] != self.n_features:
@@ -210,25 +202,13 @@ class PairsTerm:
         """Sum of the weights of the pairs of every row."""
         rows = self._sparse(features).rows
         out = np.empty((rows.n_rows, self.size))
-        pairs = self.offsets, self.states
-
-        def work(first: int, last: int) -> None:
-            scatter.push_pairs(*rows[:3], *pairs, weights, first, last, out)
-
-        threads.over_items(work, rows.offsets, "features", n_jobs)
-        return out
+        arrays = *rows[:3], self.offsets, self.states, weights
+        return _in_threads(scatter.push_pairs, arrays, out, n_jobs)
 
     def pull(self, marginals: Floats, features: Features, n_jobs: int | None = None) -> Floats:
         """Sum of the marginals of the states of every pair."""
-        columns = self._sparse(features).columns
-        out = np.empty(self.n_weights)
-        pairs = self.offsets, self.states
-
-        def work(first: int, last: int) -> None:
-            scatter.pull_pairs(*columns, *pairs, marginals, first, last, out)
-
-        threads.over_items(work, columns[0], "features", n_jobs)
-        return out
+        arrays = *self._sparse(features).columns, self.offsets, self.states, marginals
+        return _in_threads(scatter.pull_pairs, arrays, np.empty(self.n_weights), n_jobs)
 
     def _sparse(self, features: Features) -> Sparse:
         if not isinstance(features, Sparse) or features.shape[1] != len(self.offsets) - 1:
@@ -239,6 +219,18 @@ class PairsTerm:
 
 #: One linear map; `push` returns tables (rows, size), or one row if all factors have the same.
 Term = TableTerm | LinearTerm | PairsTerm
+
+
+def _in_threads(
+    kernel: Callable[..., None], arrays: tuple[NDArray[Any], ...], out: Floats, n_jobs: int | None
+) -> Floats:
+    """Let a kernel fill `out`, row by row or column by column; the first array has the offsets."""
+
+    def work(first: int, last: int) -> None:
+        kernel(*arrays, first, last, out)
+
+    threads.over_items(work, arrays[0], "features", n_jobs)
+    return out
 
 
 def _unfit(features: Features, need: str) -> str:

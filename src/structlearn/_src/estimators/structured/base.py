@@ -25,8 +25,7 @@ from structlearn._src.estimators.structured.plan import (
 from structlearn._src.inference import decode
 from structlearn._src.inference.base import Options
 from structlearn._src.inference.names import OFFERED
-from structlearn._src.model.graph_data import GraphData
-from structlearn._src.model.model import Tables
+from structlearn._src.model.model import GraphData, Tables
 
 if TYPE_CHECKING:
     from structlearn._src.common.history import History

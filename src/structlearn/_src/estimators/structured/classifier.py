@@ -16,10 +16,8 @@ from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.plan import Batch, ClassCoder, Coder, Design, Reader
 from structlearn._src.estimators.structured.read_sequences import RowReader, SequenceReader
-from structlearn._src.model.graph_data import GraphData
-from structlearn._src.model.hidden_chain import HiddenChainDesign
-from structlearn._src.model.model import Tables
-from structlearn._src.model.pairwise import PairwiseDesign
+from structlearn._src.model.design import HiddenChainDesign, PairwiseDesign
+from structlearn._src.model.model import GraphData, Tables
 
 if TYPE_CHECKING:
     from structlearn._src.learn.dominance import Dominance

@@ -12,7 +12,7 @@ from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.labeler import Labeler
 from structlearn._src.estimators.structured.plan import Coder, Design, Reader
 from structlearn._src.estimators.structured.read_graphs import GraphReader, GridReader
-from structlearn._src.model.graph_data import GraphData
+from structlearn._src.model.model import GraphData
 
 
 @documented

@@ -14,8 +14,8 @@ from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import StructuredEstimator
 from structlearn._src.estimators.structured.example_weights import sample_weights
 from structlearn._src.estimators.structured.plan import Batch, Coder, Design
-from structlearn._src.model.graph_data import GraphData
-from structlearn._src.model.pairwise import PairwiseDesign
+from structlearn._src.model.design import PairwiseDesign
+from structlearn._src.model.model import GraphData
 from structlearn._src.text.labels import (
     LabelCoder,
     check_several,

@@ -16,10 +16,8 @@ from structlearn._src.estimators.structured.read_sequences import (
     RowReader,
     SequenceReader,
 )
-from structlearn._src.model.graph_data import GraphData
-from structlearn._src.model.hidden_chain import HiddenChainDesign
-from structlearn._src.model.model import Examples, LinearModel
-from structlearn._src.model.pairwise import PairwiseDesign
+from structlearn._src.model.design import HiddenChainDesign, PairwiseDesign
+from structlearn._src.model.model import Examples, GraphData, LinearModel
 from structlearn._src.model.term import LinearTerm, PairsTerm, Term
 from structlearn._src.text.labels import LabelCoder
 

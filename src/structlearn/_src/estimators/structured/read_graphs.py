@@ -19,7 +19,7 @@ from structlearn._src.estimators.structured.read_nodes import (
 )
 from structlearn._src.estimators.structured.read_sequences import listed, none_empty
 from structlearn._src.graph.shapes import grid_edges
-from structlearn._src.model.graph_data import EdgeSet, GraphData, shift_edges
+from structlearn._src.model.model import EdgeSet, GraphData, shift_edges
 from structlearn._src.model.term import Features
 
 # ---- graphs ----------------------------------------------------------------------------

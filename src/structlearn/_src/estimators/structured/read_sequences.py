@@ -18,7 +18,7 @@ from structlearn._src.estimators.structured.read_nodes import (
     feature_names,
     learn_nodes,
 )
-from structlearn._src.model.graph_data import EdgeSet, GraphData
+from structlearn._src.model.model import EdgeSet, GraphData
 from structlearn._src.model.term import Features, Sparse, take_rows
 from structlearn._src.text.attributes import Attributes, Expanded, fit_transform
 from structlearn._src.text.columns import Columns

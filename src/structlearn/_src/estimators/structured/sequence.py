@@ -18,8 +18,7 @@ from structlearn._src.estimators.structured.plan import Batch, Coder, Design, Re
 from structlearn._src.estimators.structured.read_sequences import ColumnReader, SequenceReader
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.inference import decode
-from structlearn._src.model.graph_data import GraphData
-from structlearn._src.model.model import Tables
+from structlearn._src.model.model import GraphData, Tables
 from structlearn._src.text.columns import Columns
 from structlearn._src.text.labels import forbidden_transitions, name_labels
 from structlearn._src.text.template import Template, as_template

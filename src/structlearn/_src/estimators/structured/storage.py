@@ -56,10 +56,10 @@ def _history_parts(history: History) -> dict[str, Any]:
 _RECORDS = {
     "plan": Codec(f"{_HERE}.plan:ModelPlan", {"design": "choices"}),
     "choices": Codec(
-        "structlearn._src.model.pairwise:PairwiseDesign",
+        "structlearn._src.model.design:PairwiseDesign",
         {"forbidden": "bars", "edge_pattern": "joined"},
     ),
-    "whole": Codec("structlearn._src.model.hidden_chain:HiddenChainDesign"),
+    "whole": Codec("structlearn._src.model.design:HiddenChainDesign"),
     "bars": Codec("structlearn._src.text.labels:Forbidden", {"pairs": "steps"}),
     "model": Codec("structlearn._src.model.model:LinearModel"),
     "linear": Codec("structlearn._src.model.term:LinearTerm"),

@@ -1,20 +1,25 @@
-"""Models over nodes and edges: which graphs, which features and which weights."""
+"""Designs: which graphs, which features and which weights a model has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Graphs, Sequences, assemble
-from structlearn._src.graph.wiring import HIDDEN as HIDDEN_ROLE
-from structlearn._src.graph.wiring import OUTPUT
-from structlearn._src.model.graph_data import EdgeSet, GraphData, Structure, shift_edges
-from structlearn._src.model.model import Inputs, LinearModel
+from structlearn._src.graph.wiring import HIDDEN, OUTPUT
+from structlearn._src.model.model import EdgeSet, GraphData, Inputs, LinearModel, shift_edges
 from structlearn._src.model.term import Features, LinearTerm, PairsTerm, Sparse, TableTerm, Term
 from structlearn._src.text.labels import Forbidden
+
+#: What a design makes of graph data: variables and factors; the variable of everything that may
+#: have a label; the hidden variable beside every node, if there are any.
+Structure = tuple[Sequences | Graphs, Ints | slice, Ints | None]
+
+# ---- labels of nodes, which edges link -------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +131,13 @@ class PairwiseDesign:
         cards = np.full(n, states)
         roles = np.full(n, OUTPUT)
         if data.hidden is not None:
-            roles[outputs[data.hidden]] = HIDDEN_ROLE
+            roles[outputs[data.hidden]] = HIDDEN
         linked = outputs if beside is None or self.hidden == "node" else beside
         pairs = [links.pairs for links in self.links(data)]
         scopes = [outputs[:, None], *(linked[rows] for rows in pairs)]
         if beside is not None:
             cards[beside] = self.hidden_states
-            roles[beside] = HIDDEN_ROLE
+            roles[beside] = HIDDEN
             scopes += [beside[:, None], np.stack([outputs, beside], axis=1)]
         borders = data.offsets * (n // max(data.n_nodes, 1))
         if self.forbidden is None:
@@ -266,3 +271,66 @@ def _with_forbidden(graphs: Graphs, sequences: Sequences, apart: bool) -> Graphs
         potentials[mine] = plain.forbidden_potentials[theirs]
     groups = graphs.groups[:-1] if apart else graphs.groups
     return Graphs(graphs.wiring, groups, potentials)
+
+
+# ---- one label for a whole sequence ----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenChainDesign:
+    r"""The hidden conditional random field for sequences.
+
+    .. math:: \theta(y, h) = b_y + \sum_t \big( \langle v_{h_t}, x_t \rangle + B_{y, h_t} \big)
+              + \sum_t A_{y, h_t, h_{t+1}}
+
+    Groups of factors are the hidden states, the pairs of label and hidden state, the triples of
+    label and neighbouring hidden states, and the labels.
+
+    References
+    ----------
+    A. Quattoni et al., "Hidden conditional random fields", 2007.
+    """
+
+    hidden_states: int
+    hidden: ClassVar[str] = "layer"  # edges link hidden states, never labels
+    forbidden: ClassVar[None] = None
+    tied: ClassVar[bool] = True
+
+    def structure(self, data: GraphData, states: int) -> Structure:
+        """Return variables and factors; the label of a sequence comes before its states."""
+        n = data.n_examples
+        label = data.offsets[:-1] + np.arange(n)
+        owner = np.repeat(np.arange(n), data.sizes)
+        hidden = np.arange(data.n_nodes) + owner + 1
+        pairs = data.edge_sets[0].pairs
+        scopes = (
+            hidden[:, None],
+            np.stack([label[owner], hidden], axis=1),
+            np.column_stack([label[owner[pairs[:, 0]]], hidden[pairs]]),
+            label[:, None],
+        )
+        cards = np.full(n + data.n_nodes, self.hidden_states)
+        roles = np.full(len(cards), HIDDEN)
+        cards[label] = states
+        roles[label] = OUTPUT
+        borders = data.offsets + np.arange(n + 1)
+        return assemble(cards, roles, borders, scopes), label, hidden
+
+    def inputs(self, data: GraphData) -> Inputs:
+        """Features of every term of every group."""
+        return (data.features,), (None,), (None,), (None,)
+
+    def model(self, data: GraphData, labels: Ints, states: int) -> LinearModel:
+        """Choose the terms of every group."""
+        hidden, *others = self.sizes(states, 4)
+        return LinearModel(((_linear(data.features, hidden),), *((TableTerm(n),) for n in others)))
+
+    def sizes(self, states: int, n_groups: int) -> tuple[int, ...]:
+        """Entries of the tables of every group of factors."""
+        h = self.hidden_states
+        return h, states * h, states * h * h, states
+
+    def transitions(self, model: LinearModel, weights: Floats, states: int) -> Floats | None:
+        """Return the weights of neighbouring hidden states under every label."""
+        h = self.hidden_states
+        return weights[model.blocks[2][0]].reshape(states, h, h)
