@@ -12,7 +12,7 @@ import numpy as np
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.names import RUN_ONLY
-from structlearn._src.estimators.structured.plan import ModelPlan, feature_name, meaning
+from structlearn._src.estimators.structured.base import ModelPlan, feature_name, meaning
 from structlearn._src.estimators.structured.read_sequences import ColumnReader
 from structlearn._src.model.term import TableTerm, Term
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from structlearn._src.common import checks
+from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError, did_you_mean
 
 _WIDEST = 200  # characters of one parameter in `repr`, so that an array does not fill the screen
@@ -146,6 +147,23 @@ def as_classes(given: Any, argument: str = "y") -> Any:
     assert_all_finite(array, input_name=argument)
     check_classification_targets(array)
     return array
+
+
+def sample_weights(given: Any, n: int) -> Floats:
+    """Return one weight per example, all 1 if none are given."""
+    if given is None:
+        return np.ones(n)
+    checks.not_masked("sample_weight", given)
+    weights = checks.numbers("sample_weight", given)
+    weights = np.full(n, float(weights)) if weights.ndim == 0 else weights
+    if weights.shape != (n,) or not ((weights >= 0) & (weights < checks.MOST)).all():  # not so NaN
+        raise ArgumentError(
+            f"sample_weight of shape {weights.shape} was given for {n} examples; it must hold one "
+            f"number of at least 0, and below {checks.MOST:g}, for each"
+        )
+    if not weights.any():
+        raise ArgumentError("sample_weight is zero for all examples; at least one must count")
+    return weights
 
 
 # ---- what only concerns how a fit runs ---------------------------------------------------

@@ -13,8 +13,14 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.base import ClassifierMixin, as_classes, check_is_fitted
 from structlearn._src.estimators.doc import documented
-from structlearn._src.estimators.structured.base import StructuredEstimator
-from structlearn._src.estimators.structured.plan import Batch, ClassCoder, Coder, Design, Reader
+from structlearn._src.estimators.structured.base import (
+    Batch,
+    ClassCoder,
+    Coder,
+    Design,
+    Reader,
+    StructuredEstimator,
+)
 from structlearn._src.estimators.structured.read_sequences import RowReader, SequenceReader
 from structlearn._src.model.design import HiddenChainDesign, PairwiseDesign
 from structlearn._src.model.model import GraphData, Tables

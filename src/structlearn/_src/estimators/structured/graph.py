@@ -9,8 +9,8 @@ from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.names import EDGES
 from structlearn._src.estimators.doc import documented
+from structlearn._src.estimators.structured.base import Coder, Design, Reader
 from structlearn._src.estimators.structured.labeler import Labeler
-from structlearn._src.estimators.structured.plan import Coder, Design, Reader
 from structlearn._src.estimators.structured.read_graphs import GraphReader, GridReader
 from structlearn._src.model.model import GraphData
 

@@ -10,10 +10,9 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.base import sample_weights
 from structlearn._src.estimators.doc import documented
-from structlearn._src.estimators.structured.base import StructuredEstimator
-from structlearn._src.estimators.structured.example_weights import sample_weights
-from structlearn._src.estimators.structured.plan import Batch, Coder, Design
+from structlearn._src.estimators.structured.base import Batch, Coder, Design, StructuredEstimator
 from structlearn._src.model.design import PairwiseDesign
 from structlearn._src.model.model import GraphData
 from structlearn._src.text.labels import (

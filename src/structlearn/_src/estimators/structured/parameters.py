@@ -14,7 +14,6 @@ from structlearn._src.common.checks import MOST
 from structlearn._src.common.errors import ArgumentError, IgnoredOptionWarning, warn
 from structlearn._src.common.names import DRIVERS, EDGES, HIDDEN, OLD_DRIVERS, SPACES, TRANSITIONS
 from structlearn._src.estimators.base import callbacks, threads
-from structlearn._src.estimators.structured.example_weights import check_class_weight
 from structlearn._src.inference.names import OFFERED
 from structlearn._src.learn.loss import check_cost
 from structlearn._src.solve.checkpoint import Checkpoint
@@ -42,6 +41,18 @@ def warn_unused(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
                     f"with {' or '.join(map(repr, values))}; leave it out, or change {other}",
                     IgnoredOptionWarning,
                 )
+
+
+def _check_class_weight(given: Any) -> None:
+    """Refuse what is neither "balanced" nor a mapping from class to weight."""
+    if isinstance(given, str) and given == "balanced":
+        return
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"class_weight={given!r} must be None, 'balanced', or a mapping from class to weight"
+        )
+    for name, weight in given.items():
+        checks.number(f"class_weight[{name!r}]", weight, low=0.0, high=MOST)
 
 
 def _among(given: Any, values: tuple[Any, ...]) -> bool:
@@ -94,7 +105,7 @@ _RULES: dict[str, Rule] = {
     "alpha": _SHARE,
     "l1_ratio": _SHARE,
     "cost": _alone(check_cost),
-    "class_weight": _or_none(_alone(check_class_weight)),
+    "class_weight": _or_none(_alone(_check_class_weight)),
     "solver": _alone(check_solver),
     "driver": _one_of(*DRIVERS, *OLD_DRIVERS),
     "max_iter": _COUNT,
@@ -114,7 +125,7 @@ _RULES: dict[str, Rule] = {
     "transitions": _one_of(*TRANSITIONS),
     "edges": _one_of(*EDGES),
     "fit_intercept": checks.boolean,
-    "template": _alone(as_template),
+    "template": _or_none(_alone(as_template)),
     "min_count": _COUNT,
     "neighbours": _such(_four_or_eight, "4 or 8"),
     "directions": checks.boolean,

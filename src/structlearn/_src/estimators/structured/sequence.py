@@ -13,11 +13,12 @@ from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.base import threads
 from structlearn._src.estimators.doc import documented
+from structlearn._src.estimators.structured.base import Batch, Coder, Design, Reader
 from structlearn._src.estimators.structured.labeler import Labeler
-from structlearn._src.estimators.structured.plan import Batch, Coder, Design, Reader
 from structlearn._src.estimators.structured.read_sequences import ColumnReader, SequenceReader
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.inference import decode
+from structlearn._src.inference.tables import clamp_labels
 from structlearn._src.model.model import GraphData, Tables
 from structlearn._src.text.columns import Columns
 from structlearn._src.text.labels import forbidden_transitions, name_labels
@@ -148,9 +149,7 @@ class SequenceLabeler(Labeler):
 
 def _check_allowed(sequences: Sequences, coder: Coder, labels: Ints) -> None:
     """Refuse training sequences that cannot be as labelled without doing what is forbidden."""
-    other = np.where(labels[:, None] == np.arange(sequences.states), 0.0, -np.inf)
-    other[labels < 0] = 0.0
-    lost = decode.impossible(sequences, other)
+    lost = decode.impossible(sequences, clamp_labels(labels, sequences.states))
     if len(lost):
         start, stop = sequences.offsets[lost[0]], sequences.offsets[lost[0] + 1]
         what = _forbidden_step(sequences, coder.names.tolist(), labels[start:stop])

@@ -9,7 +9,7 @@ import numpy as np
 from structlearn._src.common.errors import FormatError
 from structlearn._src.common.history import History
 from structlearn._src.estimators.storage import Family
-from structlearn._src.estimators.structured.plan import ModelPlan
+from structlearn._src.estimators.structured.base import ModelPlan
 from structlearn._src.files import file_checks
 from structlearn._src.files.codec import Codec, path_of
 from structlearn._src.model.term import PairsTerm, TableTerm
@@ -54,7 +54,7 @@ def _history_parts(history: History) -> dict[str, Any]:
 #: What plans are made of, by names that files have had from the beginning, whatever the classes
 #: and their fields are called by now.
 _RECORDS = {
-    "plan": Codec(f"{_HERE}.plan:ModelPlan", {"design": "choices"}),
+    "plan": Codec(f"{_HERE}.base:ModelPlan", {"design": "choices"}),
     "choices": Codec(
         "structlearn._src.model.design:PairwiseDesign",
         {"forbidden": "bars", "edge_pattern": "joined"},
@@ -65,7 +65,7 @@ _RECORDS = {
     "linear": Codec("structlearn._src.model.term:LinearTerm"),
     "pairs": Codec("structlearn._src.model.term:PairsTerm"),
     "table": Codec("structlearn._src.model.term:TableTerm", parts=_table_parts, build=_table),
-    "classes": Codec(f"{_HERE}.plan:ClassCoder"),
+    "classes": Codec(f"{_HERE}.base:ClassCoder"),
     "row-reader": Codec(f"{_HERE}.read_sequences:RowReader", later=frozenset({"columns"})),
     "sequence-reader": Codec(f"{_HERE}.read_sequences:SequenceReader"),
     "column-reader": Codec(f"{_HERE}.read_sequences:ColumnReader", left_out=frozenset({"n_jobs"})),
