@@ -131,6 +131,12 @@ def test_the_average_counts_later_steps_more():
         np.testing.assert_allclose(average, total / mass, atol=1e-12)
 
 
+def test_weights_of_forbidden_transitions_stay_finite():
+    objective = chains(**KINDS["bars"])
+    assert np.isneginf(objective.chain_arrays.data.bars).any()
+    assert np.isfinite(solve(objective, FrankWolfe(), max_iter=3, tol=None).weights).all()
+
+
 def test_examples_of_no_weight_are_left_alone():
     objective = chains(**KINDS["matrix"])
     which = np.arange(objective.n_examples - 1)

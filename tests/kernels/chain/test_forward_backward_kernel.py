@@ -59,11 +59,12 @@ def naive_sums(nodes, edges, offsets, weights):
 
 def sums(nodes, edges, offsets, weights, n_pairs, logs=False):
     """What the kernels find, by logarithms alone or only where they ask for these."""
-    soft, tops = np.empty((len(nodes), 1, nodes.shape[1])), np.empty(len(nodes))
-    forward_backward.shift(nodes[:, None], soft, tops)
-    tables, table_tops = np.empty(edges.shape), np.empty(len(edges))
-    forward_backward.shift(edges, tables, table_tops)
-    soft, tables = np.exp(soft[:, 0]), np.exp(tables)
+    soft, tops = np.empty(nodes.shape), np.empty(len(nodes))
+    forward_backward.shift(nodes, soft, tops)
+    rows, table_tops = edges.reshape(-1, edges.shape[-1]), np.empty(len(edges))
+    tables = np.empty(rows.shape)
+    forward_backward.shift(rows, tables, table_tops)
+    soft, tables = np.exp(soft), np.exp(tables).reshape(edges.shape)
     alpha, scales = np.empty(nodes.shape), np.empty(len(nodes))
     values = np.empty(len(LENGTHS))
     forward_backward.forward(offsets, soft, tops, tables, table_tops, alpha, scales, values)

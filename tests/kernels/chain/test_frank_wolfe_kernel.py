@@ -66,18 +66,16 @@ class Fast:
 
     def visit(self, order, pairwise):
         kernel = [self.chains.to_kernel(array) for array in (self.weights, self.lag)]
-        table = self.chains.table(self.weights) + self.chains.data.bars
-        lags = self.chains.table(self.lag)
-        primal = AveragedWeights(*kernel, table[None], lags)
+        table, lags = map(self.chains.table, kernel)
+        edges = (table + self.chains.data.bars)[None]
+        primal = AveragedWeights(*kernel, edges, lags)
         work = workspace(self.dense, len(kernel[0]))
         given = order, self.chains.data, self.chains.loss_weights, primal, self.dual, work
         frank_wolfe(*given, self.steps, pairwise)
         self.steps += len(order)
-        for array, inner, edges in zip(
-            (self.weights, self.lag), kernel, (table, lags), strict=True
-        ):
+        np.copyto(table, edges[0], where=np.isfinite(edges[0]))
+        for array, inner in zip((self.weights, self.lag), kernel, strict=True):
             self.chains.from_kernel(array, inner)
-            self.chains.set_table(array, edges)
         assert not work.pulled.any()
 
     @property
@@ -202,8 +200,8 @@ def test_the_hinge_is_the_best_labelling_less_the_true_one(kind):
     objective = chains(**SMALL | KINDS[kind])
     dense, flat = Dense(objective), objective.chain_arrays
     weights = np.random.default_rng(2).normal(size=objective.n_weights)
-    edges = (flat.table(weights) + flat.data.bars)[None]
     inner = flat.to_kernel(weights)
+    edges = (flat.table(inner) + flat.data.bars)[None]
     found = hinge(flat.data, flat.loss_weights, inner, edges, workspace(dense, 0))
     losses = []
     for c in range(5):

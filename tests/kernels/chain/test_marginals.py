@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from structlearn._src.kernels.chain import marginals, passes
+from structlearn._src.kernels.chain import forward_backward, marginals
 
 
 def exponentials(values, n=None):
@@ -33,5 +33,5 @@ def test_pushing_a_row_through_a_table_is_their_product(states):
     rng = np.random.default_rng(states)
     rows, tables = rng.random((3, states)), rng.random((2, states, states))
     expected = rows[2] @ tables[1]
-    passes.push.py_func(rows, 2, 0, tables, 1)
+    forward_backward.push.py_func(rows, 2, 0, tables, 1)
     np.testing.assert_allclose(rows[0], expected)

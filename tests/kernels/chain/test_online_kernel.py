@@ -32,16 +32,10 @@ def start(objective, seed=5):
 def visit(objective, order, given, arrays, updates=0):
     """Call the kernel on named flat arrays, which it changes; returns the losses met."""
     chains_ = objective.chain_arrays
-    none = np.empty(0)
     inner = {name: chains_.to_kernel(array) for name, array in arrays.items()}
-    tables = {name: chains_.table(array) for name, array in arrays.items()}
-    nodes = [inner.get(name, none) for name in NAMES]
-    edges = [tables.get(name, none).reshape(-1) for name in NAMES]
     primal = OnlineWeights(
-        *nodes,
-        np.zeros(len(nodes[0])),
-        *edges,
-        np.zeros(len(edges[0])),
+        *(inner.get(name, np.empty(0)) for name in NAMES),
+        np.zeros(chains_.n_weights),
         np.zeros(chains_.n_features),
     )
     met = online.online(
@@ -58,7 +52,6 @@ def visit(objective, order, given, arrays, updates=0):
     )
     for name, array in arrays.items():
         chains_.from_kernel(array, inner[name])
-        chains_.set_table(array, tables[name])
     return met
 
 

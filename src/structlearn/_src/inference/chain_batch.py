@@ -225,5 +225,6 @@ def _exponentials(tables: Floats, out: Floats | None = None) -> tuple[Floats, Fl
     """exp(table - its maximum), and the maxima."""
     soft = np.empty(tables.shape) if out is None else out.reshape(tables.shape)
     tops = np.empty(len(tables))
-    chain.shift(tables, soft, tops)
+    rows = -1, tables.shape[-1]
+    chain.shift(tables.reshape(rows), soft.reshape(rows), tops)
     return np.exp(soft, out=soft), tops

@@ -27,10 +27,11 @@ class ChainArrays:
 
     data: ChainData
     loss_weights: Floats  #: (sequences,) C times the weight of every sequence
-    ties: Ints  #: (states * states,) which weight of the whole model a transition has, -1 if none
-    #: (pairs,) Where kernels keep the weights of features, which come first in the model; a slice
-    #: if there is no difference.
+    transitions: Ints  #: entry of the table of states that each of the last weights belongs to
+    #: (weights,) Where kernels keep the weights of the model: those of features, then the whole
+    #: table of transitions; a slice if there is no difference.
     places: Ints | slice
+    n_weights: int  #: in kernels
     n_features: int
 
     @property
@@ -44,27 +45,21 @@ class ChainArrays:
         return int(np.diff(self.data.offsets).max(initial=0))
 
     def to_kernel(self, weights: Floats) -> Floats:
-        """Return the weights of features as kernels want them; a view if these are the same."""
+        """Return all weights as kernels want them; a view if these are the same."""
         if isinstance(self.places, slice):
             return weights[self.places]
-        inner = np.zeros(len(self.data.pair_states))
-        inner[self.places] = weights[: len(self.places)]
+        inner = np.zeros(self.n_weights)
+        inner[self.places] = weights
         return inner
 
     def from_kernel(self, weights: Floats, inner: Floats) -> None:
         """Write back what `to_kernel` gave."""
         if not isinstance(self.places, slice):
-            weights[: len(self.places)] = inner[self.places]
+            weights[:] = inner[self.places]
 
-    def table(self, weights: Floats) -> Floats:
-        """Return the weights of all transitions (states, states), 0 where there is none."""
-        table = np.where(self.ties < 0, 0.0, weights[self.ties])
-        return table.reshape(self.states, self.states)
-
-    def set_table(self, weights: Floats, table: Floats) -> None:
-        """Write the finite entries of a table of transitions to the weights."""
-        which = self.data.learnt & np.isfinite(table)
-        weights[self.ties[which.ravel()]] = table[which]
+    def table(self, inner: Floats) -> Floats:
+        """Return the view (states, states) of all transitions in what `to_kernel` gave."""
+        return inner[-(self.states**2) :].reshape(self.states, self.states)
 
 
 def make_arrays(model: LinearModel, examples: Examples, cost: Cost | None, C: float) -> ChainArrays:
@@ -72,27 +67,40 @@ def make_arrays(model: LinearModel, examples: Examples, cost: Cost | None, C: fl
     structure = examples.structure
     assert isinstance(structure, Sequences)
     K = structure.states
-    ties = _ties(model, K)
+    transitions = _transitions(model)
     rows = _rows(examples.inputs[0][0])
-    pairs, places = _pairs(model.groups[0][0], K)
+    pairs, places, n_pairs = _pairs(model.groups[0][0], K)
+    places = np.append(places, n_pairs + transitions)
+    n_weights = n_pairs + K * K
+    same = np.array_equal(places, np.arange(n_weights))
     arrays: tuple[NDArray[Any], ...] = (
         structure.offsets,
         examples.labels,
         *rows[:3],
         *pairs,
-        (ties >= 0).reshape(K, K),
+        np.isin(np.arange(K * K), transitions).reshape(K, K),
         *_forbidden_potentials(structure.forbidden, K),
         np.zeros((K, K)) if cost is None else cost.matrix,
     )
     data = ChainData._make([*map(_read_only, arrays), cost is not None and cost.mean])
-    return ChainArrays(data, C * examples.weights, ties, places, rows.n_columns)
+    return ChainArrays(
+        data,
+        C * examples.weights,
+        transitions,
+        slice(None) if same else places,
+        n_weights,
+        rows.n_columns,
+    )
 
 
-def _pairs(term: Term, states: int) -> tuple[tuple[Ints, Index, Floats], Ints | slice]:
-    """Pairs that have a weight, with room for all states of features that have many of them."""
+def _pairs(term: Term, states: int) -> tuple[tuple[Ints, Index, Floats], Ints, int]:
+    """Pairs that have a weight, with room for all states of features that have many of them.
+
+    Also where the weights of the term lie among them, and how many they are with that room.
+    """
     if not isinstance(term, PairsTerm):
         none = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
-        return none, slice(0, term.n_weights)
+        return none, np.arange(term.n_weights), term.n_weights
     counts = np.diff(term.offsets)
     wide = _MANY * counts >= states
     borders = offsets_of(np.where(wide, states, counts))
@@ -103,17 +111,17 @@ def _pairs(term: Term, states: int) -> tuple[tuple[Ints, Index, Floats], Ints | 
     kept[places] = 1.0
     inner = (np.arange(len(kept)) - np.repeat(borders[:-1], np.diff(borders))).astype(np.int32)
     inner[places] = term.states
-    return (borders, inner, kept), places
+    return (borders, inner, kept), places, len(kept)
 
 
-def _ties(model: LinearModel, states: int) -> Ints:
-    """Which weight every transition has, -1 if none."""
+def _transitions(model: LinearModel) -> Ints:
+    """Return the entry of the table that every weight of transitions belongs to."""
     if len(model.groups) == 1:
-        return np.full(states**2, -1)
+        return np.empty(0, np.int64)
     table = model.groups[1][0]
     assert isinstance(table, TableTerm)
     ties = np.arange(table.size) if table.ties is None else np.array(table.ties, np.int64)
-    return np.where(ties < 0, -1, ties + model.blocks[1][0].start)
+    return np.argsort(ties, kind="stable")[np.sum(ties < 0) :]
 
 
 def _forbidden_potentials(forbidden: Forbidden | None, states: int) -> tuple[Floats, Floats]:

@@ -242,8 +242,8 @@ def chain_refusal(objective: Objective) -> str:
 def _table_refusal(term: object) -> str:
     if not isinstance(term, TableTerm):
         return "it needs the same transitions at all positions"
-    used = [tie for tie in term.ties or () if tie >= 0]
-    if len(used) != len(set(used)):
+    used = sorted(tie for tie in term.ties or () if tie >= 0)
+    if term.ties is not None and used != list(range(term.n_weights)):
         return "it needs a weight of its own for every transition"
     return ""
 

@@ -124,7 +124,7 @@ def _value(objective: Objective, weights: Floats) -> float:
     """Return the objective, in less time than it takes itself."""
     chains = over_chains(objective).chain_arrays
     inner = chains.to_kernel(weights)
-    edges = (chains.table(weights) + chains.data.bars)[None]
+    edges = (chains.table(inner) + chains.data.bars)[None]
     losses = hinge(chains.data, chains.loss_weights, inner, edges, _workspace(chains, 0, 0))
     return objective.penalty.value(weights) + float(losses)
 
@@ -140,16 +140,14 @@ def _average(state: State, more: int) -> Floats:
 
 def _visit(chains: ChainArrays, state: State, order: Ints, pairwise: bool) -> None:
     """Take one step for every sequence in `order`."""
-    K = chains.states
     weights = chains.to_kernel(state["weights"])
     lag = chains.to_kernel(state["lag"])
-    table = chains.table(state["weights"]) + chains.data.bars
-    table_lag = chains.table(state["lag"])
+    edges = (chains.table(weights) + chains.data.bars)[None]
     frank_wolfe(
         order,
         chains.data,
         chains.loss_weights,
-        AveragedWeights(weights, lag, table.reshape(1, K, K), table_lag),
+        AveragedWeights(weights, lag, edges, chains.table(lag)),
         DualFlow(*(state[name] for name in DualFlow._fields)),
         _workspace(
             chains, int(np.diff(state["starts"], append=len(state["ends"])).max()), len(weights)
@@ -157,9 +155,9 @@ def _visit(chains: ChainArrays, state: State, order: Ints, pairwise: bool) -> No
         state["steps"],
         pairwise,
     )
-    for name, inner, edges in (("weights", weights, table), ("lag", lag, table_lag)):
-        chains.from_kernel(state[name], inner)
-        chains.set_table(state[name], edges)
+    np.copyto(chains.table(weights), edges[0], where=np.isfinite(edges[0]))
+    chains.from_kernel(state["weights"], weights)
+    chains.from_kernel(state["lag"], lag)
 
 
 def _workspace(chains: ChainArrays, links: int, n_weights: int) -> FlowWorkspace:

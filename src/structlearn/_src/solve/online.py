@@ -8,16 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Ints
 from structlearn._src.kernels.chain.online import OnlineWeights, StepRule, online
-from structlearn._src.learn.chain_arrays import ChainArrays, make_errors, make_parts, make_workspace
+from structlearn._src.learn.chain_arrays import make_errors, make_parts, make_workspace
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import StructuredObjective, chain_refusal
 from structlearn._src.solve.base import State
 from structlearn._src.solve.stochastic import RULES, Stepping
 
 _SAMPLE = 1000  # sequences on which first steps are tried
-_NAMES = ("weights", "average", "squares")
+_NAMES = ("weights", "average", "squares")  # of the first arrays of `OnlineWeights`
 
 
 @dataclass(frozen=True)
@@ -66,22 +66,22 @@ class Online(Stepping):
     def _visit(self, objective: StructuredObjective, state: State, order: Ints) -> float:
         chains = objective.chain_arrays
         inner = {name: chains.to_kernel(state[name]) for name in _NAMES if name in state}
-        tables = {name: chains.table(state[name]) for name in inner}
+        gradient = np.zeros(chains.n_weights)
+        arrays = (inner.get(name, np.empty(0)) for name in _NAMES)
         met = online(
             order,
             chains.data,
             make_parts(objective.loss),
             chains.loss_weights * objective.n_examples,
             self._rule(objective, state),
-            _primal(chains, inner, tables),
+            OnlineWeights(*arrays, gradient, np.zeros(chains.n_features)),
             make_errors(chains),
             make_workspace(chains),
             np.empty(5),
             state["updates"],
         )
-        for name in inner:
-            chains.from_kernel(state[name], inner[name])
-            chains.set_table(state[name], tables[name])
+        for name, array in inner.items():
+            chains.from_kernel(state[name], array)
         state["updates"] += len(order)
         return float(met) / objective.n_examples
 
@@ -108,15 +108,3 @@ class Online(Stepping):
         squares = float(data.values @ data.values) if len(data.values) else len(data.columns)
         size = largest * objective.n_examples * squares / max(len(data.labels), 1)
         return 1.0 / size if size > 0.0 else 1.0
-
-
-def _primal(
-    chains: ChainArrays, inner: dict[str, Floats], tables: dict[str, Floats]
-) -> OnlineWeights:
-    """Return the arrays of weights with room for gradients; empty ones for what is not there."""
-    none = np.empty(0)
-    nodes, edges = (
-        [arrays.get(name, none).reshape(-1) for name in _NAMES] for arrays in (inner, tables)
-    )
-    more = [np.zeros(len(arrays[0])) for arrays in (nodes, edges)]
-    return OnlineWeights._make([*nodes, more[0], *edges, more[1], np.zeros(chains.n_features)])

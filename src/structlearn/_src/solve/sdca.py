@@ -209,7 +209,8 @@ class _Plan:
     def to_kernel(self, chains: ChainArrays, weights: Floats) -> SdcaWeights:
         """Return the weights by rows; views where all features have one."""
         singles = weights[: self.n_weights]
-        table = chains.table(weights)
+        table = np.zeros((chains.states, chains.states))
+        table.flat[chains.transitions] = weights[self.n_weights :]
         if not self.layout.kept.size:
             return SdcaWeights(singles.reshape(-1, chains.states), singles[:0], table)
         wide = np.zeros(self.layout.kept.shape)
@@ -219,7 +220,7 @@ class _Plan:
     def from_kernel(self, chains: ChainArrays, primal: SdcaWeights, weights: Floats) -> None:
         """Write back what is not a view."""
         weights[self.which] = primal.wide.flat[self.places]
-        chains.set_table(weights, primal.table)
+        weights[self.n_weights :] = primal.table.flat[chains.transitions]
 
 
 def _lay_out(objective: StructuredObjective) -> _Plan:

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.chain.passes import (
-    WIDE,
+from structlearn._src.kernels.chain.forward_backward import (
     filter_chain,
     filter_chain_log,
+    lower,
     push,
     smooth_chain_log,
 )
@@ -69,10 +69,10 @@ def _filter(n, work):
     K = work.nodes.shape[1]
     wide = False
     for t in range(n):
-        work.tops[t] = _lower(work.nodes, t, t + 1, work.soft)
+        work.tops[t] = lower(work.nodes, t, t + 1, work.soft, work.bits)
         wide |= np.isnan(work.tops[t])
     if n > 1:
-        work.table_tops[0] = _lower(work.edges[0], 0, K, work.tables[0])
+        work.table_tops[0] = lower(work.edges[0], 0, K, work.tables[0], work.bits)
         wide |= np.isnan(work.table_tops[0])
     if wide:
         return np.nan
@@ -82,23 +82,6 @@ def _filter(n, work):
     tables = work.tables
     tops = work.table_tops
     return filter_chain(0, n, work.soft, work.tops, tables, 0, 0, tops, work.alpha, work.scales)
-
-
-@inner
-def _lower(rows, first, last, out):
-    """Write some rows less their maximum to `out`; return it, or NaN if they spread too wide."""
-    top = -np.inf
-    for t in range(first, last):
-        for j in range(rows.shape[1]):
-            top = max(top, rows[t, j])
-    base = top if top > -np.inf else 0.0
-    wide = False
-    for t in range(first, last):
-        for j in range(rows.shape[1]):
-            low = rows[t, j] - base
-            out[t, j] = low
-            wide |= (low < -WIDE) & (low > -np.inf)
-    return np.nan if wide else top
 
 
 @inner

@@ -36,16 +36,12 @@ class StepRule(NamedTuple):
 
 
 class OnlineWeights(NamedTuple):
-    """Weights of features and, flat too, of transitions; arrays that are not used are empty."""
+    """Weights of features, then of transitions; arrays that are not used are empty."""
 
     weights: np.ndarray
     average: np.ndarray
     squares: np.ndarray  #: sums of squared gradients
-    gradient: np.ndarray  #: all 0 between updates
-    table: np.ndarray
-    table_average: np.ndarray
-    table_squares: np.ndarray
-    table_gradient: np.ndarray
+    gradient: np.ndarray  #: that of features is 0 between updates
     last: np.ndarray  #: (features,) up to where pulls have been made up for
 
 
@@ -127,30 +123,23 @@ def _adapt(start, stop, ratio, rule, weights, squares, average, gradient):
 
 
 @inner
-def _fold(scale, mass, share, weights, average):
-    """Multiply out weights and average."""
-    for k in range(average.size):
-        average[k] = mass * average[k] + share * weights[k]
-    for k in range(weights.size):
-        weights[k] *= scale
-
-
-@inner
-def _fold_both(begun, primal, clock):
-    """Multiply everything out; an average that has not begun becomes 0."""
-    scale = clock[SCALE]
+def _fold(begun, primal, clock):
+    """Multiply weights and average out; an average that has not begun becomes 0."""
     mass, share = (clock[MASS], clock[SHARE]) if begun else (0.0, 0.0)
-    _fold(scale, mass, share, primal.weights, primal.average)
-    _fold(scale, mass, share, primal.table, primal.table_average)
+    for k in range(primal.average.size):
+        primal.average[k] = mass * primal.average[k] + share * primal.weights[k]
+    for k in range(primal.weights.size):
+        primal.weights[k] *= clock[SCALE]
     clock[SCALE] = 1.0
     clock[MASS] = 1.0
     clock[SHARE] = 0.0
 
 
 @inner
-def _scale(data, n, scale, table, errors):
+def _scale(data, n, scale, weights, errors):
     """Multiply the scores of nodes by `scale`, and lay out the table of transitions with bars."""
     K = errors.scores.shape[1]
+    table = weights[weights.size - K * K :]
     for t in range(n if scale != 1.0 else 0):
         for s in range(K):
             errors.scores[t, s] *= scale
@@ -163,18 +152,19 @@ def _scale(data, n, scale, table, errors):
 def _turn(data, factor, steps, gradient):
     """Write `factor` times the errors of transitions to their gradient."""
     K = steps.shape[0]
+    own = gradient[gradient.size - K * K :]
     for r in range(K):
         for s in range(K):
-            gradient[r * K + s] = factor * steps[r, s] if data.learnt[r, s] else 0.0
+            own[r * K + s] = factor * steps[r, s] if data.learnt[r, s] else 0.0
 
 
 @inner
-def _add(factor, ratio, gradient, table, average):
-    """Add `factor` times the gradient to the table."""
-    for k in range(table.size):
-        table[k] += factor * gradient[k]
+def _add(start, factor, ratio, primal):
+    """Add `factor` times the gradient to the weights from `start` on."""
+    for k in range(start, primal.weights.size):
+        primal.weights[k] += factor * primal.gradient[k]
         if ratio != 0.0:
-            average[k] -= ratio * factor * gradient[k]
+            primal.average[k] -= ratio * factor * primal.gradient[k]
 
 
 @inner
@@ -207,9 +197,10 @@ def _slope(data, first, n, factor, errors, primal):
     for e in range(data.rows[first], data.rows[first + n]):
         start, stop = span(data, data.columns[e], K)
         primal.gradient[start:stop] = 0.0
+    table = primal.gradient[primal.gradient.size - K * K :]
     for r in range(K):
         for s in range(K):
-            x = primal.table_gradient[r * K + s]
+            x = table[r * K + s]
             if x != 0.0:
                 square += x * x
                 product += x * errors.edges[r, s]
@@ -229,8 +220,7 @@ def _step_own(data, first, last, factor, ratio, rule, primal, errors, clock):
             start, stop = span(data, d, K)
             _adapt(start, stop, ratio, rule, *arrays)
             primal.last[d] = clock[NOW]
-    edges = primal.table, primal.table_squares, primal.table_average, primal.table_gradient
-    _adapt(0, primal.table.size, ratio, rule, *edges)
+    _adapt(primal.weights.size - K * K, primal.weights.size, ratio, rule, *arrays)
 
 
 @inner
@@ -238,6 +228,7 @@ def _step_shared(data, first, last, factor, begun, ratio, length, rule, primal, 
     """Take a step of one length for all weights."""
     K = errors.scores.shape[1]
     n = last - first
+    table = primal.weights.size - K * K  # where the weights of transitions begin
     back = 1.0
     if rule.radius < np.inf:
         back = _project(data, first, n, factor, length, rule, primal, errors, clock)
@@ -245,18 +236,18 @@ def _step_shared(data, first, last, factor, begun, ratio, length, rule, primal, 
     if abs(clock[SCALE]) < _SMALL:
         if rule.lasso > 0.0:
             _catch_up_all(data, clock[NOW], ratio, rule, primal, K)
-        _fold_both(begun, primal, clock)
+        _fold(begun, primal, clock)
         ratio = 0.0
     step = -length / clock[SCALE]
     pull(data, first, n, step * factor, errors.nodes, primal.weights)
-    _add(step, ratio, primal.table_gradient, primal.table, primal.table_average)
+    _add(table, step, ratio, primal)
     if ratio != 0.0:
         pull(data, first, n, -ratio * step * factor, errors.nodes, primal.average)
     if rule.lasso > 0.0:
         amount = abs(step) * rule.lasso
         clock[NOW] += amount
-        edges = primal.table, primal.table_squares, primal.table_average
-        _catch_up(0, K * K, amount, ratio, rule, *edges)
+        arrays = primal.weights, primal.squares, primal.average
+        _catch_up(table, primal.weights.size, amount, ratio, rule, *arrays)
     clock[SCALE] *= back
 
 
@@ -284,9 +275,9 @@ def online(order, data, parts, loss_weights, rule, primal, errors, work, clock, 
         if lazy:
             _catch_up_features(data, first, last, clock[NOW], ratio, rule, primal, K)
         score(data, first, last - first, primal.weights, errors.scores)
-        _scale(data, last - first, clock[SCALE], primal.table, errors)
+        _scale(data, last - first, clock[SCALE], primal.weights, errors)
         met += loss_weights[c] * loss_and_errors(data, c, parts, errors, work)
-        _turn(data, loss_weights[c], errors.steps, primal.table_gradient)
+        _turn(data, loss_weights[c], errors.steps, primal.gradient)
         if own:
             _step_own(data, first, last, loss_weights[c], ratio, rule, primal, errors, clock)
         else:
@@ -297,7 +288,7 @@ def online(order, data, parts, loss_weights, rule, primal, errors, work, clock, 
     if lazy:
         ratio = clock[SHARE] / clock[MASS] if begun else 0.0
         _catch_up_all(data, clock[NOW], ratio, rule, primal, K)
-    _fold_both(True, primal, clock)
+    _fold(True, primal, clock)
     return met
 
 
@@ -312,9 +303,6 @@ def _wind_up(begun, now, rule, primal, clock):
     primal.last[:] = now
     if not begun:
         primal.average[:] = 0.0
-        primal.table_average[:] = 0.0
     if rule.radius < np.inf:
         for k in range(primal.weights.size):
             clock[SQUARE] += primal.weights[k] * primal.weights[k]
-        for k in range(primal.table.size):
-            clock[SQUARE] += primal.table[k] * primal.table[k]

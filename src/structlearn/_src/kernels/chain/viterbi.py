@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.chain.forward_backward import longest
 from structlearn._src.kernels.jit import inner, kernel, or_python
 
 
@@ -16,13 +15,22 @@ def max_product(nodes, edges, offsets, values, labels):
     Impossible chains get -inf and labels -1.
     """
     step = 0 if edges.shape[0] == 1 else 1
-    delta = np.empty((longest(offsets), nodes.shape[1]))
+    delta = np.empty((_longest(offsets), nodes.shape[1]))
     for c in range(offsets.size - 1):
         start, stop = offsets[c] - offsets[0], offsets[c + 1] - offsets[0]
         values[c] = best_path(nodes, start, stop, edges, step * (start - c), step, delta, labels)
         if values[c] == -np.inf:
             for t in range(start, stop):
                 labels[t] = -1
+
+
+@inner
+def _longest(offsets):
+    """Length of the longest chain."""
+    most = 0
+    for c in range(offsets.size - 1):
+        most = max(most, offsets[c + 1] - offsets[c])
+    return most
 
 
 @inner
@@ -80,7 +88,7 @@ def k_best(nodes, edges, offsets, values, labels):
     K = nodes.shape[1]
     k = values.shape[1]
     step = 0 if edges.shape[0] == 1 else 1
-    back = np.empty((longest(offsets) + 1, K, k), np.int32)
+    back = np.empty((_longest(offsets) + 1, K, k), np.int32)
     top = np.empty((2, K, k))
     heads = np.empty(K, np.int64)
     for c in range(offsets.size - 1):
