@@ -90,7 +90,7 @@ def test_parts_of_a_loss_are_arrays():
     parts = make_parts(make_loss("hybrid", alpha=0.25))
     assert parts.shares.tolist() == [0.25, 0.75]
     assert parts.eps.tolist() == [1.0, 0.0]
-    assert parts.costly.tolist() == [False, True]
+    assert parts.with_cost.tolist() == [False, True]
 
 
 def refusal(objective, examples=None, groups=None):

@@ -13,7 +13,7 @@ from structlearn._src.common.watch import Watch
 from structlearn._src.field.admm import solve_map
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import AT_MOST, Hinges
-from structlearn._src.learn.field_error import Anchored, FieldError
+from structlearn._src.learn.field_objective import Anchored, FieldError
 from structlearn._src.learn.world import InferenceSettings
 
 FINE = InferenceSettings(tol=1e-11, sweeps=50_000, n_jobs=1)

@@ -14,9 +14,9 @@ from structlearn._src.kernels.chain.marginals import ChainWorkspace
 from structlearn._src.kernels.chain.sequence import ChainData, ChainErrors, LossParts
 from structlearn._src.learn.loss import Cost, Loss
 from structlearn._src.model.model import Examples, LinearModel
-from structlearn._src.model.term import Features, PairsTerm, Sparse, TableTerm, Term
+from structlearn._src.model.term import PairsTerm, TableTerm, Term, rows_of
 from structlearn._src.text.labels import Forbidden
-from structlearn._src.text.rows import Index, Rows, from_dense
+from structlearn._src.text.rows import Index
 
 _MANY = 4  # a feature has many states if it has one of so many
 
@@ -68,7 +68,7 @@ def make_arrays(model: LinearModel, examples: Examples, cost: Cost | None, C: fl
     assert isinstance(structure, Sequences)
     K = structure.states
     transitions = _transitions(model)
-    rows = _rows(examples.inputs[0][0])
+    rows = rows_of(examples.inputs[0][0], structure.n_variables)
     pairs, places, n_pairs = _pairs(model.groups[0][0], K)
     places = np.append(places, n_pairs + transitions)
     n_weights = n_pairs + K * K
@@ -131,11 +131,6 @@ def _forbidden_potentials(forbidden: Forbidden | None, states: int) -> tuple[Flo
     never = forbidden.pairs, np.stack([forbidden.first, forbidden.last])
     inner, ends = (np.where(mask, -np.inf, 0.0) for mask in never)
     return inner, ends
-
-
-def _rows(features: Features) -> Rows:
-    assert features is not None
-    return features.rows if isinstance(features, Sparse) else from_dense(features)
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -50,9 +50,9 @@ class Sparse:
     def by_position(cls, features: Features, position: Ints, positions: int) -> Sparse:
         """Give every position weights of its own: feature ``d`` at ``p`` becomes ``p * width + d``.
 
-        `position` is that of every row, and None as `features` stands for a constant 1.
+        `position` is that of every row; `features` are as `rows_of` takes them.
         """
-        rows = _rows(features, len(position))
+        rows = rows_of(features, len(position))
         width = rows.n_columns
         if width * positions > _MOST_COLUMNS:
             raise ArgumentError(
@@ -86,7 +86,8 @@ def power(features: Features, exponent: int) -> Features:
     return features**exponent * (features != 0.0)
 
 
-def _rows(features: Features, n_rows: int) -> Rows:
+def rows_of(features: Features, n_rows: int) -> Rows:
+    """Return features as sparse rows; None stands for a constant 1 in each of `n_rows`."""
     if features is None:
         return Rows(np.arange(n_rows + 1), np.zeros(n_rows, np.int32), np.empty(0), 1)
     return features.rows if isinstance(features, Sparse) else from_dense(features)

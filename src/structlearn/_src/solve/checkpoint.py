@@ -117,7 +117,11 @@ def load(
         return None
     arrays, meta = store.read(checkpoint.path, SCHEMA)
     try:
-        return _snapshot(checkpoint, arrays, meta, facts, objective, rng)
+        if "remembers" not in meta:
+            _bring_up_to_date(arrays, meta, objective)
+        _compare(checkpoint, meta["fingerprint"], facts)
+        rng.bit_generator.state = meta["rng"]
+        return _snapshot(arrays, meta, objective)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as reason:
         if isinstance(reason, StructlearnError):
             raise
@@ -127,18 +131,7 @@ def load(
         ) from None
 
 
-def _snapshot(
-    checkpoint: Checkpoint,
-    arrays: store.Arrays,
-    meta: dict[str, Any],
-    facts: dict[str, Any],
-    objective: Objective,
-    rng: np.random.Generator,
-) -> Snapshot:
-    if "remembers" not in meta:
-        _bring_up_to_date(arrays, meta, objective)
-    _compare(checkpoint, meta["fingerprint"], facts)
-    rng.bit_generator.state = meta["rng"]
+def _snapshot(arrays: store.Arrays, meta: dict[str, Any], objective: Objective) -> Snapshot:
     state = {key[6:]: array for key, array in arrays.items() if key.startswith("state.")}
     if meta["remembers"]:
         state["memory"] = objective.begin()

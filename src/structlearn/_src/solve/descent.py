@@ -11,7 +11,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
-from structlearn._src.solve.search import Point, evaluate, norm, still_moving
+from structlearn._src.solve.search import Point, evaluate, final_report, norm, still_moving
 
 _DECREASE = 0.1  # share of the first-order gain that a step must keep
 _TRIALS = 60  # halvings after which a length is below rounding
@@ -64,13 +64,15 @@ class Descent(Solver):
         start = Point(*(state[name] for name in Point._fields))
         found, length = self._contract(objective, start, state["length"])
         if found is None:
-            return _end(start)
+            gradient = norm(start.gradient)
+            scale = max(1.0, norm(start.weights))
+            return final_report(start, gradient, gradient * scale <= _STEEP * abs(start.value))
         if length == state["length"]:
             found, length = self._expand(objective, start, found, length)
         state |= found._asdict()
         state["length"] = length
-        gradient = (start.weights - found.weights) / length
-        return Report(found.value, gradient=norm(gradient), moving=still_moving(state, gradient))
+        way = (start.weights - found.weights) / length
+        return Report(found.value, gradient=norm(way), moving=still_moving(state, way))
 
     def _contract(
         self, objective: Objective, start: Point, length: float
@@ -92,18 +94,6 @@ class Descent(Solver):
                 break
             point, length = farther, length * self.factor
         return point, length
-
-
-def _end(start: Point) -> Report:
-    """Tell that nothing lower is left; where the gradient is steep, that is the fault of a kink."""
-    gradient = norm(start.gradient)
-    steep = gradient * max(1.0, norm(start.weights)) > _STEEP * abs(start.value)
-    words = (
-        "stuck: no step against the gradient lowers the objective; it may have a kink here"
-        if steep
-        else "converged: no step against the gradient lowers the objective beyond rounding"
-    )
-    return Report(start.value, gradient=gradient, done=True, words=words, stuck=steep)
 
 
 def _move(objective: Objective, start: Point, length: float) -> Point:

@@ -12,7 +12,7 @@ from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
-from structlearn._src.solve.search import Point, backtrack, norm, still_moving, wolfe
+from structlearn._src.solve.search import Point, backtrack, final_report, norm, still_moving, wolfe
 
 _FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that counts as none
 
@@ -68,8 +68,9 @@ class Lbfgs(Solver):
             state["pairs"] = 0
             found, _ = self._advance(objective, state, start)
         if found is None:
+            gradient = norm(self._downhill(objective, start))
             error = objective.hints.error * abs(start.value)
-            return _end(start, norm(self._downhill(objective, start)), arrived=gain <= error)
+            return final_report(start, gradient, arrived=gradient == 0.0 or gain <= error)
         still_moving(state, self._downhill(objective, start))
         add_pair(state, found.weights - start.weights, found.gradient - start.gradient)
         state |= found._asdict()
@@ -157,17 +158,6 @@ class Owlqn(Lbfgs):
             return np.where(moved * orthant > 0.0, moved, 0.0)
 
         return backtrack(objective, start, downhill, move, first)
-
-
-def _end(start: Point, gradient: float, arrived: bool) -> Report:
-    """Tell that nothing lower is left, and whether that is because nothing was to be gained."""
-    arrived = arrived or gradient == 0.0
-    words = (
-        "converged: no step lowers the objective beyond rounding"
-        if arrived
-        else "stuck: no step along the gradient lowers the objective; it may have a kink here"
-    )
-    return Report(start.value, gradient=gradient, done=True, words=words, stuck=not arrived)
 
 
 # ---- what the last steps tell about the curvature --------------------------------------------

@@ -74,7 +74,7 @@ class Online(Stepping):
             make_parts(objective.loss),
             chains.loss_weights * objective.n_examples,
             self._rule(objective, state),
-            OnlineWeights(*arrays, gradient, np.zeros(chains.n_features)),
+            OnlineWeights._make([*arrays, gradient, np.zeros(chains.n_features)]),
             make_errors(chains),
             make_workspace(chains),
             np.empty(5),

@@ -11,7 +11,7 @@ import numpy as np
 from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.world import Memory
-from structlearn._src.solve.base import State
+from structlearn._src.solve.base import Report, State
 
 # Nocedal and Wright, section 3.1: the usual constants of quasi-Newton searches.
 _DECREASE = 1e-4  # share of the first-order gain that a step must keep
@@ -139,6 +139,16 @@ def still_moving(state: State, gradient: Floats) -> bool:
     steepness = float(gradient @ (gradient * state.get("inverse", 1.0)))
     state["steepest"] = max(state.get("steepest", 0.0), steepness)
     return steepness > _FALLEN * state["steepest"]
+
+
+def final_report(start: Point, gradient: float, arrived: bool) -> Report:
+    """Tell that no step lowers the value; where something was to be gained, a kink is at fault."""
+    words = (
+        "converged: no step lowers the objective beyond rounding"
+        if arrived
+        else "stuck: no step against the gradient lowers the objective; it may have a kink here"
+    )
+    return Report(start.value, gradient=gradient, done=True, words=words, stuck=not arrived)
 
 
 def norm(gradient: Floats) -> float:

@@ -18,8 +18,7 @@ from structlearn._src.estimators.fitting import FitSettings, keep, minimise
 from structlearn._src.estimators.structured.parameters import check_parameters
 from structlearn._src.field.examples import HingeExamples, make_field_examples
 from structlearn._src.field.hinges import Hinges
-from structlearn._src.learn.field_error import FieldError
-from structlearn._src.learn.field_objective import FieldObjective
+from structlearn._src.learn.field_objective import FieldError, FieldObjective
 from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.solve.base import Solver

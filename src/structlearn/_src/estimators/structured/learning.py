@@ -17,7 +17,7 @@ from structlearn._src.common.errors import (
     warn,
 )
 from structlearn._src.common.history import History
-from structlearn._src.common.random import generator
+from structlearn._src.common.checks import generator
 from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.base import check_is_fitted, sample_weights, threads
 from structlearn._src.estimators.fitting import FitSettings, keep, minimise

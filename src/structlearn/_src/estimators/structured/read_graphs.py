@@ -10,14 +10,15 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Ints, as_array
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.estimators.structured.read_nodes import (
+from structlearn._src.estimators.structured.read_sequences import (
     NodeReader,
     Nodes,
     as_numbers,
     learn_nodes,
     length,
+    listed,
+    none_empty,
 )
-from structlearn._src.estimators.structured.read_sequences import listed, none_empty
 from structlearn._src.graph.shapes import grid_edges
 from structlearn._src.model.model import EdgeSet, GraphData, shift_edges
 from structlearn._src.model.term import Features

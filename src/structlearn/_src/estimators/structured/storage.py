@@ -71,9 +71,9 @@ _RECORDS = {
     "column-reader": Codec(f"{_HERE}.read_sequences:ColumnReader", left_out=frozenset({"n_jobs"})),
     "graph-reader": Codec(f"{_HERE}.read_graphs:GraphReader"),
     "grid-reader": Codec(f"{_HERE}.read_graphs:GridReader"),
-    "array-nodes": Codec(f"{_HERE}.read_nodes:ArrayNodes", later=frozenset({"columns"})),
-    "sparse-nodes": Codec(f"{_HERE}.read_nodes:SparseNodes"),
-    "token-nodes": Codec(f"{_HERE}.read_nodes:TokenNodes"),
+    "array-nodes": Codec(f"{_HERE}.read_sequences:ArrayNodes", later=frozenset({"columns"})),
+    "sparse-nodes": Codec(f"{_HERE}.read_sequences:SparseNodes"),
+    "token-nodes": Codec(f"{_HERE}.read_sequences:TokenNodes"),
     "attributes": Codec("structlearn._src.text.attributes:Attributes"),
     "vocabulary": Codec("structlearn._src.text.tokens:Vocabulary", build=_vocabulary),
     "template": Codec(

@@ -140,20 +140,20 @@ def draw_paths(logs, rows, slices, uniforms, offsets, first, last, filtered, sta
     """Draw the states of the sequences from `first` to `last` given their slices.
 
     `logs` (positions, states) are log densities of the positions of these sequences alone;
-    `filtered`, of the same shape, is scratch. Returns the sum of those along the paths.
+    `filtered`, of the same shape, is a workspace. Returns the sum of those along the paths.
     """
     total = 0.0
     low = offsets[first]
     for c in range(first, last):
         start, stop = offsets[c], offsets[c + 1]
         own = logs[start - low : stop - low]
-        scratch = filtered[start - low : stop - low]
+        forward = filtered[start - low : stop - low]
         limits = slices[start:stop]
         path = states[start:stop]
-        vanished = not _forward(own, rows, limits, scratch)
+        vanished = not _forward(own, rows, limits, forward)
         if vanished:  # rare: logs cost several times as much
-            _forward_in_logs(own, rows, limits, scratch)
-        _backward(rows, limits, uniforms[start:stop], scratch, vanished, path)
+            _forward_in_logs(own, rows, limits, forward)
+        _backward(rows, limits, uniforms[start:stop], forward, vanished, path)
         for t in range(path.size):
             total += own[t, path[t]]
     return total

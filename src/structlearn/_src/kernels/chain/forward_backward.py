@@ -150,7 +150,7 @@ def filter_chain_log(start, stop, nodes, edges, e, step, alpha, scales):
 def smooth_chain_log(
     start, stop, weight, nodes, edges, e, step, alpha, scales, beta, soft, pairs, p
 ):
-    """Marginals times `weight` after `filter_chain_log`, with `beta` (2 or more, K) for scratch.
+    """Marginals times `weight` after `filter_chain_log`, with the workspace `beta` (2+, K).
 
     Adds whole edge marginals to ``pairs[p]`` if all edges share it, or to those from there on.
     """

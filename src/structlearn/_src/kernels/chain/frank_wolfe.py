@@ -49,7 +49,7 @@ class AveragedWeights(NamedTuple):
 
 
 class FlowWorkspace(NamedTuple):
-    """Scratch space for one sequence."""
+    """What a step on one sequence is made in."""
 
     nodes: np.ndarray  #: (longest, states) scores
     delta: np.ndarray  #: (longest, states) scores of partial paths; the moves of nodes

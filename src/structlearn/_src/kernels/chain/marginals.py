@@ -23,7 +23,7 @@ _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds, and leaves the int
 
 
 class ChainWorkspace(NamedTuple):
-    """Potentials of one sequence, its marginals, and scratch space."""
+    """Potentials of one sequence, its marginals, and what these are made in."""
 
     nodes: np.ndarray  #: (longest, states) log potentials
     edges: np.ndarray  #: (1, states, states) log potentials

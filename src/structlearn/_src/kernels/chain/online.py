@@ -87,25 +87,19 @@ def _catch_up(start, stop, missed, ratio, rule, weights, squares, average):
 
 
 @inner
-def _catch_up_features(data, first, last, now, ratio, rule, primal, K):
-    """Make up for all that the features of some positions have missed."""
+def _catch_up_feature(data, d, now, ratio, rule, primal, K):
+    """Make up for all that feature `d` has missed."""
+    start, stop = span(data, d, K)
     arrays = primal.weights, primal.squares, primal.average
-    for e in range(data.rows[first], data.rows[last]):
-        d = data.columns[e]
-        if primal.last[d] != now:
-            start, stop = span(data, d, K)
-            _catch_up(start, stop, now - primal.last[d], ratio, rule, *arrays)
-            primal.last[d] = now
+    _catch_up(start, stop, now - primal.last[d], ratio, rule, *arrays)
+    primal.last[d] = now
 
 
 @inner
 def _catch_up_all(data, now, ratio, rule, primal, K):
     """Make up for all that any feature has missed."""
-    arrays = primal.weights, primal.squares, primal.average
     for d in range(primal.last.size):
-        start, stop = span(data, d, K)
-        _catch_up(start, stop, now - primal.last[d], ratio, rule, *arrays)
-        primal.last[d] = now
+        _catch_up_feature(data, d, now, ratio, rule, primal, K)
 
 
 @inner
@@ -256,7 +250,7 @@ def online(order, data, parts, loss_weights, rule, primal, errors, work, clock, 
     """Take one step for every sequence in `order`; return the weighted losses met on the way.
 
     `loss_weights` are times the number of sequences; there were `updates` steps before these, and
-    `clock` (5,) is scratch.
+    `clock` (5,) is a workspace.
     """
     K = errors.scores.shape[1]
     met = 0.0
@@ -272,8 +266,9 @@ def online(order, data, parts, loss_weights, rule, primal, errors, work, clock, 
         portion = _portion(rule, 1.0 * updates) if averaging else 1.0
         begun = portion < 1.0
         ratio = clock[SHARE] / clock[MASS] if begun else 0.0
-        if lazy:
-            _catch_up_features(data, first, last, clock[NOW], ratio, rule, primal, K)
+        for e in range(data.rows[first], data.rows[last] if lazy else 0):
+            if primal.last[data.columns[e]] != clock[NOW]:
+                _catch_up_feature(data, data.columns[e], clock[NOW], ratio, rule, primal, K)
         score(data, first, last - first, primal.weights, errors.scores)
         _scale(data, last - first, clock[SCALE], primal.weights, errors)
         met += loss_weights[c] * loss_and_errors(data, c, parts, errors, work)

@@ -41,7 +41,7 @@ class LossParts(NamedTuple):
 
     shares: np.ndarray  #: how much each counts
     eps: np.ndarray  #: temperatures
-    costly: np.ndarray  #: whether the task cost takes part
+    with_cost: np.ndarray  #: whether the task cost takes part
 
 
 class ChainErrors(NamedTuple):
@@ -236,7 +236,9 @@ def loss_and_errors(data, c, parts, errors, work):
     for p in range(parts.shares.size):
         share = parts.shares[p]
         eps = parts.eps[p]
-        _load_potentials(data, first, n, parts.costly[p], eps if eps > 0.0 else 1.0, errors, work)
+        _load_potentials(
+            data, first, n, parts.with_cost[p], eps if eps > 0.0 else 1.0, errors, work
+        )
         if eps > 0.0:
             loss += share * eps * marginals(n, work)
             _add_marginals(n, share, errors, work)
@@ -250,13 +252,13 @@ def loss_and_errors(data, c, parts, errors, work):
 
 
 @inner
-def _load_potentials(data, first, n, costly, eps, errors, work):
+def _load_potentials(data, first, n, with_cost, eps, errors, work):
     """Put the potentials of one part of the loss, at its temperature, into `work`."""
     K = errors.scores.shape[1]
     for t in range(n):
         for s in range(K):
             work.nodes[t, s] = errors.scores[t, s]
-    if costly:
+    if with_cost:
         add_costs(data, first, n, work.nodes)
     bar_ends(data, n, work.nodes)
     inverse = 1.0 / eps
