@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError, ImpossibleEvidenceError
 from structlearn._src.graph.batch import Graphs, assemble
 from structlearn._src.graph.wiring import OUTPUT
-from structlearn._src.learn.world import Memory, copy_memory
+from structlearn._src.learn.world import Memory
 from structlearn._src.torch.table_worlds import TableObjective, array, tensor_like
 
 
@@ -52,7 +53,7 @@ class GraphDifference(torch.autograd.Function):
         arrays = tuple(map(array, tables))
         _check_numbers(arrays[0])
         # Where inference stood is needed again if graphs count differently in what follows.
-        ctx.before = copy_memory(batch.memory)
+        ctx.before = deepcopy(batch.memory)
         values, ctx.gradient = batch.solve(arrays, None, batch.memory)
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
