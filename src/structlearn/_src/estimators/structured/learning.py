@@ -276,11 +276,11 @@ def _trusted(
         _warn_of_negative(found, method)
         return found
     summed = any(part.eps_y > 0 for part in objective.loss.parts)
-    steady = _by(objective, method="trw")
+    steady = _with_inference(objective, method="trw")
     bound = steady.value(found.weights)
     if 0 < bound <= (_FAR if summed else _OFF) * found.value:
         return found
-    judge = _by(objective, method="auto", times=PREDICTED)
+    judge = _with_inference(objective, method="auto", times=PREDICTED)
     judge = steady if judge.approximate else judge
     value = bound if judge is steady else judge.value(found.weights)
     if judge is not steady and 0 < value <= _OFF * found.value:
@@ -316,6 +316,6 @@ def _warn_of_negative(found: Fit, method: str) -> None:
         )
 
 
-def _by(objective: StructuredObjective, **settings: Any) -> StructuredObjective:
+def _with_inference(objective: StructuredObjective, **settings: Any) -> StructuredObjective:
     """Return the same objective with other inference."""
     return replace(objective, settings=replace(objective.settings, **settings), warm=None)
