@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.checks import generator
 from structlearn._src.common.errors import (
     ArgumentError,
     IgnoredOptionWarning,
@@ -17,7 +18,6 @@ from structlearn._src.common.errors import (
     warn,
 )
 from structlearn._src.common.history import History
-from structlearn._src.common.checks import generator
 from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.base import check_is_fitted, sample_weights, threads
 from structlearn._src.estimators.fitting import FitSettings, keep, minimise

@@ -18,7 +18,7 @@ from structlearn._src.estimators.structured.labeler import Labeler
 from structlearn._src.estimators.structured.read_sequences import ColumnReader, SequenceReader
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.inference import decode
-from structlearn._src.inference.tables import clamp_labels
+from structlearn._src.inference.chain_batch import clamp_labels
 from structlearn._src.model.model import GraphData, Tables
 from structlearn._src.text.columns import Columns
 from structlearn._src.text.labels import forbidden_transitions, name_labels
