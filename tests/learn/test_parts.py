@@ -43,7 +43,10 @@ def test_costs_by_label_and_by_pair():
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ("hinge", "cost='hinge' is not known; choose one of 'hamming', 'hamming-mean', or give"),
+        (
+            "hinge",
+            "cost='hinge' is not known; choose one of 'hamming', 'hamming-mean', 'zero-one'",
+        ),
         (np.ones(4), r"cost has shape \(4,\); with 3 labels it must be"),
         (np.zeros((3, 2)), r"cost has shape \(3, 2\)"),
         (np.eye(3), "0 on its diagonal"),

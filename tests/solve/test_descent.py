@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.solve.descent import Descent
 from structlearn._src.solve.loop import run
+from structlearn._src.solve.search import Point, exact
 from toys import Logistic, Quadratic, kuhn_tucker
 
 
@@ -67,3 +70,69 @@ def test_at_the_optimum_it_says_so():
 def test_bad_factor():
     with pytest.raises(ArgumentError, match="factor"):
         Descent(factor=1.0)
+
+
+# ---- the minimum along the line ----------------------------------------------------------
+
+
+def test_exact_lengths_of_quadratics_are_those_of_the_formula():
+    """For a quadratic with Hessian H the best length against g is g'g / g'Hg."""
+    toy = Quadratic(1, spread=3.0)
+    trail = []
+    run(
+        Descent(search="exact"), toy, start(toy), max_iter=8, tol=None,
+        callbacks=[lambda event: trail.append(event.weights.copy())],
+    )  # fmt: skip
+    weights = start(toy)
+    for found in trail:
+        gradient = toy.value_gradient(weights)[1]
+        bent = toy.value_gradient(weights + gradient)[1] - gradient  # H g
+        weights = weights - gradient * (gradient @ gradient) / (gradient @ bent)
+        np.testing.assert_allclose(found, weights, rtol=1e-7, atol=1e-9)
+
+
+def test_exact_steps_end_where_the_new_gradient_is_at_right_angles():
+    toy = Logistic(4, spread=3.0)
+    points = [start(toy)]
+    run(
+        Descent(search="exact"), toy, start(toy), max_iter=10, tol=None,
+        callbacks=[lambda event: points.append(event.weights.copy())],
+    )  # fmt: skip
+    gradients = [toy.value_gradient(weights)[1] for weights in points]
+    for old, new in itertools.pairwise(gradients):
+        assert abs(old @ new) <= 1e-7 * (old @ old)
+
+
+def test_exact_search_stops_at_the_kink_that_is_the_minimum():
+    class Corner(Quadratic):
+        """|w - 3| + |w + 1| / 2 along one weight."""
+
+        def value_gradient(self, weights, memory=None):
+            w = weights[0]
+            slope = np.sign(w - 3.0) + 0.5 * np.sign(w + 1.0)
+            return abs(w - 3.0) + 0.5 * abs(w + 1.0), slope * np.eye(len(weights))[0], None
+
+    toy = Corner(0)
+    point = Point(start(toy), *toy.value_gradient(start(toy)))
+    found, length = exact(toy, point, -point.gradient, 0.1)
+    assert found.weights[0] == pytest.approx(3.0, abs=1e-9)
+    assert length == pytest.approx(3.0 / abs(point.gradient[0]), abs=1e-9)
+
+
+def test_exact_descent_reaches_the_optimum_and_stops_at_a_gradient():
+    toy = Logistic(2)
+    fit = run(Descent(search="exact"), toy, start(toy), max_iter=3000, tol=None, gradient_tol=1e-5)
+    assert fit.converged
+    assert "gradient" in fit.status
+    assert fit.n_iter < 3000
+    assert np.linalg.norm(toy.value_gradient(fit.weights)[1]) < 1e-4
+    rough = run(Descent(), toy, start(toy), max_iter=3000, tol=None, gradient_tol=1e-2)
+    assert rough.n_iter < fit.n_iter
+
+
+def test_exact_search_refuses_an_l1_part_and_unknown_words():
+    toy = Logistic(0, l1_ratio=0.5)
+    with pytest.raises(ArgumentError, match="l1_ratio"):
+        run(Descent(search="exact"), toy, start(toy))
+    with pytest.raises(ArgumentError, match="search"):
+        Descent(search="golden")

@@ -11,7 +11,9 @@ from __future__ import annotations
 # ---- structured estimators ---------------------------------------------------------------
 
 LOSSES = ("log", "hinge", "latent-hinge", "marginal", "eps", "hybrid", "perceptron")
-COSTS = ("hamming", "hamming-mean")
+COSTS = ("hamming", "hamming-mean", "zero-one")
+#: Where weights begin.
+INITS = ("auto", "zeros", "random")
 SOLVERS = (
     "auto", "lbfgs", "owlqn", "descent", "sdca", "frank-wolfe", "annealed", "sgd", "adagrad",
     "pegasos",

@@ -19,10 +19,11 @@ eps_y, eps_h
     variables are summed out at `eps_h` in prediction too.
 cost
     What an error costs in losses with a margin: "hamming" counts wrong labels, "hamming-mean"
-    takes their share of the example; an array (classes,) says what an error costs by true label,
+    takes their share of the example, "zero-one" is 1 for every labelling but the true one (for
+    sequences without hidden variables); an array (classes,) says what an error costs by true label,
     an array (classes, classes) by true and given label.
 C
-    Weight of the losses against the penalty on the weights.
+    Weight of the losses against the penalty on the weights; infinity for no penalty at all.
 l1_ratio
     Share of the absolute values in the penalty; the rest are squares.
 class_weight
@@ -41,6 +42,12 @@ max_iter
     Limit on the number of iterations.
 tol
     Relative tolerance of the objective at which fitting ends; None to go on to `max_iter`.
+gradient_tol
+    Norm of the gradient at which fitting ends too, for solvers that know it ("lbfgs", "owlqn",
+    "descent"); not looked at if None.
+init
+    Where weights begin: "zeros", "random" (small numbers), or "auto": random where there are hidden
+    variables, whose states could not be told apart at 0.
 inference
     "exact", "bp" (belief propagation), "trw" (tree-reweighted messages: steady where factors are
     strong), or "auto": exact where that is quick, else "bp", and "trw" where what that claims turns
@@ -51,8 +58,8 @@ warm_start
     Whether `fit` begins with the weights of the fit before, which needs the same features and
     labels.
 random_state
-    Seed of everything random: first weights where there are hidden variables, and the order of
-    examples in stochastic solvers.
+    Seed of everything random: first weights where these are random, and the order of examples in
+    stochastic solvers.
 n_jobs
     Number of threads; all cores if None or -1. Results do not depend on it.
 time_limit

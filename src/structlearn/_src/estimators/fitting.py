@@ -41,6 +41,7 @@ class FitSettings:
     warm_up: int = 0
     max_iter: int = 1000
     tol: float | None = 1e-4
+    gradient_tol: float | None = None
     callbacks: tuple[Callback, ...] = ()
     time_limit: float | None = None  #: seconds after which the best weights so far count
     progress: Progress | None = None
@@ -68,6 +69,7 @@ def minimise(
         start,
         max_iter=settings.max_iter,
         tol=settings.tol,
+        gradient_tol=settings.gradient_tol,
         rng=rng,
         callbacks=settings.callbacks,
         watch=Watch(settings.time_limit, settings.progress),

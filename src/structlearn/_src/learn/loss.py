@@ -105,6 +105,7 @@ class Cost:
 
     matrix: Floats  #: (states, states) true labels in rows; the diagonal is 0
     mean: bool = False  #: whether to divide by the number of labelled variables of the example
+    whole: bool = False  #: whether all wrong labellings cost 1, however many labels are wrong
 
     def rows(self, labels: Ints, borders: Ints) -> Floats:
         """Cost of every state of every variable, 0 for those labelled -1.
@@ -120,7 +121,8 @@ class Cost:
     def between(self, labels: Ints, given: Ints, borders: Ints) -> Floats:
         """Cost of the labels `given` in every example."""
         rows = self.rows(labels, borders)[np.arange(len(labels)), given]
-        return np.add.reduceat(rows, borders[:-1])
+        sums: Floats = np.add.reduceat(rows, borders[:-1])
+        return np.minimum(sums, 1.0) if self.whole else sums
 
 
 def check_cost(cost: Any) -> None:
@@ -141,12 +143,13 @@ def check_cost(cost: Any) -> None:
 def make_cost(cost: Any, states: int) -> Cost:
     """Return the cost meant by a name, by a weight per true label, or by a matrix.
 
-    "hamming" counts wrong labels, "hamming-mean" gives their share; an array (states,) says what an
-    error costs by true label, one (states, states) what it costs by true and given label.
+    "hamming" counts wrong labels, "hamming-mean" gives their share, "zero-one" is 1 for every
+    labelling but the true one; an array (states,) says what an error costs by true label, one
+    (states, states) what it costs by true and given label.
     """
     check_cost(cost)
     if isinstance(cost, str):
-        return Cost(1.0 - np.eye(states), mean=cost == "hamming-mean")
+        return Cost(1.0 - np.eye(states), cost == "hamming-mean", cost == "zero-one")
     matrix = np.asarray(cost, dtype=np.float64)
     if matrix.shape == (states,):
         matrix = np.where(np.eye(states), 0.0, matrix[:, None])

@@ -11,6 +11,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.threads import split
 from structlearn._src.graph.batch import Graphs, Sequences
 from structlearn._src.inference.chain_batch import clamp_labels
@@ -23,6 +24,7 @@ from structlearn._src.learn.structured_world import (
     LabelledChains,
     cost_entries,
 )
+from structlearn._src.learn.whole_world import WholeChains
 from structlearn._src.learn.world import InferenceSettings, World
 from structlearn._src.model.model import Examples, LinearModel, Tables
 from structlearn._src.model.term import Features, LinearTerm, PairsTerm, Sparse, TableTerm, power
@@ -47,6 +49,13 @@ class StructuredObjective(TwoWorlds):
     C: float = 1.0
     penalty: ElasticNet = field(default_factory=ElasticNet)
     settings: InferenceSettings = field(default_factory=InferenceSettings)
+
+    def __post_init__(self) -> None:
+        if self._whole and (self.examples.hidden or not self._chained):
+            raise ArgumentError(
+                "cost='zero-one' needs sequences whose labels are all known, and these examples "
+                "are graphs or have hidden labels; use 'hamming' or 'hamming-mean'"
+            )
 
     @property
     def n_weights(self) -> int:
@@ -75,6 +84,16 @@ class StructuredObjective(TwoWorlds):
         if isinstance(self.examples.structure, Sequences) and not self.two_temperatures:
             return False  # known without making the worlds, which take memory
         return super().approximate
+
+    @property
+    def _chained(self) -> bool:
+        return isinstance(self.examples.structure, Sequences)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether a cost takes part that is no sum over positions."""
+        used = any(part.with_cost for part in self.loss.parts)
+        return used and self.cost is not None and self.cost.whole
 
     @property
     def two_temperatures(self) -> bool:
@@ -107,7 +126,9 @@ class StructuredObjective(TwoWorlds):
     def _chain_pair(self, part: LossPart, sequences: Sequences, costs: Floats | None) -> Pair:
         labels = self.examples.labels
         n_jobs = self.settings.n_jobs
-        free = ChainWorld(sequences, part.eps_y, costs, n_jobs)
+        free: World[Tables] = ChainWorld(sequences, part.eps_y, costs, n_jobs)
+        if part.with_cost and self._whole:
+            free = WholeChains(sequences, labels, part.eps_y, n_jobs)
         clamped: World[Tables] = LabelledChains(sequences, labels)
         if self.examples.hidden:
             fixed = clamp_labels(labels, sequences.states)
@@ -227,6 +248,8 @@ def chain_refusal(objective: Objective) -> str:
         return "it needs an objective over sequences"
     if objective.tangent is not None:
         return "it cannot minimise the bound of CCCP; choose another inner solver"
+    if objective.cost is not None and objective.cost.whole:
+        return "it needs a cost that is a sum over positions, which 'zero-one' is not"
     if not isinstance(objective.examples.structure, Sequences):
         return "it needs sequences: other graphs are not supported"
     if objective.examples.hidden:

@@ -38,7 +38,7 @@ _TOL = 1e-4  # largest change of a message that counts as none: weights move by 
 # ---- sequences -----------------------------------------------------------------------------
 
 
-class _Exact:
+class ExactWorld:
     """A world that remembers nothing."""
 
     approximate = False
@@ -48,7 +48,7 @@ class _Exact:
         return None
 
 
-class ChainWorld(_Exact):
+class ChainWorld(ExactWorld):
     """Sequences at one temperature, some states ruled out or made dearer.
 
     What is `added` to the potentials (positions, states) are task costs, and -inf for states that
@@ -86,7 +86,7 @@ class ChainWorld(_Exact):
         return values, add_tables(into, (nodes, edges)[: len(parameters)]), None
 
 
-class LabelledChains(_Exact):
+class LabelledChains(ExactWorld):
     """The clamped world when every label is known: nothing is left to infer."""
 
     def __init__(self, sequences: Sequences, labels: Ints) -> None:

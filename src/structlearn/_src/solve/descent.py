@@ -11,10 +11,11 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
-from structlearn._src.solve.search import Point, evaluate, final_report, norm, still_moving
+from structlearn._src.solve.search import Point, evaluate, exact, final_report, norm, still_moving
 
 _DECREASE = 0.1  # share of the first-order gain that a step must keep
 _TRIALS = 60  # halvings after which a length is below rounding
+_SEARCHES = ("armijo", "exact")
 _STEEP = 1e-2  # gradient, against the value, that is no minimum of anything smooth
 
 
@@ -29,24 +30,38 @@ class Descent(Solver):
     enough (Armijo's rule) it contracts; otherwise it expands as long as the value falls. Where
     the penalty has an L1 part, every trial goes through `Penalty.prox`, and the rule reads
     :math:`F(w') \le F(w) - \frac{c}{\eta} \|w' - w\|^2`, which is the same without one.
+    With ``search="exact"`` the length is the minimum itself, to rounding: where the derivative
+    along the line is 0 or, at a kink, changes its sign.
 
     Parameters
     ----------
     factor
         By how much lengths contract and expand.
+    search
+        "armijo" is content with enough; "exact" finds the minimum along the line, which takes more
+        evaluations for each step, and needs a penalty without an L1 part.
 
     References
     ----------
+    B. Andres, "Machine Learning I: conditional graphical models", lecture notes, TU Dresden, 2025.
     L. Armijo, "Minimization of functions having Lipschitz continuous first partial derivatives",
     1966.
     """
 
     factor: float = 2.0
+    search: str = "armijo"
     name: ClassVar[str] = "descent"
     proves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.number("factor", self.factor, low=1.0, open_low=True)
+        checks.one_of("search", self.search, _SEARCHES)
+
+    def refuses(self, objective: Objective) -> str:
+        """Refuse an exact search where the line has bends of the penalty in it."""
+        if self.search == "exact" and not objective.penalty.smooth:
+            return "an exact search needs squares alone as penalty: use l1_ratio=0"
+        return ""
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Value the weights; the first trial moves them by 1."""
@@ -62,17 +77,27 @@ class Descent(Solver):
     def step(self, objective: Objective, state: State) -> Report:
         """Search from the last length, down or up."""
         start = Point(*(state[name] for name in Point._fields))
+        if self.search == "exact":
+            return self._minimum(objective, start, state)
         found, length = self._contract(objective, start, state["length"])
         if found is None:
-            gradient = norm(start.gradient)
-            scale = max(1.0, norm(start.weights))
-            return final_report(start, gradient, gradient * scale <= _STEEP * abs(start.value))
+            return _end(start)
         if length == state["length"]:
             found, length = self._expand(objective, start, found, length)
         state |= found._asdict()
         state["length"] = length
         way = (start.weights - found.weights) / length
         return Report(found.value, gradient=norm(way), moving=still_moving(state, way))
+
+    def _minimum(self, objective: Objective, start: Point, state: State) -> Report:
+        """Go to the minimum along the line; tell the gradient where the line began."""
+        found, length = exact(objective, start, -start.gradient, state["length"])
+        if found is None:
+            return _end(start)
+        state |= found._asdict()
+        state["length"] = length
+        moving = still_moving(state, start.gradient)
+        return Report(found.value, gradient=norm(start.gradient), moving=moving)
 
     def _contract(
         self, objective: Objective, start: Point, length: float
@@ -94,6 +119,13 @@ class Descent(Solver):
                 break
             point, length = farther, length * self.factor
         return point, length
+
+
+def _end(start: Point) -> Report:
+    """Tell that nothing lower is left; where the gradient is steep, that is the fault of a kink."""
+    gradient = norm(start.gradient)
+    scale = max(1.0, norm(start.weights))
+    return final_report(start, gradient, gradient * scale <= _STEEP * abs(start.value))
 
 
 def _move(objective: Objective, start: Point, length: float) -> Point:

@@ -16,8 +16,10 @@ from structlearn._src.learn.objective import Ability, Objective
 from structlearn._src.learn.world import Budget
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, refusal, stream
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
-from structlearn._src.solve.loop import Fit, run
+from structlearn._src.solve.loop import Callback, Event, Fit, run
 
+_COOLINGS = 30  # temperatures: from 1 down to rounding by the factor of `Annealed`
+_KEPT = ("best", "last")  # which inner weights count
 _ROUNDING = 1e-12  # relative differences of values below this say nothing
 
 
@@ -109,8 +111,9 @@ class Cccp(_Driver):
     The bound touches the objective at :math:`w_t`, so that whatever lowers it lowers the
     objective. One iteration is one bound with all its inner steps, which begin at :math:`w_t`; a
     time limit is looked at in between. Where they do not lower the objective, as those of an
-    average need not, quasi-Newton steps take their place; if these find nothing either,
-    :math:`w_t` stays. Weights with bounds have no such steps, and there the objective may rise.
+    average need not, quasi-Newton steps take their place, on a bound whose kinks are smoothed and
+    cooled; if these find nothing either, :math:`w_t` stays. Weights with bounds have no such steps,
+    and there the objective may rise.
 
     Parameters
     ----------
@@ -121,6 +124,10 @@ class Cccp(_Driver):
     inner_tol
         Its relative tolerance; 0 takes all steps, which subgradients need, as they do not go
         down all the time.
+    keep
+        "best" goes on from the best inner weights, as above. "last" goes on from the last ones
+        whatever they are worth, which is algorithm 2 as printed: subgradient steps then wander over
+        kinks that hold the best ones, the objective may rise, and the answer is where they end.
 
     References
     ----------
@@ -132,12 +139,14 @@ class Cccp(_Driver):
     inner: Solver
     inner_iter: int = 50
     inner_tol: float = 1e-4
+    keep: str = "best"
     name: ClassVar[str] = "cccp"
     needs: ClassVar[frozenset[Ability]] = frozenset({Ability.LINEARISE})
 
     def __post_init__(self) -> None:
         checks.integer("inner_iter", self.inner_iter, low=1)
         checks.number("inner_tol", self.inner_tol, low=0.0)
+        checks.one_of("keep", self.keep, _KEPT)
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Value the weights."""
@@ -149,10 +158,12 @@ class Cccp(_Driver):
         """Minimise one bound."""
         bound = objective.linearise(state["weights"], state["memory"])
         state["iteration"] += 1
+        if self.keep == "last":
+            return self._wander(objective, bound, state)
         before = state["value"]
-        careful = _careful(objective)
-        inners = (self.inner,) if self.inner.proves or careful is None else (self.inner, careful)
-        for inner in inners:
+        careful = _careful(bound)
+        sure = self.inner.proves and bound.smooth
+        for inner in (self.inner,) if sure or careful is None else (self.inner, careful):
             fit = _minimise(self, inner, bound, state)
             memory = state["memory"] if fit.memory is None else fit.memory
             value = objective.value(fit.weights, memory)
@@ -169,25 +180,49 @@ class Cccp(_Driver):
         )
         return Report(before, done=True, words=words, stuck=not fit.converged)
 
+    def _wander(self, objective: Objective, bound: Objective, state: State) -> Report:
+        """Take all inner steps, and go on from the last."""
+        newest = [state["weights"]]
 
-def _careful(objective: Objective) -> Solver | None:
-    """Return a solver that never raises the objective, and knows whether it has arrived."""
-    if isinstance(objective.penalty, NonNegative):
+        def follow(event: Event) -> None:
+            newest[0] = event.weights.copy()
+
+        fit = _minimise(self, self.inner, bound, state, (follow,))
+        memory = state["memory"] if fit.memory is None else fit.memory
+        value = objective.value(newest[0], memory)
+        state |= {"weights": newest[0], "value": value, "memory": memory}
+        return Report(value, exact=False)
+
+
+def _careful(bound: Objective) -> Solver | None:
+    """Return a solver that knows whether it has arrived; kinks are smoothed, and then cooled."""
+    if isinstance(bound.penalty, NonNegative):
         return None  # fields, whose kinks are everywhere
-    solvers = Lbfgs(), Owlqn()
-    return next((solver for solver in solvers if not refusal(solver, objective)), None)
+    quick = next((each for each in (Lbfgs(), Owlqn()) if not refusal(each, bound)), None)
+    if quick is None or bound.smooth:
+        return quick
+    cooled = Annealed(quick)
+    return quick if refusal(cooled, bound) else cooled
 
 
-def _minimise(driver: Annealed | Cccp, inner: Solver, objective: Objective, state: State) -> Fit:
+def _minimise(
+    driver: Annealed | Cccp,
+    inner: Solver,
+    objective: Objective,
+    state: State,
+    callbacks: tuple[Callback, ...] = (),
+) -> Fit:
     """Let a solver minimise a changed objective from where the weights are."""
+    cooling = isinstance(inner, Annealed) and inner is not driver.inner
     fit = run(
         inner,
         objective,
         state["weights"],
-        max_iter=driver.inner_iter,
-        tol=driver.inner_tol or None,
+        max_iter=_COOLINGS if cooling else driver.inner_iter,
+        tol=None if cooling else driver.inner_tol or None,  # cooling knows by itself when to end
         patience=driver.patience,  # little: the next minimisation mends what this one leaves
         rng=stream(state, state["iteration"]),
+        callbacks=callbacks,
         watch=Watch(time_left()),
         tested=False,
     )

@@ -78,6 +78,8 @@ class FrankWolfe(Solver):
             return "it needs a task cost, without which weights of 0 are best"
         if not objective.penalty.smooth:
             return "it needs squares alone as penalty: use l1_ratio=0"
+        if objective.penalty.ridge == 0.0:
+            return "its dual needs a penalty, and there is none: use a finite C"
         return ""
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:

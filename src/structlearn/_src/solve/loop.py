@@ -81,6 +81,7 @@ def run(
     watch: Watch | None = None,
     checkpoint: Checkpoint | PathLike | None = None,
     tested: bool = True,
+    gradient_tol: float | None = None,
 ) -> Fit:
     r"""Repeat the steps of a solver until they no longer help.
 
@@ -119,6 +120,8 @@ def run(
         then the same, bit for bit, as that of a run that was never stopped.
     tested
         Whether a standstill of a solver that cannot tell it from an end is put to the test.
+    gradient_tol
+        The run also ends once the norm of the gradient, where steps report it, is not above this.
     """
     if why := refusal(solver, objective):
         raise ArgumentError(f"solver={solver.name!r}: {why}")
@@ -126,20 +129,15 @@ def run(
     patience = solver.patience if patience is None else checks.integer("patience", patience, low=1)
     if tol is not None:
         tol = checks.number("tol", tol, low=0.0)
+    if gradient_tol is not None:
+        gradient_tol = checks.number("gradient_tol", gradient_tol, low=0.0)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
     start = _checked(weights, objective.n_weights)
     loop = _Loop(
-        solver,
-        objective,
-        start,
-        generator(rng),
-        tol,
-        patience,
-        tuple(callbacks),
-        checkpoint,
-        tested,
-    )
+        solver, objective, start, generator(rng), tol, patience, tuple(callbacks), checkpoint,
+        tested, gradient_tol,
+    )  # fmt: skip
     return loop.run(max_iter, watch or Watch())
 
 
@@ -168,6 +166,7 @@ class _Loop:
     callbacks: tuple[Callback, ...]
     checkpoint: Checkpoint | None
     tested: bool
+    gradient_tol: float | None
     value: float = math.inf  # what `best` is worth
     state: State | None = None
     report: Report = field(default_factory=Report)
@@ -247,9 +246,16 @@ class _Loop:
         """Say why the run is over; empty if it is not."""
         if self.stop or self.report.done:
             return self.stop or self.report.words or "the solver is done"
+        if self.flat:
+            return f"converged: the norm of the gradient is below {self.gradient_tol:g}"
         if self.tol is None or self.iteration == 0:
             return ""
         return small_reason(self.report, self.norm, self.tol) or self.standstill()
+
+    @property
+    def flat(self) -> bool:
+        """Whether the gradient is as small as was asked for."""
+        return self.gradient_tol is not None and self.report.gradient <= self.gradient_tol
 
     def standstill(self) -> str:
         """Say that values stand still; empty if they do not."""
@@ -358,7 +364,7 @@ class _Loop:
     def proved(self) -> bool:
         """Tell whether the end needs no test: the solver knows, or a small number tells."""
         sharp = self.objective.smooth or not math.isnan(self.report.gap)
-        if self.tol is None or (self.solver.proves and sharp):
+        if self.tol is None or self.flat or (self.solver.proves and sharp):
             return True
         return small_reason(self.report, self.norm, self.tol) != ""
 

@@ -59,7 +59,8 @@ class Online(Stepping):
 
     def refuses(self, objective: Objective) -> str:
         """Refuse what is not a sequence, and Pegasos where the penalty is not the squares."""
-        if self.rule == "pegasos" and not objective.penalty.smooth:
+        penalty = objective.penalty
+        if self.rule == "pegasos" and not (penalty.smooth and penalty.ridge > 0.0):
             return "Pegasos needs squares alone as penalty; AdaGrad does not"
         return chain_refusal(objective)
 

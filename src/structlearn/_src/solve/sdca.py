@@ -80,6 +80,8 @@ class Sdca(Solver):
             return "it needs a smooth loss: use loss='log', or eps_y above 0"
         if not objective.penalty.smooth:
             return "it needs squares alone as penalty: use l1_ratio=0"
+        if objective.penalty.ridge == 0.0:
+            return "its dual needs a penalty, and there is none: use a finite C"
         return ""
 
     def suits(self, objective: Objective) -> bool:

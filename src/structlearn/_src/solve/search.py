@@ -18,6 +18,10 @@ _DECREASE = 1e-4  # share of the first-order gain that a step must keep
 _CURVATURE = 0.9  # share of the first derivative that a step may leave
 _ROUNDING = 1e-12  # relative differences of values below this say nothing
 _FALLEN = 1e-2  # of the square of the gradient: far less is left than at the steepest point
+_FLAT = 1e-10  # share of the first derivative at which a line has its minimum
+_EDGE = 1e-3  # share of an interval that every cut takes off at least
+_DOUBLINGS = 200  # of the first length: then values are out of bounds
+_CUTS = 200  # half of them halve, which is below rounding after 50
 _LIMIT = 20  # trials; each at least doubles the length or cuts the bracket by a tenth
 
 
@@ -128,6 +132,81 @@ def backtrack(
         if _falls(start.value, point.value, gain):
             return point
     return None
+
+
+class _Spot(NamedTuple):
+    """A point on a line, how far along it lies, and the derivative along the line there."""
+
+    point: Point
+    length: float
+    along: float
+
+    @property
+    def value(self) -> float:
+        return self.point.value if math.isfinite(self.point.value) else math.inf
+
+
+def exact(
+    objective: Objective, start: Point, direction: Floats, first: float
+) -> tuple[Point | None, float]:
+    r"""Return the minimum along `direction`, and its length; None if nothing there is lower.
+
+    .. math:: t = \operatorname{argmin}_{t > 0} F(w + t d)
+
+    Lengths are doubled until the derivative along the line is no longer negative. What then lies
+    between the last two is cut, by the line through both derivatives or in the middle, until
+    nothing is left of it or of the derivative. At a kink the derivative jumps over 0, and the cuts
+    close in on it. Along a line that is not convex this is one of the minima.
+    """
+
+    def spot(length: float) -> _Spot:
+        point = evaluate(objective, start.weights + length * direction, start)
+        return _Spot(point, length, float(point.gradient @ direction))
+
+    origin = _Spot(start, 0.0, float(start.gradient @ direction))
+    if not origin.along < 0.0:
+        return None, first
+    low, high = _bracket(spot, origin, first)
+    best = low if high is None else _close(spot, low, high, _FLAT * abs(origin.along))
+    return (best.point if best.value < origin.value else None), best.length or first
+
+
+def _bracket(
+    spot: Callable[[float], _Spot], low: _Spot, first: float
+) -> tuple[_Spot, _Spot | None]:
+    """Return the last length at which the line falls and the first at which it does not."""
+    for doublings in range(_DOUBLINGS):
+        high = spot(first * 2.0**doublings)
+        if not high.along < 0.0 or high.value == math.inf:
+            return low, high
+        low = high
+    return low, None
+
+
+def _close(spot: Callable[[float], _Spot], low: _Spot, high: _Spot, flat: float) -> _Spot:
+    """Cut what lies between until the derivative is flat or nothing is left; return the lowest."""
+    best = min(low, high, key=lambda each: each.value)
+    for trial in range(_CUTS):
+        if high.length - low.length <= _ROUNDING * high.length:
+            break
+        now = spot(_cut(low, high, halve=trial % 2 == 1))
+        level = now.value <= best.value + _ROUNDING * abs(best.value)
+        if (level and abs(now.along) <= abs(best.along)) or now.value < best.value:
+            best = now
+        if abs(now.along) <= flat:
+            break
+        low, high = (now, high) if now.along < 0.0 else (low, now)
+    return best
+
+
+def _cut(low: _Spot, high: _Spot, halve: bool) -> float:
+    """Return where the line through both derivatives is 0, or the middle.
+
+    Halving every other time keeps one end from standing still.
+    """
+    rise = high.along - low.along
+    share = 0.5 if halve or not 0.0 < rise < math.inf else -low.along / rise
+    return low.length + min(max(share, _EDGE), 1.0 - _EDGE) * (high.length - low.length)
 
 
 def still_moving(state: State, gradient: Floats) -> bool:

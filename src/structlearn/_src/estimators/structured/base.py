@@ -153,6 +153,8 @@ class StructuredEstimator(_Fitted):
     driver: str = "subgradient"
     max_iter: int = 1000
     tol: float | None = 1e-4
+    gradient_tol: float | None = None
+    init: str = "auto"
     inference: str = "auto"
     sweeps: int | None = None
     warm_start: bool = False

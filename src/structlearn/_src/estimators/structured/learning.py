@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection
 from dataclasses import fields, replace
@@ -35,7 +36,10 @@ from structlearn._src.solve.loop import Fit
 from structlearn._src.solve.pick import choose_online
 
 #: Parameters that say how a fit runs, the same in all families.
-_RUN = ("solver", "driver", "sweeps", "max_iter", "tol", "time_limit", "progress", "checkpoint")
+_RUN = (
+    "solver", "driver", "sweeps", "max_iter", "tol", "gradient_tol", "time_limit", "progress",
+    "checkpoint",
+)  # fmt: skip
 _SMALL = 0.1  # standard deviation of the first weights where hidden states must differ
 #: Times the claimed objective up to which the two kinds of messages agree: on grids of 5 x 12 plain
 #: ones were then off by less than 5 %, and above it by up to 120 %.
@@ -50,7 +54,7 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
     loss = _check(estimator)
     rng = generator(estimator.random_state)
     plan, batch = _learn(estimator, X, Y)
-    objective = _objective(estimator, plan, batch, loss, float(estimator.C), sample_weight)
+    objective = _objective(estimator, plan, batch, loss, sample_weight)
     settings = FitSettings(
         **{name: getattr(estimator, name) for name in _RUN},
         callbacks=tuple(estimator.callbacks),
@@ -89,7 +93,7 @@ def partial_fit(
     plan, batch = _learn(estimator, X, Y, classes) if first else _more(estimator, X, Y, classes)
     n = batch.data.n_examples
     seen = n + (0 if first else estimator.n_seen_)
-    objective = _objective(estimator, plan, batch, loss, estimator.C * seen / n, sample_weight)
+    objective = _objective(estimator, plan, batch, loss, sample_weight, seen / n)
     solver = choose_online(estimator.solver, objective)
     state: State | None = None if first else estimator.state_
     if state is None or state["solver"] != solver.name:
@@ -160,13 +164,14 @@ def objective(
     """Return the objective that `fit` would minimise: a function of the weights."""
     loss = _check(estimator)
     plan, batch = _learn(estimator, X, Y)
-    return _objective(estimator, plan, batch, loss, float(estimator.C), sample_weight)
+    return _objective(estimator, plan, batch, loss, sample_weight)
 
 
 def _objective(
-    estimator: StructuredEstimator, plan: ModelPlan, batch: Batch, loss: Loss, C: float,
-    sample_weight: Any,
+    estimator: StructuredEstimator, plan: ModelPlan, batch: Batch, loss: Loss, sample_weight: Any,
+    share: float = 1.0,
 ) -> StructuredObjective:  # fmt: skip
+    """Return the objective, for examples that stand for `share` times as many."""
     examples = batch.examples
     weights = sample_weights(sample_weight, examples.n_examples)
     weights = weights * _class_weights(estimator.class_weight, plan.classes, examples)
@@ -179,14 +184,17 @@ def _objective(
     if any(part.eps_y != part.eps_h for part in loss.parts):
         examples = examples.at_two_temperatures()
     cost = make_cost(estimator.cost, plan.states)
-    penalty = ElasticNet(estimator.l1_ratio, strength=0.0 if loss.zero_is_optimal else 1.0)
+    losses_alone = math.isinf(estimator.C)
+    C = share * (1.0 if losses_alone else float(estimator.C))
+    strength = 0.0 if losses_alone or loss.zero_is_optimal else 1.0
+    penalty = ElasticNet(estimator.l1_ratio, strength)
     return StructuredObjective(plan.model, examples, loss, cost, C, penalty, _inference(estimator))
 
 
 def _start(
     estimator: StructuredEstimator, plan: ModelPlan, examples: Examples, rng: np.random.Generator
 ) -> Floats:
-    """Weights to begin with; small random ones where hidden states would stay alike."""
+    """Weights to begin with: by default small random ones where hidden states would stay alike."""
     if estimator.warm_start and hasattr(estimator, "weights_"):
         if not _alike(plan, estimator.plan_):
             raise ArgumentError(
@@ -195,7 +203,8 @@ def _start(
             )
         return np.array(estimator.weights_)
     n = plan.model.n_weights
-    return rng.normal(0.0, _SMALL, n) if examples.hidden else np.zeros(n)
+    random = examples.hidden if estimator.init == "auto" else estimator.init == "random"
+    return rng.normal(0.0, _SMALL, n) if random else np.zeros(n)
 
 
 def dominance(estimator: StructuredEstimator, X: Any, Y: Any) -> Dominance:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,7 +13,15 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.checks import MOST
 from structlearn._src.common.errors import ArgumentError, IgnoredOptionWarning, warn
-from structlearn._src.common.names import DRIVERS, EDGES, HIDDEN, OLD_DRIVERS, SPACES, TRANSITIONS
+from structlearn._src.common.names import (
+    DRIVERS,
+    EDGES,
+    HIDDEN,
+    INITS,
+    OLD_DRIVERS,
+    SPACES,
+    TRANSITIONS,
+)
 from structlearn._src.estimators.base import callbacks, threads
 from structlearn._src.inference.names import OFFERED
 from structlearn._src.learn.loss import check_cost
@@ -82,6 +91,12 @@ def _such(fits: Callable[[Any], bool], need: str) -> Rule:
     return rule
 
 
+def _weight(name: str, given: Any) -> None:
+    """Check the weight of the losses; infinity stands for no penalty."""
+    if not (isinstance(given, float) and given == math.inf):
+        checks.number(name, given, low=0.0, open_low=True, high=MOST)
+
+
 def _path(given: Any) -> bool:
     return isinstance(given, str | os.PathLike | Checkpoint)
 
@@ -101,7 +116,7 @@ _SHARE = partial(checks.number, low=0.0, high=1.0)
 _COUNT = partial(checks.integer, low=1)
 
 _RULES: dict[str, Rule] = {
-    "C": partial(checks.number, low=0.0, open_low=True, high=MOST),
+    "C": _weight,
     "alpha": _SHARE,
     "l1_ratio": _SHARE,
     "cost": _alone(check_cost),
@@ -110,6 +125,8 @@ _RULES: dict[str, Rule] = {
     "driver": _one_of(*DRIVERS, *OLD_DRIVERS),
     "max_iter": _COUNT,
     "tol": _or_none(partial(checks.number, low=0.0, open_high=True)),
+    "gradient_tol": _or_none(partial(checks.number, low=0.0)),
+    "init": _one_of(*INITS),
     "inference": _one_of(*OFFERED),
     "sweeps": _or_none(_COUNT),
     "warm_start": checks.boolean,
