@@ -1,14 +1,16 @@
-"""What an experiment takes and what it gives back."""
+"""What an experiment is: a record of what it repeats, independent units of work, and a report."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from papers.documents import Document
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.watch import Progress
@@ -96,10 +98,141 @@ class Table:
 
     def lines(self) -> list[str]:
         """Return the table as text."""
-        cells = [self.columns, *(tuple(map(_text, row)) for row in self.rows)]
+        cells = [self.columns, *(tuple(map(cell_text, row)) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         texts = ["  ".join(map(str.rjust, row, widths)).rstrip() for row in cells]
         return [*([self.heading] if self.heading else []), *texts]
+
+
+# ---- claims ------------------------------------------------------------------------------
+
+
+class Verdict(StrEnum):
+    """What an experiment says about a claim of a paper."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    OPEN = "undecided"  #: the difference is within two standard errors of 0
+    APART = "not comparable"
+
+
+_CLEAR = 2.0  # standard errors from 0 at which a difference counts
+
+
+class Claim(NamedTuple):
+    """What a paper says, whether it is so here, and why we say that."""
+
+    says: str
+    verdict: Verdict
+    because: str
+
+    @classmethod
+    def above(cls, says: str, gains: Sequence[float] | Floats, than: float = 0.0) -> Claim:
+        """Judge by gains, one for each trial, which the claim expects to be above a number."""
+        found = Estimate.of(gains)
+        away = found.mean - than
+        because = f"{found} over {len(gains)} trials"
+        if than:
+            because += f", to be above {than:g}"
+        if math.isnan(found.error):
+            return cls(says, Verdict.OPEN, f"{because}: a single trial has no spread")
+        if abs(away) <= _CLEAR * found.error:
+            return cls(says, Verdict.OPEN, because)
+        return cls(says, Verdict.HOLDS if away > 0 else Verdict.FAILS, because)
+
+    @classmethod
+    def that(cls, says: str, so: bool, because: str) -> Claim:
+        """Judge by something that has no spread."""
+        return cls(says, Verdict.HOLDS if so else Verdict.FAILS, because)
+
+    @classmethod
+    def apart(cls, says: str, because: str) -> Claim:
+        """Say why it cannot be compared."""
+        return cls(says, Verdict.APART, because)
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.says} ({self.because})"
+
+
+# ---- experiments -------------------------------------------------------------------------
+
+
+class Unit(NamedTuple):
+    """One piece of work that was done: what it was given, and what it found."""
+
+    given: Mapping[str, Any]
+    found: Mapping[str, Any]
+    seconds: float = math.nan  #: of the processor
+
+
+Units = Sequence[Unit]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Ours beside the paper's, and what follows for its claims."""
+
+    tables: tuple[Table, ...]
+    claims: tuple[Claim, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return everything as text."""
+        tables = [line for table in self.tables for line in ("", *table.lines())]
+        return [*tables, "", *map(str, self.claims)]
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A table or a figure of a document: how to make it again, and how to read what comes out.
+
+    Parameters
+    ----------
+    name
+        What the command calls it.
+    document, item
+        Which table or figure it is, of what.
+    asks
+        The question, in one sentence.
+    systems
+        What is compared.
+    units
+        For some settings, what is given to every unit of work: plain values, with its own seed.
+    work
+        Does one unit: takes what it is given as keywords, and returns what JSON can say. It depends
+        on nothing else, so that units run in any order and in any process.
+    report
+        Makes the tables and judges the claims, from all units. It does no work of its own: pages
+        are made from units that were done elsewhere.
+    pictures
+        Draw figures from all units, by name.
+    readings
+        What differs from the document, or what was read into it.
+    data
+        Folders of data that must be there.
+    version
+        To be raised when `work` changes, so that units are done again.
+    """
+
+    name: str
+    document: Document
+    item: str
+    asks: str
+    systems: tuple[str, ...]
+    units: Callable[[Settings], Sequence[Mapping[str, Any]]]
+    work: Callable[..., Mapping[str, Any]]
+    report: Callable[[Units], Report]
+    pictures: Mapping[str, Callable[[Units], Any]] = field(default_factory=dict)
+    readings: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    version: int = 1
+
+    @property
+    def heading(self) -> str:
+        """What it is, in one line."""
+        return f"{self.document.name}, {self.item}: {', '.join(self.systems)}"
+
+
+# ---- experiments in one piece ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -150,5 +283,44 @@ def _named(columns: tuple[str, ...], row: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(columns, cells, strict=True))
 
 
-def _text(cell: Any) -> str:
+def cell_text(cell: Any) -> str:
+    """Return what a table shows of a cell: four digits of a number."""
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
+def whole(
+    name: str,
+    document: Document,
+    item: str,
+    run: Callable[[Settings], Record],
+    systems: tuple[str, ...] = (),
+    data: tuple[str, ...] = (),
+) -> Experiment:
+    """Make an experiment of a function that does everything, as a single unit."""
+
+    def units(settings: Settings) -> list[dict[str, Any]]:
+        return [{"trials": settings.trials, "quick": settings.quick, "seed": settings.seed}]
+
+    def work(**given: Any) -> dict[str, Any]:
+        return run(Settings(**given)).plain()
+
+    def report(done: Units) -> Report:
+        tables = (Table.of(t["heading"], t["rows"]) for t in done[0].found["tables"])
+        return Report(tuple(map(_revived, tables)))
+
+    asks = (run.__doc__ or "").splitlines()[0]
+    return Experiment(name, document, item, asks, systems, units, work, report, data=data)
+
+
+def _revived(table: Table) -> Table:
+    """Make estimates again of what JSON has left of them."""
+    rows = (
+        tuple(
+            Estimate(cell["mean"], math.nan if cell["error"] is None else cell["error"])
+            if isinstance(cell, dict)
+            else cell
+            for cell in row
+        )
+        for row in table.rows
+    )
+    return Table(table.heading, table.columns, tuple(rows))

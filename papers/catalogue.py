@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from papers.base import Record, Settings
+from papers.base import Experiment
+from papers.documents import Document
 from papers.experiments import (
     chunking,
     convergence,
@@ -20,22 +19,15 @@ from papers.experiments import (
     trust,
 )
 
-#: What runs an experiment, in the order in which they are listed.
-EXPERIMENTS: dict[str, Callable[[Settings], Record]] = {
-    "chain": simulated.chain,
-    "grid": simulated.grid,
-    "uncertainty": simulated.uncertainty,
-    "convergence": convergence.run,
-    "segmentation": segmentation.run,
-    "paired": paired.run,
-    "hybrid": hybrid.run,
-    "chunking": chunking.run,
-    "epinions": trust.epinions,
-    "bitcoin": trust.bitcoin,
-    "faces": faces.run,
-    "rule-weights": rule_weights.run,
-    "infinite": infinite.run,
-    "infinite-chain": infinite_chain.run,
-    "bee-dance": infinite_motion.bees,
-    "actions": infinite_motion.actions,
+#: In the order in which experiments are listed and run.
+_MODULES = (
+    simulated, convergence, segmentation, hybrid, chunking, trust, faces, paired, rule_weights,
+    infinite, infinite_chain, infinite_motion,
+)  # fmt: skip
+
+EXPERIMENTS: dict[str, Experiment] = {
+    each.name: each for module in _MODULES for each in module.EXPERIMENTS
 }
+
+#: Tables and figures that are not made again, and why.
+NOT_REPRODUCED: tuple[tuple[Document, str, str], ...] = ()

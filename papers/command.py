@@ -1,22 +1,25 @@
-"""``structlearn reproduce``, or ``python -m papers``: the experiments of the papers."""
+"""``structlearn reproduce``, or ``python -m papers``: the tables and figures of the documents."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from structlearn._src.cli.arguments import add_shared, check_folder, whole
-from structlearn._src.cli.progress import ProgressLine
+from structlearn._src.cli.arguments import add_shared, check_folder, positive, whole
+from structlearn._src.cli.progress import ProgressLine, say
 from structlearn._src.common.errors import ArgumentError, choose_one_of
 
 _DESCRIPTION = """\
-Run experiments of the papers that the library is built on and print their tables, with what differs
-from the paper. Without a name, list the experiments. Those on real data look for it in the folder
-that STRUCTLEARN_DATA names.
+Make tables and figures of the documents that the library is built on again, and print ours beside
+theirs, with a verdict on what they claim. Without a name: all of them with --quick or --full,
+otherwise a list. Numbers (JSON) and pictures (PNG) go to a folder, and so does every unit of work
+as soon as it is done: a run that was killed goes on where it stopped. Experiments on real data look
+for it in the folder that STRUCTLEARN_DATA names.
 """
+_OUTPUT = Path("out", "papers")
+INCOMPLETE = 1  # exit code where units failed, or were left for want of time
 
 
 def add(subparsers: Any) -> None:
@@ -28,49 +31,64 @@ def add(subparsers: Any) -> None:
         allow_abbrev=False,
     )
     option = parser.add_argument
-    option("names", metavar="NAME", nargs="*", help="which experiments; without any, list them")
+    option("names", metavar="NAME", nargs="*", help="which experiments")
     option("--list", action="store_true", help="list the experiments and end")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="small versions of seconds; no results")
+    size.add_argument("--full", action="store_true", help="as in the papers (the default)")
+    option("--jobs", metavar="N", type=whole, default=1, help="processes (default 1)")
     option("--trials", metavar="N", type=whole, help="repetitions with other data")
-    option("--quick", action="store_true", help="a small version that takes seconds; no result")
-    option("--output", metavar="DIR", type=Path, help="folder for numbers (JSON) and pictures")
+    option(
+        "--time-limit", metavar="S", type=positive, help="end after so many seconds; go on later"
+    )
+    option("--output", metavar="DIR", type=Path, default=_OUTPUT, help=f"folder ({_OUTPUT})")
     add_shared(parser, "--seed", "--quiet")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """List experiments, or run some and print what they found."""
-    from papers.base import Settings
     from papers.catalogue import EXPERIMENTS
 
     for name in args.names:  # all of them, before the first one runs for hours
         if name not in EXPERIMENTS:
             raise ArgumentError(choose_one_of("experiment", name, tuple(EXPERIMENTS)))
-    if args.list or not args.names:
-        print("\n".join(_listed(EXPERIMENTS)))
+    if args.list or not (args.names or args.quick or args.full):
+        print("\n".join(listed(EXPERIMENTS)))
         return 0
-    if args.output is not None:
-        _make(args.output)
-    progress = ProgressLine(not args.quiet)
-    settings = Settings(args.trials, args.quick, args.seed, progress)
-    for i, name in enumerate(args.names):
-        record = EXPERIMENTS[name](settings)
-        progress.clear()
-        print("\n" * (i > 0) + "\n".join(record.lines()), flush=True)
-        if args.output is not None:
-            _write(record, args.output)
-    return 0
+    _make(args.output)
+    return _Run(args, _chosen(args.names, EXPERIMENTS)).all()
 
 
-def _listed(experiments: Mapping[str, Any]) -> list[str]:
-    """One line for each experiment: its name, and the first line of its docstring."""
+def listed(experiments: Mapping[str, Any]) -> list[str]:
+    """For each experiment its name, which table or figure it is, and of what systems."""
     width = max(map(len, experiments)) + 2
-    return [f"{name:{width}}{(e.__doc__ or '').splitlines()[0]}" for name, e in experiments.items()]
+    return [f"{name:{width}}{e.heading}" for name, e in experiments.items()]
+
+
+def _chosen(names: Sequence[str], experiments: Mapping[str, Any]) -> list[Any]:
+    """Return what was named, or everything whose data is here."""
+    if names:
+        return [experiments[name] for name in dict.fromkeys(names)]
+    missing = {e.name: [d for d in e.data if not _present(d)] for e in experiments.values()}
+    for name, folders in missing.items():
+        if folders:
+            say(f"structlearn: {name} is left out: no {', '.join(folders)} in STRUCTLEARN_DATA\n")
+    return [e for e in experiments.values() if not missing[e.name]]
+
+
+def _present(folder: str) -> bool:
+    from structlearn._src.common.errors import DataNotFoundError
+    from structlearn._src.files.fetch import data_path
+
+    try:
+        return data_path(folder).exists()
+    except DataNotFoundError:
+        return False
 
 
 def _make(folder: Path) -> None:
-    """Make a folder, and see whether pictures can be made, before any work is done."""
-    from structlearn._src.display.pictures import new_figure
-
+    """Make a folder before any work is done."""
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"--output {folder} is a file; need a folder")
     try:
@@ -78,20 +96,91 @@ def _make(folder: Path) -> None:
     except OSError as error:
         raise ArgumentError(f"--output {folder} cannot be made: {error.strerror}") from None
     check_folder("--output", folder)
-    try:
-        new_figure()
-    except ImportError as error:
-        raise ArgumentError(f"--output: {error}") from None
 
 
-def _write(record: Any, folder: Path) -> None:
-    """Write numbers and pictures into a folder."""
-    from structlearn._src.common.paths import replacing, write_bytes
+class _Run:
+    """Units of several experiments in one queue; reports come as soon as they can be made."""
 
-    text = json.dumps(record.plain(), indent=1)
-    write_bytes(folder / f"{record.name}.json", text.encode() + b"\n")
-    for name, draw in record.pictures.items():
-        path = folder / f"{record.name}-{name}.png"
+    def __init__(self, args: argparse.Namespace, chosen: Sequence[Any]) -> None:
+        from papers.base import Settings
+        from papers.pool import Task
+        from papers.units import Store
+
+        self.args = args
+        self.settings = Settings(args.trials, args.quick, args.seed)
+        self.store = Store(args.output / "units")
+        self.tasks = {e: [Task(e, dict(given)) for given in e.units(self.settings)] for e in chosen}
+        every = [task for tasks in self.tasks.values() for task in tasks]
+        found = {task: self.store.find(task.experiment, task.given) for task in every}
+        self.done = {task: unit for task, unit in found.items() if unit is not None}
+        self.failures: list[str] = []
+        self.progress = ProgressLine(not args.quiet)
+
+    def all(self) -> int:
+        """Do what is left to do; return the exit code."""
+        from papers import pool
+
+        for experiment in self.tasks:
+            self._report_if_done(experiment)
+        tasks = [task for e in self.tasks for task in self._open(e)]
+        ended = pool.run(tasks, self.store, self.args.jobs, self.args.time_limit)
+        for n, (task, unit, failure) in enumerate(ended, start=1):
+            name = task.experiment.name
+            self.progress(n / len(tasks), f"{name}: unit {n} of {len(tasks)}")
+            if unit is None:
+                self.failures.append(f"{name} failed with {task.given}: {failure}")
+            else:
+                self.done[task] = unit
+                self._report_if_done(task.experiment)
+        self.progress.clear()
+        return self._end()
+
+    def _open(self, experiment: Any) -> list[Any]:
+        return [task for task in self.tasks[experiment] if task not in self.done]
+
+    def _report_if_done(self, experiment: Any) -> None:
+        """Print and write what was found, once all units are done."""
+        from papers.results import Results
+
+        if self._open(experiment):
+            return
+        self.progress.clear()
+        units = [self.done[task] for task in self.tasks[experiment]]
+        lines = _lines(experiment, experiment.report(units), self.settings.quick)
+        print("\n".join(lines), flush=True)
+        results = Results.of(experiment, self.settings, units)
+        print(f"numbers: {results.write(self.args.output)}, {results.minutes:.1f} CPU minutes")
+        for line in draw(experiment, units, self.args.output):
+            print(line)
+        print(flush=True)
+
+    def _end(self) -> int:
+        """Say what failed or was left."""
+        for failure in self.failures:
+            say(f"structlearn: {failure}\n")
+        left = {e.name: len(self._open(e)) for e in self.tasks if self._open(e)}
+        for name, n in left.items():
+            say(f"structlearn: {name}: {n} units are left; run the same command to go on\n")
+        return INCOMPLETE if left else 0
+
+
+def _lines(experiment: Any, report: Any, quick: bool) -> list[str]:
+    size = ["Quick version: it shows that all works, and is no result."] if quick else []
+    heading = f"{experiment.name}: {experiment.heading}"
+    return [heading, experiment.asks, *size, *report.lines(), "", *experiment.readings]
+
+
+def draw(experiment: Any, units: Any, folder: Path) -> Iterator[str]:
+    """Draw all pictures of an experiment, where matplotlib is installed."""
+    from structlearn._src.common.paths import replacing
+
+    for name, picture in experiment.pictures.items():
+        path = folder / f"{experiment.name}-{name}.png"
+        try:
+            figure = picture(units)
+        except ImportError as error:
+            yield f"no pictures: {error}"
+            return
         with replacing(path) as file:
-            draw().savefig(file, format="png", dpi=120)
-        print(f"picture: {path}")
+            figure.savefig(file, format="png", dpi=90)
+        yield f"picture: {path}"

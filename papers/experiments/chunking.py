@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from papers.base import Estimate, Record, Settings, Table
+from papers.base import Estimate, Record, Settings, Table, whole
+from papers.documents import HYBRID_LOSS
 from papers.experiments.hybrid import Choice, choices
 from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
 from structlearn._src.display.curves import DominanceDisplay
@@ -261,3 +262,15 @@ def run(settings: Settings) -> Record:
 
 def _draw(each: Dominance) -> Any:
     return DominanceDisplay(each).plot().figure_
+
+
+EXPERIMENTS = (
+    whole(
+        "chunking",
+        HYBRID_LOSS,
+        "tables 1 and 2, figure 3",
+        run,
+        ("hinge", "log", "hybrid"),
+        ("basenp", "conll2000"),
+    ),
+)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from papers.base import Estimate, Record, Settings, Table
+from papers.base import Estimate, Record, Settings, Table, whole
+from papers.documents import MARGINAL_SVM
 from papers.experiments.field import CHAIN, Trial
 from papers.experiments.trio import TRIO, Learner
 from structlearn._src.common.arrays import Floats
@@ -77,3 +78,6 @@ def _draw(curves: dict[str, Floats]) -> Any:
     axes.set(xlabel="steps", ylabel="objective")
     axes.legend(frameon=False)
     return axes.figure
+
+
+EXPERIMENTS = (whole("convergence", MARGINAL_SVM, "figure 2", run, ("MSSVM", "LSSVM", "HCRF"), ()),)

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from papers.base import Estimate, Record, Settings, Table
+from papers.base import Estimate, Record, Settings, Table, whole
+from papers.documents import PAIRED_DUAL
 from papers.experiments.duals import NOTE, Curve, Race, draw, table
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import new_figure
@@ -327,3 +328,15 @@ def _draw(completer: Completer, weights: Floats) -> Any:
     )
     axes.set_axis_off()
     return axes.figure
+
+
+EXPERIMENTS = (
+    whole(
+        "faces",
+        PAIRED_DUAL,
+        "figure 1, row 3",
+        run,
+        ("paired-dual, N=1", "paired-dual, N=10", "EM", "subgradient"),
+        ("olivetti",),
+    ),
+)

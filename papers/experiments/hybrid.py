@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from papers.base import Record, Settings, Table
+from papers.base import Record, Settings, Table, whole
+from papers.documents import HYBRID_LOSS
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import PALETTE, new_figure, styled
 from structlearn._src.graph.batch import Sequences
@@ -256,3 +257,8 @@ def _draw_pairs(table: Table) -> Any:
         axes.axline((0.5, 0.5), slope=1.0, color=PALETTE[-1], linewidth=1)
         axes.set(xlabel=b, ylabel=a)
     return figure
+
+
+EXPERIMENTS = (
+    whole("hybrid", HYBRID_LOSS, "figures 1 and 2", run, ("hinge", "log", "hybrid"), ()),
+)

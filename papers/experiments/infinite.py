@@ -19,9 +19,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from papers.base import Estimate, Record, Settings, Table
+from papers.base import Estimate, Record, Settings, Table, whole
 from papers.comparators import InfiniteLogit, TruncatedSVM
 from papers.data.recordings import Proteins, load_parkinsons, load_protein_folds
+from papers.documents import INFINITE_HMM
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 
@@ -155,3 +156,15 @@ def run(settings: Settings) -> Record:
             "acids and the length, on which all models do worse than there.",
         ),
     )
+
+
+EXPERIMENTS = (
+    whole(
+        "infinite",
+        INFINITE_HMM,
+        "table 1",
+        run,
+        ("MNL", "linear SVM", "RBF SVM", "DPMNL", "iSVM", "GiSVM"),
+        ("parkinsons", "protein_fold_dd"),
+    ),
+)

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from papers.base import Estimate, Record, Settings, Table
+from papers.base import Estimate, Record, Settings, Table, whole
 from papers.comparators import SwitchingSVM
 from papers.data.switching import SETTINGS, Steps, Switching
+from papers.documents import INFINITE_HMM
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import PALETTE, new_figure
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
@@ -195,3 +196,15 @@ def run(settings: Settings) -> Record:
         ),
         {"states": partial(draw, bars)},
     )
+
+
+EXPERIMENTS = (
+    whole(
+        "infinite-chain",
+        INFINITE_HMM,
+        "table 2, figure 2",
+        run,
+        ("SVM", "iM2EDM", "M2iHMM-2", "GiSVM", "M2iHMM-1"),
+        (),
+    ),
+)

@@ -20,9 +20,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from papers.base import Estimate, Record, Settings, Table
+from papers.base import Estimate, Record, Settings, Table, whole
 from papers.comparators import SwitchingSVM
 from papers.data.recordings import Motions, load_bee_dance, load_msr_action3d
+from papers.documents import INFINITE_HMM
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
@@ -208,3 +209,23 @@ def _row(name: str, truth: list[Ints], found: list[Ints]) -> dict[str, Any]:
         "sequences": 100.0 * float(np.mean([y[0] == v for y, v in zip(truth, voted, strict=True)])),
         "paper's, other data": PAPER[name],
     }
+
+
+EXPERIMENTS = (
+    whole(
+        "bee-dance",
+        INFINITE_HMM,
+        "beside table 3",
+        bees,
+        ("SVM", "iM2EDM", "M2iHMM-2", "GiSVM", "M2iHMM-1"),
+        ("bee_dance",),
+    ),
+    whole(
+        "actions",
+        INFINITE_HMM,
+        "table 3",
+        actions,
+        ("SVM", "iM2EDM", "M2iHMM-2", "GiSVM", "M2iHMM-1"),
+        ("msr_action3d",),
+    ),
+)

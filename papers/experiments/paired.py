@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from papers.base import Record, Settings, Table
+from papers.base import Record, Settings, Table, whole
 from papers.data.synthetic import noisy_images, quadrants
+from papers.documents import PAIRED_DUAL
 from structlearn._src.common.arrays import Floats
 from structlearn._src.display.pictures import new_figure, styled
 from structlearn._src.estimators.structured.graph import GridLabeler
@@ -108,3 +109,6 @@ def _draw(curves: list[Curve]) -> Any:
     axes.set(xlabel="message sweeps", ylabel="objective", xscale="log", yscale="log")
     axes.legend(frameon=False)
     return axes.figure
+
+
+EXPERIMENTS = (whole("paired", PAIRED_DUAL, "section 5", run, ("subgradient", "paired"), ()),)

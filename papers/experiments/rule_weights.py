@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from papers.base import Record, Settings, Table
+from papers.base import Record, Settings, Table, whole
+from papers.documents import PAIRED_DUAL
 from papers.experiments.duals import mean_text
 from papers.experiments.trust import rules as trust_rules
 from structlearn._src.common.arrays import Bools, Floats, Ints
@@ -267,3 +268,15 @@ TASKS: dict[str, Callable[[int], Task]] = {
     "cora": lambda seed: citations("cora", seed),
     "citeseer": lambda seed: citations("citeseer", seed),
 }
+
+
+EXPERIMENTS = (
+    whole(
+        "rule-weights",
+        PAIRED_DUAL,
+        "beside figure 1",
+        run,
+        ("popularity", "equal weights", "learnt"),
+        ("psl", "epinions", "twitter_politicians"),
+    ),
+)

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from papers.base import Estimate, Record, Settings, Table
+from papers.base import Estimate, Record, Settings, Table, whole
 from papers.data.synthetic import noisy_images, quadrants
+from papers.documents import MARGINAL_SVM
 from papers.experiments.trio import HIDDEN_CRF, LATENT, MARGINAL, Learner
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.display.pictures import new_figure, styled
@@ -164,3 +165,8 @@ def _draw(shares: tuple[float, ...], curves: dict[str, Any]) -> Any:
     axes.set(xlabel="hidden labels (%)", ylabel="accuracy (%)")
     axes.legend(frameon=False)
     return axes.figure
+
+
+EXPERIMENTS = (
+    whole("segmentation", MARGINAL_SVM, "figure 4", run, ("MSSVM", "LSSVM", "HCRF"), ()),
+)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from papers.base import Estimate, Record, Settings, Table
+from papers.base import Estimate, Record, Settings, Table, whole
 from papers.data.synthetic import CALIBRATED, Spread
+from papers.documents import MARGINAL_SVM
 from papers.experiments.field import AVERAGED, CHAIN, GRID, WAYS, Setup, Trial
 from papers.experiments.trio import TRIO
 from structlearn._src.common.arrays import Floats
@@ -82,3 +83,17 @@ def _accuracies(
 
 def _means(found: Floats) -> dict[str, Estimate]:
     return {learner.letter: Estimate.of(found[:, j]) for j, learner in enumerate(TRIO)}
+
+
+EXPERIMENTS = (
+    whole("chain", MARGINAL_SVM, "table 2, chain", chain, ("MSSVM", "LSSVM", "HCRF"), ()),
+    whole("grid", MARGINAL_SVM, "table 2, grid", grid, ("MSSVM", "LSSVM", "HCRF"), ()),
+    whole(
+        "uncertainty",
+        MARGINAL_SVM,
+        "in place of table 3",
+        uncertainty,
+        ("MSSVM", "LSSVM", "HCRF"),
+        (),
+    ),
+)

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from papers.base import Record, Settings, Table
+from papers.base import Record, Settings, Table, whole
+from papers.documents import PAIRED_DUAL
 from papers.experiments.duals import NOTE, Race, draw, mean_text, table
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.estimators.fields.rule_model import RuleModel
@@ -217,3 +218,23 @@ class Judge:
         self.world.run(whole, self.state, _STEPS, self.tol)
         predicted = self.state.consensus[self.known]
         return average_precision(self.labels[self.known], predicted, negative=True)
+
+
+EXPERIMENTS = (
+    whole(
+        "epinions",
+        PAIRED_DUAL,
+        "figure 1, row 2",
+        epinions,
+        ("paired-dual, N=1", "paired-dual, N=10", "EM", "subgradient"),
+        ("epinions",),
+    ),
+    whole(
+        "bitcoin",
+        PAIRED_DUAL,
+        "beside figure 1, row 2",
+        bitcoin,
+        ("paired-dual, N=1", "paired-dual, N=10", "EM", "subgradient"),
+        ("psl",),
+    ),
+)

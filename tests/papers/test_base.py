@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from papers.base import Estimate, Record, Settings, Table
+from papers.base import Claim, Estimate, Record, Settings, Table, Verdict
 from papers.catalogue import EXPERIMENTS
 from structlearn._src.common.errors import ArgumentError
 
@@ -77,8 +77,43 @@ def test_records_as_text_and_as_json():
     assert plain["notes"] == ["It is small."]
 
 
+@pytest.mark.parametrize(
+    ("gains", "verdict"),
+    [
+        ([1.0, 1.1, 0.9], Verdict.HOLDS),
+        ([-1.0, -1.1, -0.9], Verdict.FAILS),
+        ([1.0, -1.1, 0.5], Verdict.OPEN),
+        ([1.0], Verdict.OPEN),
+    ],
+)
+def test_a_gain_counts_from_two_standard_errors(gains, verdict):
+    claim = Claim.above("more is better", gains)
+    assert claim.verdict is verdict
+    assert str(Estimate.of(gains)) in claim.because
+    assert str(claim).startswith(f"{verdict}: more is better (")
+
+
+def test_gains_can_be_asked_to_be_above_something():
+    gains = [1.0, 1.1, 0.9]
+    assert Claim.above("by half", gains, than=0.5).verdict is Verdict.HOLDS
+    assert Claim.above("by two", gains, than=2.0).verdict is Verdict.FAILS
+    assert Claim.that("it is", True, "it was seen").verdict is Verdict.HOLDS
+    assert Claim.that("it is", False, "it was seen").verdict is Verdict.FAILS
+    assert Claim.apart("theirs", "other data").verdict is Verdict.APART
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_says_in_one_line_what_it_does(name):
-    first = EXPERIMENTS[name].__doc__.splitlines()[0]
-    assert first.endswith(".")
-    assert len(first) < 100
+def test_every_experiment_says_what_it_is(name):
+    experiment = EXPERIMENTS[name]
+    assert experiment.name == name
+    assert experiment.asks.endswith((".", "?"))
+    assert experiment.item[0].islower()  # it stands within a sentence
+    assert experiment.systems
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_units_are_plain_and_all_different(name):
+    for settings in (Settings(), Settings(quick=True), Settings(quick=True, seed=1)):
+        given = [json.dumps(each, sort_keys=True) for each in EXPERIMENTS[name].units(settings)]
+        assert given
+        assert len(set(given)) == len(given)
