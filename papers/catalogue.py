@@ -8,6 +8,7 @@ from papers.experiments import (
     chunking,
     convergence,
     faces,
+    groups,
     hybrid,
     infinite,
     infinite_chain,
@@ -21,8 +22,8 @@ from papers.experiments import (
 
 #: In the order in which experiments are listed and run.
 _MODULES = (
-    simulated, convergence, segmentation, hybrid, chunking, trust, faces, paired, rule_weights,
-    infinite, infinite_chain, infinite_motion,
+    simulated, convergence, segmentation, hybrid, chunking, groups, trust, faces, paired,
+    rule_weights, infinite, infinite_chain, infinite_motion,
 )  # fmt: skip
 
 EXPERIMENTS: dict[str, Experiment] = {

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from papers.base import Record, Settings, Table, whole
+from papers.base import Experiment, Settings
 from papers.documents import PAIRED_DUAL
-from papers.experiments.duals import NOTE, Race, draw, mean_text, table
+from papers.experiments import duals
+from papers.experiments.duals import BASELINES, LEARNERS, Course, Measure
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.estimators.fields.rule_model import RuleModel
 from structlearn._src.field.admm import Consensus
@@ -38,7 +39,8 @@ _SETTINGS = InferenceSettings(tol=1e-4)
 _STEPS = 10_000  # of ADMM, at most, for a prediction
 _FINE = 1e-5  # tolerance of predictions
 _RIDGE = 0.003  # for every link with a label
-_MEASURE = "AuPR of distrust"
+_MEASURE = Measure("AuPR of distrust")
+_COURSE, _QUICK = Course(), Course(updates=20, sizes=(0.3,), points=4)
 
 
 # ---- rules -------------------------------------------------------------------------------
@@ -135,60 +137,55 @@ class Network:
         return [(*link, value) for link, value in zip(links, trust, strict=True)]
 
 
-def epinions(settings: Settings) -> Record:
-    """Eight folds of Epinions: curves of all learners, AuPR of distrust beside a baseline."""
-    network = Network.epinions(settings.seed)
-    race = Race(updates=40, points=6) if settings.quick else Race()
-    races, base = [], []
-    for fold, _ in settings.repeat(settings.count(_FOLDS, 1), "fold"):
-        learn, test = network.split(fold)
-        objective = objective_of(learn)
-        races.append(race.run(objective, Judge(objective, test)))
-        base.append(network.means(fold))
-    return Record(
-        "epinions",
-        "Paired-dual learning on Epinions: figure 1, middle",
-        (table("surrogate: loss", races, _MEASURE), _baseline(base)),
-        (
-            NOTE,
-            f"AdaGrad, {race.updates} steps of 0.3, averages of the last half; inference to 1e-4; "
-            f"ridge {_RIDGE} per label.",
-            "The paper does not say what its surrogate is here; this one is that of latent "
-            "structured support vector machines, section 3.1. Its curves end below 0.6.",
-        ),
-        {"curves": partial(draw, races[0], _MEASURE)},
-    )
+def _folds(settings: Settings) -> list[dict[str, Any]]:
+    return [
+        {"fold": fold, "learner": learner, "seed": settings.seed, "quick": settings.quick}
+        for fold in range(min(settings.count(_FOLDS, 1), _FOLDS))
+        for learner in (*LEARNERS, BASELINES)
+    ]
 
 
-def _baseline(scores: list[float]) -> Table:
-    row = {"baseline": "source mean + target mean", _MEASURE: mean_text(scores)}
-    return Table.of("", [row])
+def epinions(fold: int, learner: str, seed: int, quick: bool) -> dict[str, Any]:
+    """Learn from one fold of Epinions and predict another."""
+    network = Network.epinions(seed)
+    if learner == BASELINES:
+        return {"scores": {"source mean + target mean": network.means(fold)}}
+    learn, test = network.split(fold)
+    objective = objective_of(learn)
+    return _curve(learner, objective, Judge(objective, test), quick)
 
 
 # ---- Bitcoin OTC -------------------------------------------------------------------------
 
 
-def bitcoin(settings: Settings) -> Record:
-    """Bitcoin OTC with hidden traits, from the files of a program."""
+def bitcoin(fold: int, learner: str, quick: bool) -> dict[str, Any]:
+    """Learn Bitcoin OTC with hidden traits, from the files of a program."""
     path = data_path("psl", "bitcoin-otc-trust", "model-latent.json")
     learn, test = (
         RuleModel.from_file(path, split=split, n_jobs=1).grounding_ for split in ("learn", "infer")
     )
-    race = Race(updates=20, points=4) if settings.quick else Race()
     objective = objective_of(learn, learnt=learn.weights >= 1.0)
     judge = Judge(objective, test)
-    curves = race.run(objective, judge)
-    before = {"baseline": "all weights as in the file", _MEASURE: f"{judge(objective.start):.4g}"}
-    return Record(
-        "bitcoin",
-        "Paired-dual learning on Bitcoin OTC with hidden traits",
-        (table("surrogate: loss", [curves], _MEASURE), Table.of("", [before])),
-        (NOTE, "The weak priors on traits, of weight 0.1, are not learnt."),
-        {"curves": partial(draw, curves, _MEASURE)},
-    )
+    if learner == BASELINES:
+        return {"scores": {"all weights as in the file": judge(objective.start)}}
+    return _curve(learner, objective, judge, quick)
+
+
+def _one_fold(settings: Settings) -> list[dict[str, Any]]:
+    return [
+        {"fold": 0, "learner": learner, "quick": settings.quick}
+        for learner in (*LEARNERS, BASELINES)
+    ]
 
 
 # ---- both --------------------------------------------------------------------------------
+
+
+def _curve(
+    learner: str, objective: FieldObjective, score: duals.Score, quick: bool
+) -> dict[str, Any]:
+    course = _QUICK if quick else _COURSE
+    return course.learn(learner, objective).curve(objective, score, course.points)
 
 
 def objective_of(grounding: Grounding, learnt: Any = None) -> FieldObjective:
@@ -202,9 +199,10 @@ def objective_of(grounding: Grounding, learnt: Any = None) -> FieldObjective:
 
 
 class Judge:
-    """AuPR of distrust on another field of the same rules, without surrogate."""
+    """AuPR on another field of the same rules, without surrogate; if `negative`, of low values."""
 
-    def __init__(self, objective: FieldObjective, test: Grounding) -> None:
+    def __init__(self, objective: FieldObjective, test: Grounding, negative: bool = True) -> None:
+        self.negative = negative
         self.examples = objective.examples
         self.labels = test.tables.labels()
         self.known = ~np.isnan(self.labels)
@@ -217,24 +215,40 @@ class Judge:
         whole = self.examples.fill_in(weights)[:-1]  # without the surrogate
         self.world.run(whole, self.state, _STEPS, self.tol)
         predicted = self.state.consensus[self.known]
-        return average_precision(self.labels[self.known], predicted, negative=True)
+        return average_precision(self.labels[self.known], predicted, negative=self.negative)
 
 
+_PICTURES = {"curves": partial(duals.draw, measure=_MEASURE.name)}
 EXPERIMENTS = (
-    whole(
+    Experiment(
         "epinions",
         PAIRED_DUAL,
         "figure 1, row 2",
+        "How many steps of ADMM does it take to learn hidden traits that predict distrust?",
+        LEARNERS,
+        _folds,
         epinions,
-        ("paired-dual, N=1", "paired-dual, N=10", "EM", "subgradient"),
+        partial(duals.report, measure=_MEASURE._replace(axis="0 to 0.6")),
+        _PICTURES,
+        (
+            *duals.READINGS,
+            f"Inference to 1e-4; ridge {_RIDGE} per label.",
+            "The paper does not say what its surrogate is here; this one is that of latent "
+            "structured support vector machines, section 3.1.",
+        ),
         ("epinions",),
     ),
-    whole(
+    Experiment(
         "bitcoin",
         PAIRED_DUAL,
         "beside figure 1, row 2",
+        "Does it need as few steps on Bitcoin OTC, which has one split?",
+        LEARNERS,
+        _one_fold,
         bitcoin,
-        ("paired-dual, N=1", "paired-dual, N=10", "EM", "subgradient"),
+        partial(duals.report, measure=_MEASURE),
+        _PICTURES,
+        (*duals.READINGS, "The weak priors on traits, of weight 0.1, are not learnt."),
         ("psl",),
     ),
 )

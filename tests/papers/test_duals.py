@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 
 import numpy as np
 import pytest
 
-from papers.base import Settings
+from papers.base import Unit
 from papers.experiments import duals, faces, trust
-from papers.experiments.duals import Curve, Race
+from papers.experiments.duals import Course, Curve, Measure, Race
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import Hinges
 from structlearn._src.learn.field_objective import FieldObjective
@@ -18,13 +17,34 @@ from structlearn._src.learn.field_objective import FieldObjective
 # ---- curves --------------------------------------------------------------------------------
 
 
+def curve(steps, values, scores=None):
+    return Curve(*(np.array(x, float) for x in (steps, values, scores or np.zeros(len(steps)))))
+
+
 def test_steps_until():
-    curve = Curve("", np.array([2.0, 4, 8]), np.array([3.0, 1, 2]), np.zeros(3), np.zeros(1))
-    assert [curve.until(x) for x in (3.5, 1.5, 0.5)] == [2.0, 4.0, float("inf")]
+    one = curve([0, 2, 4, 8], [5, 3, 1, 2])
+    assert [one.until(x) for x in (3.5, 1.5, 0.5)] == [2.0, 4.0, float("inf")]
+    assert one.first == 2.0
 
 
-def test_race():
-    """All learners go down from the same weights, and count the steps of both worlds."""
+def test_races_by_hand():
+    race = Race(
+        {
+            duals.FINEST: curve([0, 2, 4], [10, 2, 1.005], [0, 0, 0.5]),
+            duals.COARSER: curve([0, 20, 40], [10, 2, 1], [0, 0, 0.4]),
+            duals.EM: curve([0, 50, 80], [10, 5, 1], [0, 0, 0.7]),
+            duals.PRIMAL: curve([0, 3, 9], [10, 5, 0.9], [0, 0, 0.5]),
+        }
+    )
+    assert race.share(duals.FINEST, duals.EM) == 4 / 80
+    assert race.share(duals.FINEST, duals.PRIMAL) == float("inf")
+    assert race.good() == pytest.approx(10 - 0.9 * 9.1)
+    assert race.lead(duals.EM) == 50 - 4
+    assert race.gain(duals.FINEST, duals.EM) == pytest.approx(-0.2)
+
+
+@pytest.fixture(scope="module")
+def objective():
     rng = np.random.default_rng(0)
     n, m = 10, 60
     pairs = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
@@ -33,20 +53,38 @@ def test_race():
         np.zeros(m), np.full(m, 2), np.arange(m) % 5, n, 5,
     )  # fmt: skip
     labels = np.where(np.arange(n) < 3, np.nan, np.round(rng.random(n)))
-    objective = FieldObjective(make_field_examples(hinges, labels, strength=0.3))
-    start = objective.value(objective.start)
-    curves = Race(updates=20, warm_up=3, points=5).run(objective, lambda w: float(w.sum()))
-    for curve in curves:
-        assert curve.values[-1] < start
-        assert curve.scores[-1] == curve.weights.sum()
-        assert (np.diff(curve.steps) > 0).all()
-    assert curves[0].steps[-1] == 2 * (20 + 1 + 3)
-    assert curves[1].steps[-1] <= 10 * curves[0].steps[-1]
-    table = duals.table("toy", [curves, curves], "sum")
-    assert table.column("learner") == ["paired, N=1", "paired, N=10", "EM", "subgradient"]
-    own = 100 * curves[3].until(1.01 * curves[3].values[-1]) / curves[3].steps[-1]
-    assert table.rows[3][4] == f"{own:.1f}"
-    assert duals.draw(curves, "sum") is not None
+    return FieldObjective(make_field_examples(hinges, labels, strength=0.3))
+
+
+def test_learners_go_down_and_count_the_steps_of_both_worlds(objective):
+    course = Course(updates=20, warm_up=3, sizes=(0.3,), points=5)
+    units = []
+    for learner in duals.LEARNERS:
+        path = course.learn(learner, objective)
+        found = path.curve(objective, lambda w: float(w.sum()), course.points)
+        assert found["values"][-1] < found["values"][0] == objective.value(objective.start)
+        assert found["scores"][-1] == path.weights[-1].sum()
+        assert (np.diff(found["steps"]) > 0).all()
+        units.append(Unit({"fold": 0, "learner": learner}, found))
+    finest, coarser = (unit.found["steps"][-1] for unit in units[:2])
+    assert finest == 2 * (20 + 1 + 3)
+    assert coarser <= 10 * finest
+    units.append(Unit({"fold": 0, "learner": duals.BASELINES}, {"scores": {"none": 0.0}}))
+    made = duals.report(units, Measure("sum"))
+    assert made.tables[0].column("learner") == list(duals.LEARNERS)
+    assert made.tables[1].column("baseline") == ["none"]
+    assert len(made.claims) == 7
+    assert duals.draw(units, "sum") is not None
+
+
+def test_the_size_of_steps_is_chosen_by_the_objective_that_is_learnt(objective):
+    ends = {
+        size: objective.value(Course(20, sizes=(size,)).learn(duals.PRIMAL, objective).weights[-1])
+        for size in (0.001, 0.3)
+    }
+    chosen = Course(20, sizes=(0.001, 0.3)).learn(duals.PRIMAL, objective)
+    assert ends[chosen.size] == min(ends.values())
+    assert ends[0.001] > ends[0.3]
 
 
 # ---- trust ---------------------------------------------------------------------------------
@@ -161,23 +199,3 @@ def test_field_of_faces():
     known = made.labels(outputs)
     assert np.isnan(known).sum() == 3 * n_states
     np.testing.assert_array_equal(known[~np.isnan(known)], outputs.ravel())
-
-
-# ---- quick runs ------------------------------------------------------------------------------
-
-
-@pytest.mark.data
-def test_quick_epinions(data_folder):
-    record = trust.epinions(Settings(quick=True))
-    learners, baseline = record.tables
-    assert float(learners.rows[0][3]) < 30.0  # percent of what EM takes, in this small version
-    assert float(learners.rows[0][-1]) > float(baseline.rows[0][-1])
-    assert json.loads(json.dumps(record.plain()))["name"] == "epinions"
-
-
-@pytest.mark.data
-def test_quick_faces(data_folder):
-    record = faces.run(Settings(quick=True))
-    learners, baselines = record.tables
-    assert float(learners.rows[0][-1]) < baselines.rows[0][1].mean
-    assert record.pictures["faces"]() is not None

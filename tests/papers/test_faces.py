@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from papers.experiments.faces import Completer, Faces, Field, blocks, objective_of, start
+from papers.experiments.faces import (
+    Completer,
+    Faces,
+    Field,
+    archetypes,
+    blocks,
+    objective_of,
+    start,
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +81,22 @@ def test_the_field_with_its_first_weights_beats_nothing_known(faces):
     assert halves.max() <= 1.0
     assert completer(objective.start) == pytest.approx(faces.error(halves), rel=0.05)
     assert np.isfinite(objective.value(objective.start))
+
+
+def test_what_a_state_stands_for_is_the_best_completion(faces):
+    """Against the energy of the field itself, with states fixed and one output at a time."""
+    made = Field(faces.inputs(faces.train)[:1], 8)
+    rng = np.random.default_rng(3)
+    weights = rng.uniform(0.0, 1.0, made.hinges.n_groups)
+    found = archetypes(made, weights)
+    assert found.shape == (6, 8)
+    values = np.linspace(0.0, 1.0, 101)
+    for k, j in ((0, 0), (5, 7), (2, 3)):
+        y = np.zeros(made.hinges.n_variables)
+        y[8 + k] = 1.0
+        y[:8] = found[k]
+        energies = []
+        for value in values:
+            y[j] = value
+            energies.append(made.hinges.energy(y, weights))
+        assert found[k, j] == pytest.approx(values[np.argmin(energies)], abs=0.011)
