@@ -13,6 +13,7 @@ from papers.experiments import (
     infinite,
     infinite_chain,
     infinite_motion,
+    infinite_states,
     paired,
     rule_weights,
     segmentation,
@@ -23,7 +24,7 @@ from papers.experiments import (
 #: In the order in which experiments are listed and run.
 _MODULES = (
     simulated, convergence, segmentation, hybrid, chunking, groups, trust, faces, paired,
-    rule_weights, infinite, infinite_chain, infinite_motion,
+    rule_weights, infinite, infinite_chain, infinite_states, infinite_motion,
 )  # fmt: skip
 
 EXPERIMENTS: dict[str, Experiment] = {

@@ -11,6 +11,7 @@ import re
 import pytest
 
 import structlearn
+from structlearn._src.common.names import PAPERS_LOSSES
 from structlearn._src.inference.names import Query
 from structlearn._src.learn.loss import NAMED
 from structlearn._src.solve.pick import DRIVERS, SOLVERS
@@ -86,6 +87,17 @@ def quoted(name):
 )
 def test_every_choice_is_described(name, words):
     assert quoted(name) >= words
+
+
+def test_every_word_of_the_papers_has_its_place():
+    text = (ROOT / "docs/guide/words.md").read_text(encoding="utf-8")
+    for word in (
+        "MSSVM", "LSSVM", "HCRF", "CRF", "SSVM", "M3E", "ModLat", "loss-augmented likelihood",
+        "Fisher consistency", "GiSVM", "M2iHMM-1", "M2iHMM-2", "iSVM", "iM2EDM", "DPMNL", "MNL",
+        "HL-MRF", "paired-dual", "min-sum", "factor marginal", "Volkovs", "Schwing", "Andres",
+    ):  # fmt: skip
+        assert word in text, word
+    assert all(recipe in text for recipe in PAPERS_LOSSES.values())
 
 
 def test_every_experiment_is_described():

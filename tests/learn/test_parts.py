@@ -9,6 +9,7 @@ import pytest
 
 import naive
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.names import PAPERS_LOSSES
 from structlearn._src.learn.loss import NAMED, ElasticNet, LossPart, make_cost, make_loss
 
 BORDERS = np.array([0, 3, 4, 9])
@@ -92,6 +93,19 @@ def test_hybrid_mixes_and_leaves_out_what_has_no_share():
     assert make_loss("hybrid", alpha=1.0).parts == make_loss("log").parts
     assert make_loss("hybrid", alpha=0.0).parts == make_loss("marginal").parts
     assert make_loss("hybrid", eps_h=0.0, alpha=0.0).parts == make_loss("hinge").parts
+
+
+@pytest.mark.parametrize("name", [*PAPERS_LOSSES, "MSSVM"])
+def test_names_of_papers_are_answered_with_ours(name):
+    with pytest.raises(ArgumentError, match="loss") as told:
+        make_loss(name)
+    assert PAPERS_LOSSES[name.lower()] in str(told.value)
+
+
+def test_recipes_for_papers_are_losses():
+    for recipe in PAPERS_LOSSES.values():
+        given = eval(f"dict({recipe})")
+        assert make_loss(given.pop("loss"), **given).parts
 
 
 @pytest.mark.parametrize(

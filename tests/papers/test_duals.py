@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from papers.base import Unit
+from papers.data.faces import Faces, blocks, enlarged
 from papers.experiments import duals, faces, trust
 from papers.experiments.duals import Course, Curve, Measure, Race
 from structlearn._src.field.examples import make_field_examples
@@ -147,15 +148,15 @@ def images(seed=0, n=6):
 
 def test_blocks_and_back():
     some = images()
-    small = faces.blocks(some, 16)
+    small = blocks(some, 16)
     assert small[2, 5] == pytest.approx(some[2, 16:32, 16:32].mean())
-    made = faces.Faces(some, images(1), 16, 8)
+    made = Faces(some, images(1), 16, 8)
     mean = made.outputs(some).mean(axis=0)
     np.testing.assert_allclose(made.complete(mean[None])[0], some[:, 32:].mean(axis=0))
     flat = made.complete(mean[None] + 0.01)[0]
     np.testing.assert_allclose(flat, some[:, 32:].mean(axis=0) + 0.01)
     ramp = np.arange(4.0)[None, None, :] * np.ones((1, 3, 1))
-    large = faces.enlarged(ramp, 2)
+    large = enlarged(ramp, 2)
     np.testing.assert_allclose(large[0, 0], [0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3])
 
 

@@ -5,15 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from papers.experiments.faces import (
-    Completer,
-    Faces,
-    Field,
-    archetypes,
-    blocks,
-    objective_of,
-    start,
-)
+from papers.data.faces import Faces, blocks
+from papers.experiments.faces import Completer, Field, archetypes, objective_of, start
 
 
 @pytest.fixture(scope="module")

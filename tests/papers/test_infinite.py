@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from papers.base import Settings
-from papers.experiments import infinite, infinite_chain, infinite_motion
+from papers.base import Settings, Unit
+from papers.experiments import infinite, infinite_chain, infinite_motion, infinite_states
+from papers.units import plain
 
 
-def test_states_take_the_number_of_the_truth():
-    found = infinite_chain.matched(np.array([2, 2, 0, 0, 1, 2]), np.array([1, 1, 0, 1, 0, 0]))
-    assert found.tolist() == [1, 1, 0, 0, 0, 1]
+def test_states_have_one_partner_each():
+    truth = np.array([0, 0, 0, 1, 1, 1, 2, 2])
+    states = np.array([5, 5, 3, 1, 1, 1, 1, 4])
+    found = infinite_states.matched(states, truth)
+    assert found.tolist() == [0, 0, 3, 1, 1, 1, 1, 2]
+    assert infinite_states.one_to_one(states, truth) == 6 / 8
+    split = np.arange(8)  # a state for each step: purity would be 1
+    assert infinite_states.one_to_one(split, truth) == 3 / 8
+    assert infinite_states.one_to_one(truth[::-1].copy(), truth[::-1]) == 1.0
 
 
 def test_local_features_do_not_depend_on_place_and_direction():
@@ -36,33 +41,59 @@ def test_local_features_do_not_depend_on_place_and_direction():
     np.testing.assert_allclose(infinite_motion.local(straight), [[0, 1, 1, 0]] * 4)
 
 
+def done(experiment, pick=lambda given: True):
+    """Do the units of the quick version that are picked."""
+    given = [each for each in experiment.units(Settings(quick=True)) if pick(each)]
+    return [Unit(each, plain(experiment.work(**each))) for each in given]
+
+
 def test_chain_study():
-    accuracies, behind = infinite_chain.study(Settings(quick=True), "same")
-    names = accuracies.column("model")
-    models = list(infinite_chain.models(0))
-    assert names[: len(models)] == models
-    assert set(infinite_chain.PAPER) < set(names)
+    experiment = infinite_chain.EXPERIMENTS[0]
+    units = done(experiment)
+    accuracies, behind = experiment.report(units).tables
+    assert accuracies.column("model") == [
+        *infinite_chain.PAPER,
+        "oracle, step alone",
+        "oracle, chain",
+    ]
     assert all(0.0 <= e.mean <= 100.0 for e in accuracies.column("positive"))
-    oracle, gisvm = (names.index(n) for n in ("oracle, step alone", "GiSVM"))
-    lead = accuracies.column("vague")[oracle].mean - accuracies.column("vague")[gisvm].mean
+    right = dict(zip(accuracies.column("model"), accuracies.column("vague"), strict=True))
+    lead = right["oracle, step alone"].mean - right["GiSVM"].mean
     assert behind.column("vague")[0].mean == pytest.approx(lead)
+    assert accuracies.column("states")[0] == ""  # an SVM has none
+    assert all(e.mean >= 1.0 for e in accuracies.column("states")[2:5])
 
 
 def test_states_are_shown():
-    bars = infinite_chain.recovered(0, quick=True)
-    assert len(bars) == 7
-    assert {len(bar) for bar in bars.values()} == {100}
-    image = infinite_chain.draw(bars).axes[0].images[0].get_array()
-    assert image.shape == (7, 100, 3)
+    (experiment,) = infinite_states.EXPERIMENTS
+    units = done(experiment)
+    (table,) = experiment.report(units).tables
+    assert len(table.rows) == 3 * 3
+    assert len(experiment.report(units).claims) == 5
+    figure = experiment.pictures["states"](units)
+    assert figure.axes[1].images[0].get_array().shape == (10, 100, 3)
+    assert all(1.0 <= e.mean <= 30.0 for e in table.column("states"))
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("run", [infinite.run, infinite_motion.bees, infinite_motion.actions])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_quick_runs(data_folder, run):
-    record = run(Settings(quick=True))
-    assert json.dumps(record.plain())
-    for table in record.tables:
+def test_quick_mixtures(data_folder):
+    (experiment,) = infinite.EXPERIMENTS
+    units = done(experiment)
+    tables = experiment.report(units).tables
+    assert [len(table.rows) for table in tables] == [len(infinite.SYSTEMS)] * 3
+    assert tables[0].column("components")[-1].mean >= 1.0
+    assert len(experiment.report(units).claims) == 7
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("experiment", infinite_motion.EXPERIMENTS, ids=lambda e: e.name)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_quick_motions(data_folder, experiment):
+    units = done(experiment, lambda given: given.get("features", "local") == "local")
+    if experiment.name == "bee-dance":  # its report has all kinds of features
+        units += [Unit({**u.given, "features": "as published"}, u.found) for u in units]
+    for table in experiment.report(units).tables:
         assert len(table.rows) >= 5
 
 
@@ -76,9 +107,19 @@ def test_speakers_are_kept_apart(data_folder):
 
 
 def test_what_models_of_actions_choose_from():
-    for name, model in infinite_motion.models(seed=0, sweeps=1).items():
-        for chosen in ParameterGrid(infinite_motion.GRIDS[name]):
-            assert clone(model).set_params(**chosen).get_params().items() >= chosen.items()
+    every = infinite_motion.models(seed=0, sweeps=1)
+    for name, grid in infinite_motion.GRIDS.items():
+        for chosen in ParameterGrid(grid):
+            params = clone(every[name]).set_params(**chosen).get_params()
+            assert params.items() >= chosen.items()
+
+
+def test_choices_are_made_by_those_who_are_held_out():
+    rng = np.random.default_rng(0)
+    Y = [np.full(4, i % 2) for i in range(8)]
+    X = [rng.normal(y[:, None], 0.3, (4, 2)) for y in Y]
+    chosen = infinite_motion.choose("SVM", X, Y, np.arange(8) < 2, seed=0)
+    assert chosen in list(ParameterGrid(infinite_motion.GRIDS["SVM"]))
 
 
 class Constant:
@@ -118,6 +159,7 @@ def test_rows_of_sequences_are_joined_and_cut_again():
 
 
 def test_everyone_in_the_paper_is_compared():
-    assert set(infinite.models(0, quick=True)) == set(infinite.PAPER)
-    assert set(infinite.models(0)) == set(infinite.PAPER)
-    assert set(infinite_motion.models(0, sweeps=1)) == set(infinite_motion.PAPER)
+    assert set(infinite.models(0, quick=True)) == set(infinite.SYSTEMS) > set(infinite.PAPER)
+    assert set(infinite.models(0)) == set(infinite.SYSTEMS)
+    assert set(infinite_motion.models(0, sweeps=1)) > set(infinite_motion.PAPER)
+    assert list(infinite_chain.models(0))[: len(infinite_chain.PAPER)] == list(infinite_chain.PAPER)

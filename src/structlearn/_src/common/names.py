@@ -11,6 +11,21 @@ from __future__ import annotations
 # ---- structured estimators ---------------------------------------------------------------
 
 LOSSES = ("log", "hinge", "latent-hinge", "marginal", "eps", "hybrid", "perceptron")
+#: What papers call losses, in small letters, and how they are written here.
+PAPERS_LOSSES = {
+    "crf": 'loss="log"',
+    "hcrf": 'loss="log"',
+    "likelihood": 'loss="log"',
+    "ssvm": 'loss="hinge"',
+    "m3n": 'loss="hinge"',
+    "max-margin": 'loss="hinge"',
+    "lssvm": 'loss="latent-hinge"',
+    "latent-svm": 'loss="latent-hinge"',
+    "mssvm": 'loss="marginal"',
+    "eps-extension": 'loss="eps"',
+    "loss-augmented": 'loss="eps", eps_y=1',
+    "softmax-margin": 'loss="eps", eps_y=1',
+}
 COSTS = ("hamming", "hamming-mean", "zero-one")
 #: Where weights begin.
 INITS = ("auto", "zeros", "random")

@@ -10,7 +10,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.names import COSTS
+from structlearn._src.common.names import COSTS, PAPERS_LOSSES
 
 
 class LossPart(NamedTuple):
@@ -79,6 +79,8 @@ def make_loss(
     Temperatures that are given count instead of those that the name stands for; for "eps", `eps_h`
     follows `eps_y` unless it is given too. `alpha` is the share of the log loss in "hybrid".
     """
+    if (recipe := PAPERS_LOSSES.get(str(name).lower())) is not None:
+        raise ArgumentError(f"loss={name!r} is the name of a paper; here it is {recipe}")
     checks.one_of("loss", name, tuple(NAMED))
     y, h, with_cost = NAMED[name]
     if eps_y is not None:
