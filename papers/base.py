@@ -163,6 +163,7 @@ class Unit(NamedTuple):
     given: Mapping[str, Any]
     found: Mapping[str, Any]
     seconds: float = math.nan  #: of the processor
+    warned: Sequence[str] = ()  #: kinds of warnings on the way
 
 
 Units = Sequence[Unit]

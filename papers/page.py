@@ -5,6 +5,7 @@ Pictures go to docs/_static/results.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -101,8 +102,15 @@ def _how(experiment: Experiment, results: Results) -> str:
     return (
         f"{len(results.units)} units from seed {results.settings['seed']}{said}{old}, "
         f"{results.minutes:.0f} CPU minutes; structlearn {made['structlearn']}, "
-        f"Python {made['python']}, NumPy {made['numpy']}, {made['machine']}."
+        f"Python {made['python']}, NumPy {made['numpy']}, {made['machine']}.{_warned(results)}"
     )
+
+
+def _warned(results: Results) -> str:
+    """Say how many units had which warnings."""
+    counts = Counter(name for unit in results.units for name in unit.warned)
+    words = [f"{name} in {n} units" for name, n in sorted(counts.items())]
+    return f" Warnings: {', '.join(words)}." if words else ""
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,15 +55,21 @@ class Store:
         """Return a unit that was done, or None."""
         try:
             saved = json.loads(self.path(experiment, given).read_bytes())
-            return Unit(saved["given"], saved["found"], saved["seconds"])
+            return Unit(**saved)
         except FileNotFoundError:
             return None
 
     def do(self, experiment: Experiment, given: Mapping[str, Any]) -> Unit:
-        """Do a unit and keep it; the same numbers come out as if it was read from the disk."""
+        """Do a unit and keep it; the same comes out as if it was read from the disk.
+
+        Warnings are noted with it: nobody reads those of a hundred processes.
+        """
         began = time.process_time()
-        found = plain(experiment.work(**given))
-        unit = Unit(plain(given), found, round(time.process_time() - began, 2))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = plain(experiment.work(**given))
+        warned = sorted({warning.category.__name__ for warning in caught})
+        unit = Unit(plain(given), found, round(time.process_time() - began, 2), warned)
         path = self.path(experiment, given)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, json.dumps(unit._asdict()).encode() + b"\n")

@@ -17,7 +17,7 @@ import numpy as np
 
 from papers.base import Claim, Estimate, Report, Table, Unit, Units
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.display.pictures import new_figure, styled
+from structlearn._src.display.pictures import PALETTE, new_figure, styled
 from structlearn._src.learn.field_objective import FieldObjective
 from structlearn.solvers import Cccp, Event, Paired, Solver, Stochastic
 from structlearn.solvers import run as minimise
@@ -290,7 +290,7 @@ def draw(units: Units, measure: str) -> Any:
             np.concatenate([c.steps[1:] for c in every]),
             np.concatenate([c.scores[1:] for c in every]),
             "os^v"[i],
-            color=f"C{i}",
+            color=PALETTE[i],
             markersize=3,
             label=label,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from papers.base import Settings
+from papers.base import Settings, Unit
 from papers.experiments import rule_weights
 from papers.experiments.rule_weights import Relations, Task
 from structlearn._src.metrics.ranking import average_precision
@@ -49,8 +49,11 @@ def test_popularity_and_equal_weights_by_hand(task):
 
 
 def test_a_quick_run_on_citations(data_folder):
-    record = rule_weights.run(Settings(quick=True))
-    table = record.tables[0]
+    (experiment,) = rule_weights.EXPERIMENTS
+    (given,) = experiment.units(Settings(quick=True))
+    report = experiment.report([Unit(given, experiment.work(**given))])
+    (table,) = report.tables
     assert table.column("program") == ["citeseer"]
+    assert len(report.claims) == 1
     scores = [float(table.column(name)[0]) for name in ("popularity", "equal weights", "learnt")]
     assert max(scores) == scores[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -46,3 +47,15 @@ def test_nothing_is_left_of_a_unit_that_failed(tmp_path):
     with pytest.raises(ValueError, match="pause"):
         store.do(TOY, GIVEN | {"pause": -1.0})
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_warnings_are_noted(tmp_path):
+    def work(seed, pause):
+        warnings.warn("careful", RuntimeWarning, stacklevel=1)
+        warnings.warn("again", RuntimeWarning, stacklevel=1)
+        return {}
+
+    toy = dataclasses.replace(TOY, work=work)
+    store = Store(tmp_path)
+    assert store.do(toy, GIVEN).warned == ["RuntimeWarning"]
+    assert store.find(toy, GIVEN).warned == ["RuntimeWarning"]
