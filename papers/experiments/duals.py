@@ -36,10 +36,12 @@ Score = Callable[[Floats], float]
 READINGS = (
     '"% of EM\'s" is the number of ADMM steps, of both worlds together, until the objective is '
     "within 1 % of where EM ends, by the number that EM takes in all; the same for subgradient "
-    "steps. Objectives are those of converged inference, found after the fact.",
+    "steps. A rival is itself within 1 % before it ends: verdicts count its steps until then. "
+    "Objectives are those of converged inference, found after the fact.",
     "Steps are AdaGrad's, with averages of the last half, where the paper takes plain steps scaled "
     "by the number of potentials and averages all; it names AdaGrad as a variant. Of several sizes "
-    "of steps each learner takes the one that ends at the lowest objective of the training data.",
+    "of steps each learner takes the one that ends at the lowest objective of the training data; "
+    "the steps of the others are not counted.",
 )
 
 
@@ -170,6 +172,15 @@ class Race:
         end = self.curves[rival]
         return self.curves[learner].until(_CLOSE * end.values[-1]) / float(end.steps[-1])
 
+    def saved(self, rival: str) -> float:
+        """Percent of its own steps to there that the finest learner saves a rival.
+
+        There is within 1 % of where the rival ends; who never gets there saves nothing.
+        """
+        goal = _CLOSE * float(self.curves[rival].values[-1])
+        steps = self.curves[FINEST].until(goal) / self.curves[rival].until(goal)
+        return 100.0 * (1.0 - min(steps, 1.0))
+
     def good(self) -> float:
         """Return an objective that is most of the way to the best that anyone finds."""
         start = self.curves[FINEST].values[0]
@@ -253,14 +264,9 @@ def _baselines(units: Units, measure: Measure) -> Iterator[Table]:
 
 
 def _claims(races: Sequence[Race], measure: Measure) -> Iterator[Claim]:
-    for rival in (EM, PRIMAL):
-        # A learner that never gets there takes all of the rival's steps, at least.
-        saved = [100.0 * (1.0 - min(race.share(FINEST, rival), 1.0)) for race in races]
-        yield Claim.above(
-            f"N=1 reaches the objective of {rival} in fewer steps of ADMM (% saved)", saved
-        )
-    saved = [100.0 * (1.0 - min(race.share(FINEST, COARSER), 1.0)) for race in races]
-    yield Claim.above("N=1 is faster than N=10 (% of its steps saved)", saved)
+    for rival in (EM, PRIMAL, COARSER):
+        says = f"N=1 comes within 1 % of the end of {rival} in fewer steps of ADMM (% saved)"
+        yield Claim.above(says, [race.saved(rival) for race in races])
     for rival in (EM, PRIMAL):
         leads = [race.lead(rival) for race in races]
         yield Claim.above(

@@ -39,6 +39,8 @@ def test_races_by_hand():
     )
     assert race.share(duals.FINEST, duals.EM) == 4 / 80
     assert race.share(duals.FINEST, duals.PRIMAL) == float("inf")
+    assert race.saved(duals.EM) == pytest.approx(100 * (1 - 4 / 80))
+    assert race.saved(duals.PRIMAL) == 0.0
     assert race.good() == pytest.approx(10 - 0.9 * 9.1)
     assert race.lead(duals.EM) == 50 - 4
     assert race.gain(duals.FINEST, duals.EM) == pytest.approx(-0.2)
