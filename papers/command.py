@@ -79,7 +79,7 @@ def _chosen(names: Sequence[str], experiments: Mapping[str, Any]) -> list[Any]:
 
 def _present(folder: str) -> bool:
     from structlearn._src.common.errors import DataNotFoundError
-    from structlearn._src.files.fetch import data_path
+    from structlearn._src.files.datasets import data_path
 
     try:
         return data_path(folder).exists()
