@@ -18,13 +18,15 @@ from papers.experiments import (
     rule_weights,
     segmentation,
     simulated,
+    training_size,
     trust,
+    uncertainty,
 )
 
 #: In the order in which experiments are listed and run.
 _MODULES = (
-    simulated, convergence, segmentation, hybrid, chunking, groups, trust, faces, paired,
-    rule_weights, infinite, infinite_chain, infinite_states, infinite_motion,
+    simulated, convergence, uncertainty, training_size, segmentation, hybrid, chunking, groups,
+    trust, faces, paired, rule_weights, infinite, infinite_chain, infinite_states, infinite_motion,
 )  # fmt: skip
 
 EXPERIMENTS: dict[str, Experiment] = {

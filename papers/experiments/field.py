@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 import numpy as np
 
 from papers.data.synthetic import CALIBRATED, HiddenField, Spread, chessboard, neighbours
-from papers.experiments.trio import LATENT, Learner, objective, predict
+from papers.experiments.trio import HIDDEN_CRF, LATENT, Learner, objective, predict
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.graph.batch import Graphs, assemble
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
@@ -87,8 +87,16 @@ class Trial:
     def accuracy(self, learner: Learner, weights: Floats) -> float:
         """Percentage of the outputs of the test examples that are right."""
         found = predict(learner, self.model, weights, self.test, self.setup.settings.method)
-        right = found.reshape(self.truth.shape) == self.truth
-        return 100.0 * float(right[:, ~self.field.hidden].mean())
+        return self.right(found.reshape(self.truth.shape)[:, ~self.field.hidden])
+
+    def right(self, outputs: Ints) -> float:
+        """Percentage of the outputs (examples, outputs) that are right."""
+        return 100.0 * float((outputs == self.truth[:, ~self.field.hidden]).mean())
+
+    def likelihood(self, weights: Floats) -> float:
+        """Mean of log p(y given x) over the test examples."""
+        losses = replace(self.objective(HIDDEN_CRF), examples=self.test).losses(weights)
+        return -float(losses.mean())
 
 
 def _averaged(learner: Learner) -> tuple[Solver, int]:
@@ -102,14 +110,21 @@ def _papers(learner: Learner) -> tuple[Solver, int]:
     return Stochastic(rule="fixed", step_size=_STEP), 50
 
 
-def _cccp(learner: Learner) -> tuple[Solver, int]:
+def _cccp(learner: Learner, keep: str = "best") -> tuple[Solver, int]:
     step, inner = (0.001, 100) if learner is LATENT else (_STEP, 20)
-    return Cccp(Stochastic(rule="fixed", step_size=step), inner_iter=inner, inner_tol=0.0), 10
+    return Cccp(Stochastic(rule="fixed", step_size=step), inner, inner_tol=0.0, keep=keep), 10
 
 
-#: Ways to train: for a learner the solver and the number of its iterations.
-WAYS = {"SGD, the paper's steps": _papers, "SGD, averaged": _averaged, "CCCP": _cccp}
+PAPERS = "SGD, the paper's steps"
 AVERAGED = "SGD, averaged"
+PRINTED = "CCCP as printed"
+#: Ways to train: for a learner the solver and the number of its iterations.
+WAYS = {
+    PAPERS: _papers,
+    AVERAGED: _averaged,
+    PRINTED: partial(_cccp, keep="last"),
+    "CCCP, never rising": _cccp,
+}
 
 
 def make_model(field: HiddenField) -> LinearModel:
