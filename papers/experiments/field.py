@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -119,7 +120,7 @@ PAPERS = "SGD, the paper's steps"
 AVERAGED = "SGD, averaged"
 PRINTED = "CCCP as printed"
 #: Ways to train: for a learner the solver and the number of its iterations.
-WAYS = {
+WAYS: dict[str, Callable[[Learner], tuple[Solver, int]]] = {
     PAPERS: _papers,
     AVERAGED: _averaged,
     PRINTED: partial(_cccp, keep="last"),

@@ -31,12 +31,13 @@ _START = (
     "exchangeable under exact inference."
 )
 _STEPS = (
-    "Steps are the paper's: 0.02 for MSSVM and HCRF (50), 0.001 for LSSVM (250); within CCCP, whose "
-    "counts it does not give, 20 and 100 for each of 10 bounds. Nothing was chosen by the test sets."
+    "Steps are the paper's: 0.02 for MSSVM and HCRF (50), 0.001 for LSSVM (250); within CCCP, "
+    "whose counts it does not give, 20 and 100 for each of 10 bounds. Nothing was chosen by the "
+    "test sets."
 )
 _KEPT = (
-    "'As printed' goes on from the last inner weights, as algorithm 2 does; 'never rising' from the "
-    "best, and over kinks by smoothed steps."
+    "'As printed' goes on from the last inner weights, as algorithm 2 does; 'never rising' from "
+    "the best, and over kinks by smoothed steps."
 )
 #: Accuracies that the paper prints, for MSSVM, LSSVM and HCRF.
 PAPER = {

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
-from papers.comparators.hidden_chain import Conditional, Delta, MinEntropy, predict_jointly, renyi
+from papers.comparators.alternating import Conditional, Delta, MinEntropy, predict_jointly, renyi
 from papers.data.synthetic import Spread
 from papers.documents import MARGINAL_SVM
 from papers.experiments.field import AVERAGED, CHAIN, PRINTED, Trial

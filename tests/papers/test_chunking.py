@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
+from papers_toys import quick
 
-from papers.base import Settings
+from papers.base import Settings, Unit, Verdict
+from papers.catalogue import EXPERIMENTS
 from papers.experiments import chunking
-from papers.experiments.chunking import Chunker, Split, compare, join, sureness, take
+from papers.experiments.chunking import Chunker, Split, join, outcome, sureness, take
 from papers.experiments.hybrid import Choice
 from structlearn._src.solve.online import Online
 from structlearn._src.text.columns import parse_columns
@@ -89,27 +89,45 @@ def test_sentences_with_many_labels_that_are_as_likely_have_no_dominant_labellin
     assert np.isnan(found["test"].true).tolist() == [False, False, False, True]
 
 
-def test_tables(sentences):
-    table, again = (
-        compare("toy", columns_of(sentences), 2, Settings(), Cs=(1.0, 10.0)) for _ in range(2)
-    )
-    assert table == again
-    keys = list(zip(table.column("portion"), table.column("loss"), strict=True))
-    assert keys == [(share, loss) for share in (0.1, 1.0) for loss, _ in chunking.LEARNERS]
-    assert all(
-        0.0 <= cell.mean <= 100.0 for name in ("accuracy", "f1") for cell in table.column(name)
-    )
-    small, large = np.reshape([cell.mean for cell in table.column("accuracy")], (2, -1))
-    assert (large > small).all()
-    assert [bool(alpha) for alpha in table.column("alpha")[:5]] == [
-        loss == "hybrid" for loss, _ in chunking.LEARNERS
+def test_what_is_best_in_the_validation_is_tested(sentences):
+    split = Split.drawn(columns_of(sentences), np.random.default_rng(2))
+    found = outcome(split, "log", "hamming", (1.0, 10.0))
+    chunker = Chunker.of(split.train)
+    f1 = []
+    for C in (1.0, 10.0):
+        weights = chunker.fit(Choice("log", C), "hamming", Online(average=0.5, horizon=10), 10)
+        f1.append(chunker.score(weights, chunker.read(split.validation)).f1)
+    assert (1.0, 10.0)[int(np.argmax(f1))] == found.choice.C
+
+
+def test_every_learner_of_every_split_is_a_unit():
+    units = EXPERIMENTS["chunking"].units(Settings())
+    assert len(units) == (10 + 3) * 2 * len(chunking.LEARNERS)
+    assert len({tuple(map(str, unit.values())) for unit in units}) == len(units)
+
+
+def test_tables_from_units():
+    units = EXPERIMENTS["chunking"].units(Settings(trials=2, quick=True))
+    scores = dict.fromkeys(("accuracy", "precision", "recall"), 90.0) | {"C": 1.0, "alpha": 0.9}
+    done = [
+        Unit(unit, scores | {"f1": 80.0 + (unit["loss"] == "hybrid") + 0.1 * unit["seed"][1]})
+        for unit in units
     ]
+    report = chunking.report(done)
+    (table,) = report.tables
+    assert table.column("f1")[2].mean == pytest.approx(81.05)
+    assert table.column("alpha")[:3] == ["", "", "0.9"]
+    assert {claim.verdict for claim in report.claims} == {Verdict.HOLDS}
 
 
 @pytest.mark.data
 def test_the_quick_version(data_folder):
-    record = chunking.run(Settings(quick=True))
-    scores, sure = record.tables
-    assert min(cell.mean for cell in scores.column("f1")[5:]) > 88.0
-    assert sure.column("sentences") == [77, 823]
-    assert json.loads(json.dumps(record.plain()))["tables"][0]["rows"][1]["loss"] == "log"
+    done = quick(EXPERIMENTS["chunking"])
+    (table,) = EXPERIMENTS["chunking"].report(done).tables
+    assert min(cell.mean for cell in table.column("f1")[5:]) > 88.0
+
+
+@pytest.mark.data
+def test_sentences_without_a_dominant_labelling(data_folder):
+    (table,) = EXPERIMENTS["dominance"].report(quick(EXPERIMENTS["dominance"])).tables
+    assert table.column("sentences") == [77, 823]

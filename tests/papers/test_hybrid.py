@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
+from papers_toys import quick
 
-from papers.base import Settings, Table
+from papers.base import Settings, Table, Unit, Verdict
+from papers.catalogue import EXPERIMENTS
 from papers.experiments import hybrid
 from papers.experiments.hybrid import (
     ALPHAS,
@@ -31,11 +32,14 @@ def test_tied_labels_are_drawn_at_random():
 
 
 def test_only_the_hinge_misses_a_label_that_is_best_but_not_dominant():
-    table = hybrid.consistency((3, 6))
+    done = [Unit({}, hybrid.without_dominance(k)) for k in (3, 6)]
+    report = hybrid.figure_1(done)
+    (table,) = report.tables
     assert table.column("hinge") == pytest.approx([2 / 3, 5 / 6])
     assert max(table.column("spread of hinge scores")) < 1e-3
     assert table.column("log") == table.column("hybrid") == pytest.approx([0.54, 0.54])
     assert max(table.column("threshold of alpha")) < 0.5
+    assert {claim.verdict for claim in report.claims} == {Verdict.HOLDS}
 
 
 @pytest.mark.parametrize(
@@ -95,14 +99,26 @@ def test_duels_count_wins_losses_and_ties():
     assert counted.column("wins") == [1, 2, 1]
     assert counted.column("losses") == [1, 0, 2]
     assert counted.column("ties") == [1, 1, 0]
-    assert counted.column("mean gain") == pytest.approx([-0.1 / 3, 0.2 / 3, -0.1])
+    gains = [cell.mean for cell in counted.column("mean gain (%)")]
+    assert gains == pytest.approx([-10 / 3, 20 / 3, -10.0])
+
+
+def test_all_cells_of_figure_2_are_units_with_seeds_of_their_own():
+    every = EXPERIMENTS["mixtures"].units(Settings(trials=2))
+    assert len(every) == 120
+    assert len({(unit["rho"], unit["m"]) for unit in every}) == 60
+    assert len({tuple(unit["seed"]) for unit in every}) == 120
 
 
 def test_the_quick_version():
-    told = []
-    record = hybrid.run(Settings(quick=True, progress=lambda share, text: told.append(text)))
-    assert told == ["data set 1 of 2", "data set 2 of 2"]
-    assert json.loads(json.dumps(record.plain()))["tables"][1]["rows"][0]["m"] == 30
-    assert record.tables[1] == hybrid.mixtures(Settings(quick=True))
+    done = quick(EXPERIMENTS["mixtures"])
+    report = EXPERIMENTS["mixtures"].report(done)
+    counts, cells = report.tables
+    assert cells.column("m") == [30, 30]
+    assert len(counts.rows) == 3
+    assert len(report.claims) == 4
     pytest.importorskip("matplotlib")
-    assert [len(picture().axes) for picture in record.pictures.values()] == [1, 3]
+    for name, axes in (("mixtures", 3), ("consistency", 1)):
+        found = done if name == "mixtures" else quick(EXPERIMENTS[name], most=1)
+        (draw,) = EXPERIMENTS[name].pictures.values()
+        assert len(draw(found).axes) == axes

@@ -1,72 +1,96 @@
-"""Noisy images with hidden labels, small and easy enough for seconds."""
+"""Grids with hidden labels: the objects, and noisy images, in versions of seconds."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from papers_toys import quick
 
-from papers.base import Settings
-from papers.data.synthetic import noisy_images, quadrants
-from papers.experiments import segmentation
-from papers.experiments.segmentation import RIVALS
-from structlearn._src.estimators.structured.graph import GridLabeler
-from structlearn._src.graph.shapes import chain
+from papers.base import Settings, Unit
+from papers.catalogue import EXPERIMENTS
+from papers.experiments import objects
+from papers.experiments.grids import make_examples, make_model
+from papers.experiments.trio import HIDDEN_CRF, LATENT, MARGINAL, TRIO, objective
+from structlearn._src.graph.wiring import HIDDEN
+from structlearn._src.learn.world import InferenceSettings
 
-
-def _accuracy(name, variance, share):
-    truth = quadrants(6, 8)
-    rng = np.random.default_rng(4)
-    images, labels = noisy_images(truth, 6, variance, share, rng)
-    new, _ = noisy_images(truth, 5, variance, 0.0, rng)
-    centred = images - images.mean(), labels, new - images.mean()
-    return segmentation.accuracy(RIVALS[name], *centred, truth, part=10)
+SHAPES = [(2, 3), (3, 2)]
+LABELS = np.array([0, -1, 1, 0, 1, 1, -1, 0, 0, 1, 1, -1])
 
 
-@pytest.mark.parametrize("name", RIVALS)
-def test_everyone_learns_images_that_are_easy(name):
-    """With little noise the answer can be read off each pixel, though half are not labelled."""
-    assert _accuracy(name, variance=0.01, share=0.5) > 97.0
+def examples():
+    features = np.random.default_rng(0).normal(size=(12, 2))
+    return make_examples(SHAPES, features, LABELS, 2), features
 
 
-@pytest.mark.parametrize("name", RIVALS)
-def test_neighbours_help(name):
-    """Everyone does better than the best rule that looks at one pixel at a time."""
-    truth = quadrants(6, 8)
-    images, _ = noisy_images(truth, 100, 2.0, 0.0, 0)
-    often = np.log(np.bincount(truth.ravel()))
-    guess = (often - (images[..., None] - np.arange(5)) ** 2 / (2 * 2.0)).argmax(axis=-1)
-    alone = 100.0 * np.mean(guess == truth)
-    assert _accuracy(name, variance=2.0, share=0.0) > alone + 10.0
+def test_nodes_without_a_label_are_hidden_and_edges_are_those_of_grids():
+    found, _ = examples()
+    wiring = found.structure.wiring
+    np.testing.assert_array_equal(wiring.roles == HIDDEN, LABELS < 0)
+    assert [len(group) for group in found.structure.groups] == [12, 4 + 3, 3 + 4]
 
 
-def test_the_control_differs_from_the_marginal_svm_in_hidden_labels_alone():
-    images, labels = noisy_images(quadrants(6, 8), 4, 2.0, 0.5, 1)
-    known = np.maximum(labels, 0)
-    for given, same in ((known, True), (labels, False)):
-        one, two = (_weights(name, images, given) for name in ("M", "L cooled"))
-        assert np.array_equal(one, two) == same
+@pytest.mark.parametrize("learner", [MARGINAL, LATENT, HIDDEN_CRF], ids=lambda t: t.letter)
+def test_objectives_are_those_of_listing_all_labellings(learner):
+    found, features = examples()
+    model = make_model(2, 2)
+    rng = np.random.default_rng(1)
+    weights = rng.normal(size=model.n_weights)
+    nodes = features @ weights[:4].reshape(2, 2)
+    right, down = weights[4:8].reshape(2, 2), weights[8:].reshape(2, 2)
+    losses = 0.0
+    for first, (_, columns) in zip((0, 6), SHAPES, strict=True):
+        truth = LABELS[first : first + 6]
+        every = np.indices((2,) * 6).reshape(6, -1).T
+        scores = sum(nodes[first + i, every[:, i]] for i in range(6))
+        for i in range(6):
+            if (i + 1) % columns:
+                scores = scores + right[every[:, i], every[:, i + 1]]
+            if i + columns < 6:
+                scores = scores + down[every[:, i], every[:, i + columns]]
+        seen = truth >= 0
+        wrong = (every[:, seen] != truth[seen]).sum(axis=1)
+        fits = wrong == 0
+        eps_y, eps_h = {"M": (0.0, 1.0), "L": (0.0, 0.0), "H": (1.0, 1.0)}[learner.letter]
+        cost = 0.0 if learner is HIDDEN_CRF else wrong
+        _, which = np.unique(every[:, seen], axis=0, return_inverse=True)
+        sums = [soft((scores + cost)[which.ravel() == g], eps_h) for g in range(which.max() + 1)]
+        losses += soft(np.array(sums), eps_y) - soft(scores[fits], eps_h)
+    goal = objective(learner, model, found, 2, InferenceSettings(method="exact", n_jobs=1))
+    assert goal.value(weights) == pytest.approx(0.5 * weights @ weights + losses, rel=1e-9)
 
 
-def _weights(name, images, labels):
-    objective = GridLabeler(loss=RIVALS[name].learner.loss).objective([*images], [*labels])
-    return segmentation.train(RIVALS[name], objective, part=20)
+def soft(values, eps):
+    top = values.max()
+    return top if eps == 0.0 else top + eps * np.log(np.exp((values - top) / eps).sum())
 
 
-def test_labellings_are_whole():
-    """Two pixels that must differ do, though each alone does not care."""
-    graph = chain(np.zeros((2, 2)), np.array([[0.0, 1.0], [1.0, 0.0]]))
-    wiring, potentials = graph.wiring, graph.potentials
-    for learner in (RIVALS["M"].learner, RIVALS["L"].learner):
-        found = segmentation.predict(learner, wiring, potentials)
-        assert wiring.score(potentials, found) == pytest.approx([1.0])
+def test_the_quick_version_of_segmentation():
+    done = quick(EXPERIMENTS["segmentation"], trials=1)
+    report = EXPERIMENTS["segmentation"].report(done)
+    (table,) = report.tables
+    assert table.column("hidden (%)") == [10, 90]
+    assert all(table.column(t.letter)[0].mean > 40.0 for t in TRIO)  # chance has 20
+    assert len(report.claims) == 3
 
 
-def test_the_quick_version():
-    told = []
-    record = segmentation.run(Settings(quick=True, progress=lambda share, text: told.append(text)))
-    assert record.tables == segmentation.run(Settings(quick=True)).tables
-    (table,) = record.tables
-    assert table.columns == ("hidden (%)", *RIVALS, "M - L", "M - H")
-    assert [row[0] for row in table.rows] == [0, 50]
-    assert len(told) >= 2
-    assert record.pictures["curves"]().axes
+def test_shares_of_objects_are_those_of_both_halves():
+    given = EXPERIMENTS["objects"].units(Settings(trials=2))
+    assert len(given) == 2 * 2 * 3
+    done = [
+        Unit(
+            each, {"patches": [10] * 5, "right": [5 + each["half"] + (each["learner"] == "M")] * 5}
+        )
+        for each in given
+    ]
+    found = objects.shares(done)
+    np.testing.assert_allclose(found["M"], np.full((2, 5), 65.0))
+    np.testing.assert_allclose(found["L"], np.full((2, 5), 55.0))
+
+
+@pytest.mark.data
+def test_the_quick_version_of_objects(data_folder):
+    done = quick(EXPERIMENTS["objects"], most=3)
+    assert all(sum(unit.found["right"]) > 0 for unit in done)
+    table, *_ = EXPERIMENTS["objects"].report(done).tables
+    assert table.column("object") == [*objects.OBJECTS, "mean"]

@@ -172,7 +172,7 @@ class MinEntropy(Objective):
         examples = self.examples
         cells = Cells.of(self.model, weights, examples)
         joint = cells.joint
-        pairs = sum(share.scores(joint) for share in self.shares)
+        pairs = self._pairs(joint)
         nodes = cells.nodes[:, ::2]
         length = len(examples.labels) // examples.n_examples
         free, found = best_outputs(nodes + costs(self.labels, self.states, length), pairs)
@@ -180,16 +180,20 @@ class MinEntropy(Objective):
         gradient = self._gradient(joint, found) - self._gradient(joint, self.labels)
         return ValueGradient(float((free - clamped).sum()), gradient, None)
 
+    def _pairs(self, joint: Floats) -> Floats:
+        """(chains, hidden, states, states) Scores of neighbouring outputs."""
+        found: Floats = np.sum([share.scores(joint) for share in self.shares], axis=0)
+        return found
+
     def _gradient(self, joint: Floats, outputs: Ints) -> Floats:
         scores = beside(joint, outputs)
-        hidden = sum(share.expected(scores) for share in self.shares)
+        hidden = np.sum([share.expected(scores) for share in self.shares], axis=0)
         return to_weights(self.model, self.examples, outputs, hidden)
 
     def predict(self, weights: Floats, examples: Examples) -> Ints:
         """(chains, outputs) Outputs with the best score."""
         cells = Cells.of(self.model, weights, examples)
-        pairs = sum(share.scores(cells.joint) for share in self.shares)
-        return best_outputs(cells.nodes[:, ::2], pairs)[1]
+        return best_outputs(cells.nodes[:, ::2], self._pairs(cells.joint))[1]
 
 
 def _states(model: LinearModel) -> int:

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from papers.comparators.hidden_chain import (
+from papers.comparators.alternating import (
     Conditional,
     Delta,
     MinEntropy,
