@@ -81,9 +81,10 @@ class Trial:
         return objective(learner, self.model, self.train, self.setup.states, self.setup.settings)
 
     def fit(self, learner: Learner, how: str) -> Fit:
-        """Train from small random weights, by one of `WAYS`."""
+        """Train from small random weights (but `ZERO` from 0), by one of `WAYS`."""
         solver, steps = WAYS[how](learner)
-        return run(solver, self.objective(learner), self.start, max_iter=steps, tol=None)
+        start = np.zeros_like(self.start) if how == ZERO else self.start
+        return run(solver, self.objective(learner), start, max_iter=steps, tol=None)
 
     def accuracy(self, learner: Learner, weights: Floats) -> float:
         """Percentage of the outputs of the test examples that are right."""
@@ -117,11 +118,13 @@ def _cccp(learner: Learner, keep: str = "best") -> tuple[Solver, int]:
 
 
 PAPERS = "SGD, the paper's steps"
+ZERO = "SGD, the paper's steps, from 0"
 AVERAGED = "SGD, averaged"
 PRINTED = "CCCP as printed"
 #: Ways to train: for a learner the solver and the number of its iterations.
 WAYS: dict[str, Callable[[Learner], tuple[Solver, int]]] = {
     PAPERS: _papers,
+    ZERO: _papers,
     AVERAGED: _averaged,
     PRINTED: partial(_cccp, keep="last"),
     "CCCP, never rising": _cccp,

@@ -27,8 +27,8 @@ READING = (
     "only so do chain and grid both come near its accuracies."
 )
 _START = (
-    "All begin with the same small random weights; at the paper's start of 0 hidden states stay "
-    "exchangeable under exact inference."
+    "All begin with the same small random weights, unless a row says otherwise; at the paper's "
+    "start of 0 hidden states stay exchangeable under exact inference."
 )
 _STEPS = (
     "Steps are the paper's: 0.02 for MSSVM and HCRF (50), 0.001 for LSSVM (250); within CCCP, "
