@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from structlearn._src.common.arrays import Ints, offsets_of
-from structlearn._src.files.fetch import data_path
+from structlearn._src.files.datasets import data_path
 
 _WORDS, _PIXELS = 500, 400.0  # words of texture; pixels of a patch, which a histogram counts
 
