@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from papers.documents import Document
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.watch import Progress
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -30,14 +27,11 @@ class Settings:
         Run a small version that takes seconds: a check that all works, not a result.
     seed
         Of everything random.
-    progress
-        Told how far the work is.
     """
 
     trials: int | None = None
     quick: bool = False
     seed: int = 0
-    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         checks.integer("seed", self.seed)
@@ -47,18 +41,6 @@ class Settings:
     def count(self, full: int, quick: int) -> int:
         """Return the number of trials: what was asked for, or what this version is set up for."""
         return self.trials or (quick if self.quick else full)
-
-    def each(self, items: Collection[Item], what: str) -> Iterator[Item]:
-        """All items in turn; tells the progress between them."""
-        for i, item in enumerate(items):
-            if self.progress is not None:
-                self.progress(i / len(items), f"{what} {i + 1} of {len(items)}")
-            yield item
-
-    def repeat(self, n_trials: int, what: str = "trial") -> Iterator[tuple[int, list[int]]]:
-        """Number and seed of every trial; tells the progress between them."""
-        for i in self.each(range(n_trials), what):
-            yield i, [self.seed, i]
 
 
 class Estimate(NamedTuple):
@@ -102,6 +84,11 @@ class Table:
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         texts = ["  ".join(map(str.rjust, row, widths)).rstrip() for row in cells]
         return [*([self.heading] if self.heading else []), *texts]
+
+
+def cell_text(cell: Any) -> str:
+    """Return what a table shows of a cell: four digits of a number."""
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
 # ---- claims ------------------------------------------------------------------------------
@@ -231,97 +218,3 @@ class Experiment:
     def heading(self) -> str:
         """What it is, in one line."""
         return f"{self.document.name}, {self.item}: {', '.join(self.systems)}"
-
-
-# ---- experiments in one piece ------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Record:
-    """What an experiment found.
-
-    Parameters
-    ----------
-    name
-        Name of the experiment.
-    heading
-        What it is about.
-    tables
-        The numbers.
-    notes
-        What they say, and what differs from the paper.
-    pictures
-        For every picture its name and a function that draws it and returns the figure.
-    """
-
-    name: str
-    heading: str
-    tables: tuple[Table, ...]
-    notes: tuple[str, ...] = ()
-    pictures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
-
-    def lines(self) -> list[str]:
-        """Return everything but the pictures as text."""
-        tables = [line for table in self.tables for line in ("", *table.lines())]
-        return [self.heading, *tables, "", *self.notes]
-
-    def plain(self) -> dict[str, Any]:
-        """Return everything but the pictures as what JSON can say."""
-        tables = [
-            {"heading": t.heading, "rows": [_named(t.columns, row) for row in t.rows]}
-            for t in self.tables
-        ]
-        return {
-            "name": self.name,
-            "heading": self.heading,
-            "tables": tables,
-            "notes": list(self.notes),
-        }
-
-
-def _named(columns: tuple[str, ...], row: tuple[Any, ...]) -> dict[str, Any]:
-    cells = [cell._asdict() if isinstance(cell, Estimate) else cell for cell in row]
-    return dict(zip(columns, cells, strict=True))
-
-
-def cell_text(cell: Any) -> str:
-    """Return what a table shows of a cell: four digits of a number."""
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-
-
-def whole(
-    name: str,
-    document: Document,
-    item: str,
-    run: Callable[[Settings], Record],
-    systems: tuple[str, ...] = (),
-    data: tuple[str, ...] = (),
-) -> Experiment:
-    """Make an experiment of a function that does everything, as a single unit."""
-
-    def units(settings: Settings) -> list[dict[str, Any]]:
-        return [{"trials": settings.trials, "quick": settings.quick, "seed": settings.seed}]
-
-    def work(**given: Any) -> dict[str, Any]:
-        return run(Settings(**given)).plain()
-
-    def report(done: Units) -> Report:
-        tables = (Table.of(t["heading"], t["rows"]) for t in done[0].found["tables"])
-        return Report(tuple(map(_revived, tables)))
-
-    asks = (run.__doc__ or "").splitlines()[0]
-    return Experiment(name, document, item, asks, systems, units, work, report, data=data)
-
-
-def _revived(table: Table) -> Table:
-    """Make estimates again of what JSON has left of them."""
-    rows = (
-        tuple(
-            Estimate(cell["mean"], math.nan if cell["error"] is None else cell["error"])
-            if isinstance(cell, dict)
-            else cell
-            for cell in row
-        )
-        for row in table.rows
-    )
-    return Table(table.heading, table.columns, tuple(rows))

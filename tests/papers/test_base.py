@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from papers.base import Claim, Estimate, Record, Settings, Table, Verdict
+from papers.base import Claim, Estimate, Report, Settings, Table, Verdict
 from papers.catalogue import EXPERIMENTS
 from structlearn._src.common.errors import ArgumentError
 
@@ -40,14 +40,6 @@ def test_bad_settings_are_named(name, given):
         Settings(**{name: given})
 
 
-def test_trials_have_seeds_of_their_own_and_are_told():
-    told = []
-    settings = Settings(seed=7, progress=lambda share, words: told.append((share, words)))
-    assert list(settings.repeat(2, "fold")) == [(0, [7, 0]), (1, [7, 1])]
-    assert told == [(0.0, "fold 1 of 2"), (0.5, "fold 2 of 2")]
-    assert list(Settings().each("ab", "letter")) == ["a", "b"]
-
-
 ROWS = [{"loss": "log", "error": 0.123456, "n": 3}, {"loss": "hinge", "error": 12.0, "n": 10}]
 
 
@@ -64,17 +56,13 @@ def test_columns_of_a_table_are_aligned_to_the_right():
     assert Table.of("", ROWS).lines()[0].split() == ["loss", "error", "n"]
 
 
-def test_records_as_text_and_as_json():
+def test_reports_as_text():
     tables = (Table.of("Errors", ROWS), Table.of("", [{"gain": Estimate(1.0, 0.5)}]))
-    record = Record("toy", "A toy", tables, ("It is small.",))
-    lines = record.lines()
-    assert lines[0] == "A toy"
-    assert lines[-1] == "It is small."
-    assert lines.count("") == 3  # before every table and before the notes
-    plain = json.loads(json.dumps(record.plain()))
-    assert plain["tables"][0]["rows"] == ROWS
-    assert plain["tables"][1]["rows"] == [{"gain": {"mean": 1.0, "error": 0.5}}]
-    assert plain["notes"] == ["It is small."]
+    report = Report(tables, (Claim.that("it is small", True, "it was seen"),))
+    lines = report.lines()
+    assert lines[1] == "Errors"
+    assert lines[-1] == "holds: it is small (it was seen)"
+    assert lines.count("") == 3  # before every table and before the claims
 
 
 @pytest.mark.parametrize(
