@@ -151,3 +151,8 @@ def _entries(value: Any, known: dict[int, int]) -> int:
         inner = value.values() if isinstance(value, dict) else value
         known[id(value)] = 1 + sum(_entries(each, known) for each in inner)
     return known[id(value)]
+
+
+def is_true(given: Any) -> bool:
+    """Tell whether something in a file means yes, as a truth value or as text."""
+    return str(given).lower() == "true"

@@ -24,7 +24,7 @@ from structlearn._src.common.errors import (
     warn,
 )
 from structlearn._src.common.names import SPLITS
-from structlearn._src.rules.config import Part, load, read_text
+from structlearn._src.rules.config import Part, is_true, load, read_text
 from structlearn._src.rules.parse import check, parse
 from structlearn._src.rules.syntax import Predicate, Program
 
@@ -284,17 +284,13 @@ def _declaration(whole: Part) -> Declaration:
         splits = given.parts(SPLITS) if isinstance(given.value, dict) else {"all": given}
         data |= {(partition, split): _sources(part, arity) for split, part in splits.items()}
     targets = any(sources for (part, _), sources in data.items() if part == "targets")
-    is_open = whole.value.get("open", targets) or _is_true(whole.value.get("force-open"))
+    is_open = whole.value.get("open", targets) or is_true(whole.value.get("force-open"))
     if targets and not is_open:
         whole.wrong(f"{key} is closed, but has targets: declare it open, or leave them out")
     evaluations = entry["evaluations"].items() if "evaluations" in entry else []
     return Declaration(
         Predicate(name, arity, is_open), types, data, tuple(map(_evaluation, evaluations))
     )
-
-
-def _is_true(given: Any) -> bool:
-    return str(given).lower() == "true"
 
 
 def _signature(whole: Part, n_types: int) -> tuple[str, int]:
@@ -346,7 +342,7 @@ def _evaluation(part: Part) -> Evaluation:
     short = name.rpartition(".")[2]
     if short not in EVALUATORS:
         part.wrong(choose_one_of("evaluator", name, tuple(EVALUATORS)))
-    primary = "primary" in entry and _is_true(entry["primary"].value)
+    primary = "primary" in entry and is_true(entry["primary"].value)
     evaluation = Evaluation(short, dict(_options(entry)), primary)
     try:
         evaluation.scores()
