@@ -240,8 +240,8 @@ def test_surrogate_forms():
 @pytest.mark.parametrize(
     ("labels", "choices", "words"),
     [
-        ([0.0, 1.0], {}, "for 6 variables"),
-        ([2.0] * 6, {}, "label of variable"),
+        ([0.0, 1.0], {}, r"truth.*6 variables"),
+        ([2.0] * 6, {}, r"truth\[0\]"),
         ([np.nan] * 6, {}, "no variable has a label"),
         ([1.0] * 6, {"given": np.ones(6, bool)}, "no variable has a label"),
         ([np.nan] + [1.0] * 5, {"given": np.arange(6) < 1}, "variable 0 is given"),
