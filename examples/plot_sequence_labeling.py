@@ -11,8 +11,11 @@ of its own. Neighbours do tell. A conditional random field scores all labels of 
 and learns both kinds of weights from examples.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from structlearn import ChainDisplay, HistoryDisplay, SequenceLabeler, TransitionDisplay
 
@@ -84,12 +87,15 @@ for loss in ("log", "hinge", "hybrid"):
 
 # %%
 # So are other solvers. All minimise the same objective; here that of the structured SVM. Only
-# Frank-Wolfe knows how far from the optimum it is, by its duality gap.
+# Frank-Wolfe knows how far from the optimum it is, by its duality gap. Stochastic steps may stall
+# above the optimum, and then warn.
 solvers = ("frank-wolfe", "adagrad", "pegasos")
-fits = {
-    name: SequenceLabeler(loss="hinge", C=10.0, solver=name, tol=1e-3, random_state=0).fit(X, Y)
-    for name in solvers
-}
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    fits = {
+        name: SequenceLabeler(loss="hinge", C=10.0, solver=name, tol=1e-3, random_state=0).fit(X, Y)
+        for name in solvers
+    }
 figure, axis = plt.subplots(layout="constrained")
 display = HistoryDisplay({name: fit.history_ for name, fit in fits.items()})
 display.plot(axis, show="excess", against="iteration")

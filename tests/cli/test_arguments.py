@@ -41,7 +41,8 @@ def options(command):
 def test_shared_options(command):
     shown, _ = options(command)
     assert SHARED[command] <= shown
-    assert not shown & {"--jobs", "--random-state", "--iterations", "--learner", "--verbose"}
+    other = {"--jobs", "--random-state", "--iterations", "--learner", "--verbose"}
+    assert not shown & (other - ({"--jobs"} if command == "reproduce" else set()))  # processes
 
 
 @pytest.mark.parametrize(("command", "old", "name", "value"), OLD)

@@ -244,7 +244,7 @@ def test_the_perceptron_is_not_minimised():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"C": np.inf}, "C=inf"),
+        ({"C": -np.inf}, "C=-inf"),
         ({"tol": np.inf}, "tol=inf"),
         ({"n_jobs": 0}, "n_jobs=0"),
         ({"n_jobs": -2}, "n_jobs=-2"),

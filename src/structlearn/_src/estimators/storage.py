@@ -90,7 +90,7 @@ class Family:
             name = self.renamed.get(attribute, attribute)
             if name in learnt:
                 setattr(estimator, attribute, learnt[name])
-        if self.absent:
+        if self.absent and "settings_" in vars(estimator):
             estimator.settings_ = {**self.absent, **estimator.settings_}
         self.restore(estimator, learnt)
         return estimator

@@ -41,6 +41,9 @@ Reader = RowReader | SequenceReader | ColumnReader | GraphReader | GridReader
 #: Turns graph data into structures, features and a model.
 Design = PairwiseDesign | HiddenChainDesign
 
+#: Parameters that the first files and checkpoints lack, and what they are there.
+LATER: dict[str, Any] = {"gradient_tol": None, "init": "auto"}
+
 
 @dataclass(frozen=True, eq=False)
 class ClassCoder:

@@ -22,7 +22,12 @@ from structlearn._src.common.history import History
 from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.base import check_is_fitted, sample_weights, threads
 from structlearn._src.estimators.fitting import FitSettings, keep, minimise
-from structlearn._src.estimators.structured.base import Batch, ModelPlan, StructuredEstimator
+from structlearn._src.estimators.structured.base import (
+    LATER,
+    Batch,
+    ModelPlan,
+    StructuredEstimator,
+)
 from structlearn._src.estimators.structured.parameters import check_parameters, warn_unused
 from structlearn._src.inference.names import PREDICTED
 from structlearn._src.learn.dominance import Dominance
@@ -59,7 +64,8 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
         **{name: getattr(estimator, name) for name in _RUN},
         callbacks=tuple(estimator.callbacks),
     )
-    facts = estimator.get_params(deep=False)
+    given = estimator.get_params(deep=False)
+    facts = {name: x for name, x in given.items() if name not in LATER or x != LATER[name]}
     start = _start(estimator, plan, batch.examples, rng)
     began = time.monotonic()
     found = minimise(objective, start, settings, facts=facts, rng=rng)

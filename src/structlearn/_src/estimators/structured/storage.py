@@ -9,7 +9,7 @@ import numpy as np
 from structlearn._src.common.errors import FormatError
 from structlearn._src.common.history import History
 from structlearn._src.estimators.storage import Family
-from structlearn._src.estimators.structured.base import ModelPlan
+from structlearn._src.estimators.structured.base import LATER, ModelPlan
 from structlearn._src.files import file_checks
 from structlearn._src.files.codec import Codec, path_of
 from structlearn._src.model.term import PairsTerm, TableTerm
@@ -148,5 +148,6 @@ FAMILIES = (
         extra_state=lambda _: {"state_": None},
         records=_RECORDS,
         more=_solvers,
+        absent=LATER,
     ),
 )
