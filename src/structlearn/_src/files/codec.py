@@ -41,6 +41,12 @@ def path_of(of: type) -> str:
     return f"{of.__module__}:{of.__qualname__}"
 
 
+def defaults_of_later(value: Any) -> dict[str, Any]:
+    """Return the defaults of fields marked as later, which files have where they differ."""
+    marked = [each for each in dataclasses.fields(value) if each.metadata.get("later")]
+    return {each.name: each.default for each in marked}
+
+
 @dataclasses.dataclass(frozen=True)
 class Codec:
     """How values of one class become parts with names, and are built again from these.
@@ -63,7 +69,12 @@ class Codec:
         if hasattr(value, "state"):
             return dict(value.state())
         parts = {name: getattr(value, field) for name, field in self._fields(value).items()}
-        return {name: part for name, part in parts.items() if name not in self.later or part}
+        usual = defaults_of_later(value)
+        return {
+            name: part
+            for name, part in parts.items()
+            if (name not in self.later or part) and (name not in usual or part != usual[name])
+        }
 
     def decode(self, parts: dict[str, Any]) -> Any:
         """Return the value that has these parts."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from structlearn._src.common.arrays import Floats
+from structlearn._src.files.codec import defaults_of_later
 from structlearn._src.learn.objective import Ability, Objective
 
 #: Everything a solver knows between two steps, as arrays, numbers and strings. The entry
@@ -79,9 +80,14 @@ def current_weights(state: State) -> Floats:
 
 
 def parameters(solver: object) -> dict[str, Any]:
-    """Return the name and the settings of a solver, those of solvers inside it included."""
+    """Return the name and the settings of a solver, those of solvers inside it included.
+
+    Settings that the first checkpoints lack are there where they differ from their defaults.
+    """
+    usual = defaults_of_later(solver) if is_dataclass(solver) else {}
     names = [field.name for field in fields(solver)] if is_dataclass(solver) else vars(solver)
     found = {name: getattr(solver, name) for name in names if not name.startswith("_")}
+    found = {name: x for name, x in found.items() if name not in usual or x != usual[name]}
     inside = {key: parameters(value) for key, value in found.items() if isinstance(value, Solver)}
     return {"name": getattr(solver, "name", ""), **found, **inside}
 

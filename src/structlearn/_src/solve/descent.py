@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -49,7 +49,7 @@ class Descent(Solver):
     """
 
     factor: float = 2.0
-    search: str = "armijo"
+    search: str = field(default="armijo", metadata={"later": True})
     name: ClassVar[str] = "descent"
     proves: ClassVar[bool] = True
 

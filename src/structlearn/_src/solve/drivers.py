@@ -139,7 +139,7 @@ class Cccp(_Driver):
     inner: Solver
     inner_iter: int = 50
     inner_tol: float = 1e-4
-    keep: str = "best"
+    keep: str = field(default="best", metadata={"later": True})
     name: ClassVar[str] = "cccp"
     needs: ClassVar[frozenset[Ability]] = frozenset({Ability.LINEARISE})
 
