@@ -340,6 +340,12 @@ def test_crf_has_the_likelihood_of_the_chain(batch_first):
         ({"scores": torch.full((3, 4, 3), torch.nan)}, "scores.*NaN"),
         ({"scores": torch.full((3, 4, 3), torch.inf)}, "scores"),
         ({"transitions": torch.zeros(2, 2)}, "transitions"),
+        ({"transitions": torch.full((3, 3), torch.nan)}, "transitions.*NaN"),
+        ({"transitions": torch.full((3, 3, 3, 3), torch.inf)}, "transitions.*infinity"),
+        ({"transitions": [[0.0] * 3] * 3}, "transitions.*tensor"),
+        ({"labels": [[0] * 4] * 3}, "labels.*tensor"),
+        ({"labels": torch.zeros(3, 4).bool()}, "labels"),
+        ({"mask": [[1] * 4] * 3}, "mask.*tensor"),
         ({"scores": torch.zeros(3, 4, 3, device="meta")}, "devices"),
     ],
 )
@@ -356,6 +362,11 @@ def test_scores_that_leave_no_path():
         ChainLoss(2)(scores, torch.full((2, 3), -1))
     with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
         ChainLoss(2).log_partition(scores)
+    for query in ("decode", "marginals", "entropy", "sample"):
+        with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
+            getattr(ChainLoss(2), query)(scores)
+    with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
+        ChainLoss(2).k_best(scores, 2)
 
 
 @pytest.mark.parametrize(
@@ -369,6 +380,8 @@ def test_scores_that_leave_no_path():
         {"reduction": "all"},
         {"transitions": "yes"},
         {"hidden_states": 0},
+        {"forbidden": [(0, 3)]},
+        {"names": 3},
         {"forbidden": "BIO", "names": ["B"]},
     ],
 )

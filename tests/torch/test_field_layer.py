@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 
 import numpy as np
@@ -12,7 +13,7 @@ import naive
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.world import InferenceSettings
-from structlearn.errors import ArgumentError
+from structlearn.errors import ArgumentError, InfeasibleError
 from structlearn.fields import Hinges, solve_map
 from structlearn.torch import FieldLoss
 
@@ -156,3 +157,62 @@ def test_bad_input_is_named(change, match):
         FieldLoss(field, inputs=[0, 0])
     with pytest.raises(ArgumentError, match="surrogate"):
         FieldLoss(field, surrogate="no")
+
+
+def test_small_losses_of_large_energies():
+    """The difference is taken in double precision, whatever the inputs have."""
+    n = 2000
+    field = Hinges(
+        offsets=np.arange(2 * n + 1), variables=np.repeat(np.arange(n), 2),
+        coefficients=np.tile([1.0, -1.0], n), constants=np.tile([0.0, 1.0], n),
+        kinds=np.zeros(2 * n), powers=np.full(2 * n, 2), groups=np.zeros(2 * n), n_variables=n,
+        n_groups=1,
+    )  # fmt: skip
+    labels = torch.full((n,), NAN)
+    labels[0] = 0.501
+    loss = FieldLoss(field, weights=[1e3], surrogate="none")(labels)
+    assert loss.shape == ()
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(2.0 * 1e3 * 0.001**2, rel=1e-2)
+
+
+def follows():
+    """Return a field whose target follows its input, and is drawn to 0."""
+    return Hinges(
+        offsets=[0, 2, 3], variables=[0, 1, 1], coefficients=[1.0, -1.0, 1.0],
+        constants=[0.0, 0.0], kinds=[0, 0], powers=[2, 2], groups=[0, 1], n_variables=2, n_groups=2,
+    )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # PyTorch's own, while it traces
+def test_compiled_copied_and_half_precision():
+    layer = FieldLoss(follows(), inputs=[0])
+    labels = torch.tensor([NAN, 1.0])
+    x = torch.tensor([0.5])
+    expected = layer(labels, x)
+    torch.testing.assert_close(torch.compile(layer, backend="aot_eager")(labels, x), expected)
+    torch.testing.assert_close(copy.deepcopy(layer)(labels, x), expected)
+    torch.testing.assert_close(layer(labels, x.bfloat16()), expected)
+
+
+@pytest.mark.parametrize("change", [{"labels": [1.0]}, {"inputs": [0.5]}, {"weights": [1.0, 1.0]}])
+def test_what_is_no_tensor_is_named(change):
+    good = {"labels": torch.tensor([NAN, 1.0]), "inputs": torch.tensor([0.5])}
+    with pytest.raises(ArgumentError, match=next(iter(change))):
+        FieldLoss(follows(), inputs=[0])(**(good | change))
+    with pytest.raises(ArgumentError, match="hinges"):
+        FieldLoss(None)
+
+
+def test_inputs_that_hard_forms_rule_out():
+    """x <= y <= 0.2: no y for x = 0.9, and a label of 1 is impossible."""
+    field = Hinges(
+        offsets=[0, 2, 3], variables=[0, 1, 1], coefficients=[1.0, -1.0, 1.0],
+        constants=[0.0, -0.2], kinds=[1, 1], powers=[1, 1], groups=[0, 0], n_variables=2,
+        n_groups=1,
+    )  # fmt: skip
+    layer = FieldLoss(field, inputs=[0])
+    with pytest.raises(InfeasibleError):
+        layer.energy(torch.tensor([0.9]))
+    with pytest.raises(InfeasibleError):
+        layer(torch.tensor([NAN, 1.0]), torch.tensor([0.1]))

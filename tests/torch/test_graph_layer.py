@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -180,6 +183,12 @@ def test_learning_with_few_labels():
         ({"scores": torch.zeros(0, 2), "labels": torch.zeros(0).long()}, "scores"),
         ({"scores": torch.full((3, 2), torch.nan)}, "scores"),
         ({"transitions": torch.zeros(3, 2, 2)}, "transitions"),
+        ({"transitions": torch.tensor(1.0)}, "transitions"),
+        ({"transitions": torch.full((1, 2, 2), torch.nan)}, "transitions.*NaN"),
+        ({"transitions": [1.0]}, "transitions.*tensor"),
+        ({"labels": [0, 0, 0]}, "labels.*tensor"),
+        ({"edges": [[0, 1]]}, "edges.*tensor"),
+        ({"graphs": [0, 0, 0]}, "graphs.*tensor"),
         ({"scores": torch.zeros(3, 2, device="meta")}, "devices"),
     ],
 )
@@ -198,6 +207,10 @@ def test_bad_grids_are_named():
         GridLoss(2, neighbours=6)
     with pytest.raises(ArgumentError, match="mask"):
         GridLoss(2)(torch.zeros(1, 2, 2, 2), torch.zeros(1, 2, 2).long(), torch.zeros(1, 2, 2))
+    with pytest.raises(ArgumentError, match="scores"):
+        GridLoss(2)(torch.zeros(0, 2, 2, 2), torch.zeros(0, 2, 2).long())
+    with pytest.raises(ArgumentError, match="transitions"):
+        GridLoss(2).decode(torch.zeros(1, 1, 4, 2), transitions=torch.zeros(3, 2, 2))
     with pytest.raises(ArgumentError, match="inference"):
         GridLoss(2, inference="magic")
     with pytest.raises(ArgumentError, match="sweeps"):
@@ -215,3 +228,83 @@ def test_worlds_are_kept_for_batches_that_come_again():
     other = made(scores, LABELS.clamp(min=0), EDGES, GRAPHS)
     np.testing.assert_array_equal(first.detach(), again.detach())
     assert (other != first).any()
+
+
+@pytest.mark.parametrize("query", ["decode", "marginals"])
+def test_queries_refuse_what_has_no_answer(query):
+    ask = getattr(GraphLoss(2), query)
+    edges = torch.tensor([[0, 1]])
+    with pytest.raises(ArgumentError, match=r"scores.*node 1"):
+        ask(torch.tensor([[0.0, 0.0], [torch.nan, 0.0]]), edges)
+    graphs = torch.tensor([0, 0, 1])
+    scores = torch.tensor([[0.0, 0.0], [0.0, 0.0], [-torch.inf, -torch.inf]])
+    with pytest.raises(ImpossibleEvidenceError, match="graph 1"):
+        ask(scores, edges, graphs)
+
+
+def test_a_second_backward_pass_is_the_first():
+    """Where messages stood is not moved on by solving again for graphs that count differently."""
+    torch.manual_seed(0)
+    made = GridLoss(3, inference="bp", sweeps=1, reduction="none").double()
+    torch.nn.init.normal_(made.transitions)
+    scores = torch.randn(2, 4, 4, 3, dtype=torch.double)
+    labels = torch.where(torch.rand(2, 4, 4) < 0.3, 1, -1)
+    memory = made.begin(labels)
+    made(scores, labels, memory=memory)
+    total = made(scores, labels, memory=memory) @ torch.tensor([1.0, 2.0]).double()
+    first = torch.autograd.grad(total, made.transitions, retain_graph=True)[0]
+    torch.testing.assert_close(torch.autograd.grad(total, made.transitions)[0], first)
+
+
+def test_changes_of_a_layer_count():
+    """What was planned for other options is not used again."""
+    made = layer(inference="bp", sweeps=1)
+    scores = scores_of()
+    short = made(scores, LABELS, EDGES, GRAPHS)
+    made.sweeps = None
+    made.inference = "exact"
+    exact = made(scores, LABELS, EDGES, GRAPHS)
+    torch.testing.assert_close(exact, layer(inference="exact")(scores, LABELS, EDGES, GRAPHS))
+    assert (exact != short).any()
+
+
+def test_copies_are_small_and_give_the_same():
+    made = layer("marginal")
+    bare = len(pickle.dumps(made))
+    expected = made(scores_of(), LABELS, EDGES, GRAPHS)
+    assert len(pickle.dumps(made)) == bare  # what was planned stays behind
+    for copied in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        torch.testing.assert_close(copied(scores_of(), LABELS, EDGES, GRAPHS), expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3), (2, 3, 2)])
+@pytest.mark.parametrize("neighbours", [4, 8])
+def test_tables_of_the_edges_that_leave_a_pixel(shape, neighbours):
+    """A row of three pixels has as many edges as there are kinds, which must not be mixed up."""
+    torch.manual_seed(0)
+    made = GridLoss(2, neighbours=neighbours, reduction="none").double()
+    scores = torch.randn(*shape, 2, dtype=torch.double)
+    labels = torch.randint(-1, 2, shape)
+    kinds = neighbours // 2
+    tables = torch.randn(*shape, kinds, 2, 2, dtype=torch.double)
+    found = made(scores, labels, None, tables)
+    steps = [(0, 1), (1, 0), (1, 1), (1, -1)][:kinds]
+    for b in range(shape[0]):
+        nodes = [(r, c) for r in range(shape[1]) for c in range(shape[2])]
+        pairs, edges = [], []
+        for i, (r, c) in enumerate(nodes):
+            for kind, (down, right) in enumerate(steps):
+                if (r + down, c + right) in nodes:
+                    pairs.append((i, nodes.index((r + down, c + right))))
+                    edges.append((tables[b, r, c, kind] + made.transitions[kind]).detach().numpy())
+        mine = scores[b].flatten(0, 1).numpy()
+        expected = loss_of(mine, edges, pairs, labels[b].flatten().tolist(), "log")
+        assert found[b].item() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # PyTorch's own, while it traces
+def test_compiled_layers():
+    made = layer()
+    asked = scores_of(), EDGES, GRAPHS
+    compiled = torch.compile(made.decode, backend="aot_eager")
+    assert (compiled(*asked) == made.decode(*asked)).all()

@@ -89,3 +89,44 @@ def test_bad_values_are_named():
         layer(torch.zeros(3))
     with pytest.raises((ArgumentError, AtomError, RuleError), match="Fly"):
         layer.predict(torch.zeros(4), "Fly")
+
+
+def several():
+    """Two deep predicates with three and two atoms."""
+    made = RuleModel("1: Looks(A) -> Cat(A) ^2\n1: Sounds(A) -> Cat(A) ^2")
+    made = made.target(Looks=PEOPLE[:3], Sounds=PEOPLE[:2], Cat=PEOPLE[:3])
+    return made.truth(Cat=[("ann", 1.0)])
+
+
+def test_several_deep_predicates():
+    layer = RuleLoss(several(), ["Looks", "sounds"])
+    looks = torch.tensor([0.9, 0.1, 0.2])
+    sounds = torch.tensor([0.3, 0.4])
+    expected = layer(torch.cat([looks, sounds]))
+    torch.testing.assert_close(layer({"SOUNDS": sounds, "Looks": looks}), expected)
+    with pytest.raises(ArgumentError, match=r"Looks.*shape"):
+        layer({"Looks": sounds, "Sounds": looks})  # five in all, but not in these places
+    with pytest.raises(ArgumentError, match="values"):
+        layer({"Looks": looks})
+    with pytest.raises(ArgumentError, match="values"):
+        layer({"Looks": looks, "Sounds": sounds, "Cat": looks})
+    with pytest.raises(ArgumentError, match="values"):
+        layer([0.0] * 5)
+    with pytest.raises(ArgumentError, match="deep"):
+        RuleLoss(several(), ["Looks", "looks"])
+    with pytest.raises(ArgumentError, match="model"):
+        RuleLoss(None, "Looks")
+
+
+def test_what_the_model_is_given_later_does_not_count():
+    made = model()
+    layer = RuleLoss(made, "Looks")
+    values = torch.tensor([0.9, 0.4, 0.2, 0.6])
+    loss = layer(values)
+    made.target(Looks=[("eva",)], Cat=[("eva",)])
+    assert layer.atoms("Looks") == PEOPLE
+    torch.testing.assert_close(layer(values), loss)
+    assert layer.predict(values, "Cat").shape == (4,)
+    made.split("0.7: Friend(A, B) & Cat(A) -> Cat(B) ^2", "A")
+    with pytest.raises(ArgumentError, match="rules"):
+        layer.write_weights()

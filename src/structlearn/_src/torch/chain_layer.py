@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints, offsets_of
@@ -16,21 +16,28 @@ from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.learn.loss import make_cost, make_loss
 from structlearn._src.learn.objective import FREE_ONLY
 from structlearn._src.text.labels import forbidden_transitions
-from structlearn._src.torch.chain_function import ChainDifference, ChainSpec, check_batch
+from structlearn._src.torch.chain_function import (
+    ChainDifference,
+    ChainSpec,
+    check_batch,
+    check_possible,
+    gradients,
+)
 from structlearn._src.torch.plain_chain import soft_max
 from structlearn._src.torch.table_worlds import (
     REDUCTIONS,
     add_ends,
     array,
     at_least_single,
-    check_devices,
     check_scores,
+    check_tensors,
+    check_whole,
+    draw_small,
+    full_mask,
     layer_loss,
     reduced,
     tensor_like,
 )
-
-_SMALL = 0.1  # bound of uniform first transitions, as in other layers of this kind
 
 
 class ChainLoss(nn.Module):
@@ -122,12 +129,14 @@ class ChainLoss(nn.Module):
         super().__init__()
         self.n_labels = checks.integer("n_labels", n_labels, low=1)
         self.reduction = checks.one_of("reduction", reduction, REDUCTIONS)
-        self.hidden_states = hidden_states
         if hidden_states is not None:
             checks.integer("hidden_states", hidden_states, low=1)
+        self.hidden_states = hidden_states
         self.n_jobs = n_jobs
         self._loss = layer_loss(loss, alpha, eps_y, eps_h)
-        self._spec = ChainSpec(self._loss, make_cost(cost, n_labels), n_jobs=n_jobs)
+        made = ChainSpec(self._loss, make_cost(cost, n_labels), n_jobs=n_jobs)
+        # Hidden states are summed out beforehand, for each part of the loss as it demands.
+        self._specs = (made,) if hidden_states is None else made.split()
         self._free = ChainSpec(make_loss("log"), sides=FREE_ONLY, n_jobs=n_jobs)
         self.transitions: nn.Parameter | None = None
         self.starts: nn.Parameter | None = None
@@ -141,36 +150,38 @@ class ChainLoss(nn.Module):
 
     def _forbid(self, rule: Any, names: Sequence[Any] | None) -> None:
         """Keep what is forbidden as -inf, in buffers that move with the layer."""
+        if names is not None and not isinstance(names, Sequence):
+            raise ArgumentError(f"names={names!r} must be a list, one name for each label")
         listed = list(range(self.n_labels)) if names is None else list(names)
         if len(listed) != self.n_labels:
             raise ArgumentError(f"names: {len(listed)} were given for {self.n_labels} labels")
+        self._never = rule is not None
         if rule is None:
-            self._never: Any = None
             return
         found = forbidden_transitions(listed, rule)
+        if not isinstance(rule, str):
+            unknown = {label for pair in rule for label in pair} - set(listed)
+            if unknown:
+                raise ArgumentError(f"forbidden: {unknown.pop()!r} is none of the labels {listed}")
         for name, never in (("first", found.first), ("last", found.last), ("pairs", found.pairs)):
             added = np.where(never, -np.inf, 0.0)
             self.register_buffer(f"_never_{name}", torch.from_numpy(added), persistent=False)
-        self._never = True
 
     def reset_parameters(self) -> None:
         """Draw small transitions, starts and ends."""
-        for parameter in self.parameters(recurse=False):
-            nn.init.uniform_(parameter, -_SMALL, _SMALL)
+        draw_small(self)
 
     def extra_repr(self) -> str:
         """Say what the layer is."""
         return f"n_labels={self.n_labels}, reduction={self.reduction!r}"
 
-    # ---- the loss ------------------------------------------------------------------------
-
     def forward(
         self,
-        scores: torch.Tensor,
-        labels: torch.Tensor,
-        mask: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor | None = None,
+        transitions: Tensor | None = None,
+    ) -> Tensor:
         """Return the loss of a batch.
 
         Parameters
@@ -184,150 +195,116 @@ class ChainLoss(nn.Module):
         transitions
             (K, K) or (B, T - 1, K, K) Tables to add to those of the layer.
         """
-        nodes, edges, mask = self._tables(scores, mask, transitions)
-        if labels.shape != mask.shape or labels.is_floating_point():
-            raise ArgumentError(
-                f"labels of shape {tuple(labels.shape)} and type {labels.dtype} were given; whole "
-                f"numbers of shape {tuple(mask.shape)} are needed"
-            )
-        check_devices(scores=scores, labels=labels)
-        losses = _apply(self._spec, nodes, edges, labels, mask)
-        return reduced(losses, self.reduction)
+        losses = []
+        for spec in self._specs:
+            nodes, edges, inside = self._tables(scores, mask, transitions, spec.loss.eps_h)
+            check_whole("labels", labels, tuple(inside.shape))
+            check_tensors(scores=scores, labels=labels)
+            losses.append(_apply(spec, nodes, edges, labels, inside)[0])
+        return reduced(torch.stack(losses).sum(0), self.reduction)
 
     def log_partition(
-        self,
-        scores: torch.Tensor,
-        mask: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
+    ) -> Tensor:
         """Return the log of the sum of the exponentials of the scores of all paths, (B,)."""
         nodes, edges, mask = self._tables(scores, mask, transitions)
-        return self._log_partition(nodes, edges, mask)
-
-    def _log_partition(
-        self, nodes: torch.Tensor, edges: torch.Tensor, mask: torch.Tensor
-    ) -> torch.Tensor:
-        return _apply(self._free, nodes, edges, torch.full_like(mask, -1, dtype=torch.long), mask)
-
-    # ---- what follows from scores ----------------------------------------------------------
+        return _apply(self._free, nodes, edges, _no_labels(mask), mask)[0]
 
     def marginals(
-        self,
-        scores: torch.Tensor,
-        mask: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
+    ) -> Tensor:
         """Return the probabilities (B, T, K) of labels, 0 outside the mask; differentiable."""
         nodes, edges, mask = self._tables(scores, mask, transitions)
         return self._gradients(nodes, edges, mask)[1]
 
     def entropy(
-        self,
-        scores: torch.Tensor,
-        mask: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
+    ) -> Tensor:
         r"""Return the entropy (B,) of the paths, :math:`\log Z - E[\theta]`; differentiable."""
         nodes, edges, mask = self._tables(scores, mask, transitions)
         if edges.ndim == 2:
-            shape = (len(nodes), max(nodes.shape[1] - 1, 0), *edges.shape)
-            edges = edges.expand(shape)
+            edges = edges.expand(len(nodes), nodes.shape[1] - 1, -1, -1)
         values, by_nodes, by_edges = self._gradients(nodes, edges, mask)
-        expected = _product(nodes, by_nodes) + _product(edges, by_edges)
-        return values - expected
+        return values - _product(nodes, by_nodes) - _product(edges, by_edges)
 
     def _gradients(
-        self, nodes: torch.Tensor, edges: torch.Tensor, mask: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        self, nodes: Tensor, edges: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Log partition functions, and their gradients by the tables, which are marginals."""
-        wanted = torch.is_grad_enabled() and (nodes.requires_grad or edges.requires_grad)
-        own_nodes, own_edges = (
-            t if wanted and t.requires_grad else t.detach().clone().requires_grad_()
-            for t in (nodes, edges)
-        )
-        with torch.enable_grad():
-            values = self._log_partition(own_nodes, own_edges, mask)
-            found = torch.autograd.grad(values.sum(), (own_nodes, own_edges), create_graph=wanted)
-        return values if wanted else values.detach(), found[0], found[1]
+        batch = self._free, nodes, edges, _no_labels(mask), mask
+        values, by_nodes, by_edges = _apply(*batch)
+        if any(_differentiated(t) for t in (nodes, edges)):
+            by_nodes, by_edges = gradients(*batch, torch.ones_like(values))
+        return values, by_nodes, by_edges
 
+    @torch.compiler.disable
     def decode(
-        self,
-        scores: torch.Tensor,
-        mask: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
+        self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> list[list[int]]:
         """Return the best labels of every sequence, as lists."""
         chains, offsets = self._chains(scores, mask, transitions)
-        return _cut(chains.best()[1], offsets)
+        values, labels = chains.best()
+        check_possible(values)
+        return _cut(labels, offsets)
 
+    @torch.compiler.disable
     def k_best(
-        self,
-        scores: torch.Tensor,
-        k: int,
-        mask: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
-    ) -> tuple[torch.Tensor, list[list[list[int]]]]:
+        self, scores: Tensor, k: int, mask: Tensor | None = None, transitions: Tensor | None = None
+    ) -> tuple[Tensor, list[list[list[int]]]]:
         """Return the scores (B, k) of the best paths, and their labels for every sequence.
 
         Where there are fewer paths the scores are minus infinity, and no labels are listed.
         """
         chains, offsets = self._chains(scores, mask, transitions)
         values, labels = chains.k_best(checks.integer("k", k, low=1))
+        check_possible(values[:, 0])
         paths = [_cut(row, offsets) for row in labels]
         found = [
             [paths[j][i] for j in range(k) if values[i, j] > -np.inf] for i in range(len(values))
         ]
         return tensor_like(values, scores), found
 
+    @torch.compiler.disable
     def sample(
         self,
-        scores: torch.Tensor,
+        scores: Tensor,
         n: int = 1,
-        mask: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
+        mask: Tensor | None = None,
+        transitions: Tensor | None = None,
         generator: torch.Generator | None = None,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Return independent exact draws of paths (n, B, T), -1 outside the mask."""
         chains, offsets = self._chains(scores, mask, transitions)
         seed = int(torch.randint(2**62, (), generator=generator))
         drawn = chains.draw(checks.integer("n", n, low=1), np.random.default_rng(seed))
+        check_possible(np.where(drawn[0, offsets[:-1]] < 0, np.inf, 0.0))
         lengths = np.diff(offsets)
         out = np.full((n, len(lengths), scores.shape[1]), -1)
         out[:, np.arange(scores.shape[1]) < lengths[:, None]] = drawn
         return torch.from_numpy(out).to(scores.device)
 
     def _chains(
-        self,
-        scores: torch.Tensor,
-        mask: torch.Tensor | None,
-        transitions: torch.Tensor | None,
+        self, scores: Tensor, mask: Tensor | None, transitions: Tensor | None
     ) -> tuple[Chains, Ints]:
         nodes, edges, inside = self._tables(scores, mask, transitions)
-        check_batch(nodes, torch.full_like(inside, -1, dtype=torch.long), inside)
+        check_batch(nodes, edges, _no_labels(inside), inside)
         kept = array(inside)
         offsets = offsets_of(kept.sum(axis=1))
         tables = array(edges)
         tables = tables[None] if tables.ndim == 2 else tables[kept[:, 1:]]
         return Chains(array(nodes)[kept], tables, offsets, self.n_jobs), offsets
 
-    # ---- tables ----------------------------------------------------------------------------
-
     def _tables(
         self,
-        scores: torch.Tensor,
-        mask: torch.Tensor | None,
-        transitions: torch.Tensor | None,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        scores: Tensor,
+        mask: Tensor | None,
+        transitions: Tensor | None,
+        eps_h: float | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return nodes (B, T, K), edges and mask with all that the layer adds."""
-        nodes = self._node_scores(scores)
-        if mask is None:
-            mask = torch.ones(nodes.shape[:2], dtype=torch.bool, device=nodes.device)
-        elif mask.shape != nodes.shape[:2]:
-            raise ArgumentError(
-                f"mask has shape {tuple(mask.shape)}; {tuple(nodes.shape[:2])} is needed"
-            )
-        mask = mask.bool()
-        check_devices(scores=scores, mask=mask, transitions=transitions, layer=self.transitions)
+        check_tensors(scores=scores, mask=mask, transitions=transitions, layer=self.transitions)
+        nodes = self._node_scores(scores, self._loss.eps_h if eps_h is None else eps_h)
+        mask = full_mask(mask, nodes)
         edges = self._edges(nodes, transitions)
         if self.starts is not None and self.ends is not None:
             nodes = add_ends(nodes, mask, self.starts, self.ends)
@@ -336,24 +313,19 @@ class ChainLoss(nn.Module):
             edges = edges + self._never_pairs.to(edges)
         return nodes, edges, mask
 
-    def _node_scores(self, scores: torch.Tensor) -> torch.Tensor:
+    def _node_scores(self, scores: Tensor, eps_h: float) -> Tensor:
         """Return scores of labels, hidden states summed out, in single precision or better."""
         if self.hidden_states is None:
-            check_scores(scores, 3, self.n_labels)
-            nodes = scores
+            check_scores(scores, 3, (self.n_labels,))
+            nodes = at_least_single(scores)
         else:
-            check_scores(scores, 4, self.hidden_states)
-            if scores.shape[2] != self.n_labels:
-                raise ArgumentError(
-                    f"scores of shape {tuple(scores.shape)} were given; (B, T, {self.n_labels} "
-                    f"labels, {self.hidden_states} hidden states) is needed"
-                )
-            nodes = soft_max(scores, 3, self._loss.eps_h)
+            check_scores(scores, 4, (self.n_labels, self.hidden_states))
+            nodes = soft_max(at_least_single(scores), 3, eps_h)
         if nodes.shape[0] == 0 or nodes.shape[1] == 0:
             raise ArgumentError("scores hold no sequence, or sequences without positions")
-        return at_least_single(nodes)
+        return nodes
 
-    def _edges(self, nodes: torch.Tensor, more: torch.Tensor | None) -> torch.Tensor:
+    def _edges(self, nodes: Tensor, more: Tensor | None) -> Tensor:
         """Return one table (K, K), or one for each edge."""
         size = (self.n_labels, self.n_labels)
         edges = nodes.new_zeros(size)
@@ -371,18 +343,24 @@ class ChainLoss(nn.Module):
 
 @torch.compiler.disable
 def _apply(
-    spec: ChainSpec,
-    nodes: torch.Tensor,
-    edges: torch.Tensor,
-    labels: torch.Tensor,
-    mask: torch.Tensor,
-) -> torch.Tensor:
-    """Return the values of a batch; compiled loops cannot be traced into a graph of tensors."""
-    values: torch.Tensor = ChainDifference.apply(spec, nodes, edges, labels, mask)[0]
-    return values
+    spec: ChainSpec, nodes: Tensor, edges: Tensor, labels: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return values, and the gradients of their sum as constants; `torch.compile` stays out."""
+    found: tuple[Tensor, Tensor, Tensor] = ChainDifference.apply(spec, nodes, edges, labels, mask)
+    return found
 
 
-def _product(tables: torch.Tensor, marginals: torch.Tensor) -> torch.Tensor:
+def _no_labels(mask: Tensor) -> Tensor:
+    return torch.full_like(mask, -1, dtype=torch.long)
+
+
+def _differentiated(tensor: Tensor) -> bool:
+    """Tell whether derivatives by a tensor are wanted, backward or forward."""
+    backward = torch.is_grad_enabled() and tensor.requires_grad
+    return backward or torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def _product(tables: Tensor, marginals: Tensor) -> Tensor:
     """Expected tables (B,); what cannot happen counts for nothing."""
     each = torch.where(marginals > 0, tables, 0.0) * marginals
     return each.flatten(1).sum(1)

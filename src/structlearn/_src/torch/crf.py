@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.torch.chain_layer import ChainLoss
-from structlearn._src.torch.table_worlds import add_ends
+from structlearn._src.torch.table_worlds import (
+    REDUCTIONS,
+    add_ends,
+    at_least_single,
+    check_scores,
+    check_tensors,
+    check_whole,
+    draw_small,
+    full_mask,
+    reduced,
+)
 
-_REDUCTIONS = ("none", "sum", "mean", "token_mean")
+_REDUCTIONS = (*REDUCTIONS, "token_mean")
 
 
 class CRF(nn.Module):
@@ -47,20 +57,16 @@ class CRF(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw parameters from -0.1 to 0.1."""
-        for parameter in self.parameters():
-            nn.init.uniform_(parameter, -0.1, 0.1)
+        draw_small(self)
 
     def extra_repr(self) -> str:
         """Say what the layer is."""
         return f"num_tags={self.num_tags}"
 
+    @torch.compiler.disable
     def forward(
-        self,
-        emissions: torch.Tensor,
-        tags: torch.Tensor,
-        mask: torch.Tensor | None = None,
-        reduction: str = "sum",
-    ) -> torch.Tensor:
+        self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum"
+    ) -> Tensor:
         """Return the conditional log likelihood of the tags.
 
         Parameters
@@ -76,34 +82,26 @@ class CRF(nn.Module):
         """
         checks.one_of("reduction", reduction, _REDUCTIONS)
         scores, inside = self._batched(emissions, mask)
+        check_whole("tags", tags, tuple(emissions.shape[:2]))
+        check_tensors(emissions=emissions, tags=tags)
         labels = tags if self.batch_first else tags.T
-        known = labels if inside is None else labels[inside.bool()]
+        known = labels[inside]
         if bool((known < 0).any()):
-            raise ArgumentError("tags below 0 were given; ChainLoss takes labels not known")
+            raise ArgumentError("tags below 0 were given; ChainLoss takes -1 for unknown labels")
         likelihood = -self._layer(scores, labels, inside, self.transitions)
-        if reduction == "none":
-            return likelihood
-        if reduction == "mean":
-            return likelihood.mean()
-        total = likelihood.sum()
-        return total if reduction == "sum" else total / known.numel()
+        if reduction == "token_mean":
+            return likelihood.sum() / known.numel()
+        return reduced(likelihood, reduction)
 
-    def decode(self, emissions: torch.Tensor, mask: torch.Tensor | None = None) -> list[list[int]]:
+    def decode(self, emissions: Tensor, mask: Tensor | None = None) -> list[list[int]]:
         """Return the best labels of every sequence."""
         scores, inside = self._batched(emissions, mask)
         return self._layer.decode(scores, inside, self.transitions)
 
-    def _batched(
-        self, emissions: torch.Tensor, mask: torch.Tensor | None
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def _batched(self, emissions: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return scores (B, T, K), what begins and ends sequences added, and the mask."""
-        if emissions.ndim != 3:
-            raise ArgumentError(
-                f"emissions of shape {tuple(emissions.shape)} were given; 3 axes are needed"
-            )
-        scores = emissions if self.batch_first else emissions.transpose(0, 1)
-        inside = mask if mask is None or self.batch_first else mask.T
-        counted = scores.new_ones(scores.shape[:2], dtype=torch.bool)
-        if inside is not None:
-            counted = inside.bool()
-        return add_ends(scores, counted, self.start_transitions, self.end_transitions), inside
+        check_tensors(emissions=emissions, mask=mask, layer=self.transitions)
+        check_scores(emissions, 3, (self.num_tags,))
+        both = at_least_single(emissions), full_mask(mask, emissions)
+        scores, inside = both if self.batch_first else (t.transpose(0, 1) for t in both)
+        return add_ends(scores, inside, self.start_transitions, self.end_transitions), inside

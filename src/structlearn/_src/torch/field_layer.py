@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.errors import ArgumentError, UncertifiedWarning, warn
 from structlearn._src.common.names import SURROGATES
 from structlearn._src.field.admm import HingeResult, solve_map
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import Hinges
-from structlearn._src.torch.table_worlds import array, tensor_like
+from structlearn._src.torch.table_worlds import array, at_least_single, check_tensors, tensor_like
 
 _KINK = 1e-6  # forms this near to 0 are at the kink of their hinge, where multipliers decide
 
 
+@dataclass(frozen=True, eq=False)
 class _Problem:
     """One minimisation: a field, some of whose variables are fixed."""
 
-    def __init__(self, hinges: Hinges, fixed: Ints, tol: float, n_jobs: int | None) -> None:
-        self.hinges = hinges
-        self.fixed = fixed
-        self.tol = tol
-        self.n_jobs = n_jobs
+    hinges: Hinges
+    fixed: Ints
+    tol: float
+    n_jobs: int | None
 
     def solve(self, weights: Floats, values: Floats) -> HingeResult:
         """Minimise the energy with these values of what is fixed."""
-        return solve_map(
+        found = solve_map(
             self.hinges, weights, fixed=(self.fixed, values), tol=self.tol, n_jobs=self.n_jobs
         )
+        if not found.converged:
+            warn(
+                f"inference ended before tol={self.tol:g} ({found.status}): its energy is not "
+                f"certified to be least; a larger tol asks for less",
+                UncertifiedWarning,
+            )
+        return found
 
     def forces(self, weights: Floats, found: HingeResult) -> Floats:
         r"""Derivative of the least energy by the constant of every form.
@@ -65,9 +73,7 @@ class LeastEnergy(torch.autograd.Function):
     """The least energy of a field, as a function of its weights and of fixed values."""
 
     @staticmethod
-    def forward(
-        ctx: Any, problem: _Problem, weights: torch.Tensor, values: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(ctx: Any, problem: _Problem, weights: Tensor, values: Tensor) -> Tensor:
         """Return the energy, a scalar."""
         strengths = array(weights)
         found = problem.solve(strengths, array(values))
@@ -77,14 +83,14 @@ class LeastEnergy(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, factor: torch.Tensor) -> Any:
+    def backward(ctx: Any, factor: Tensor) -> Any:
         """Sums of hinges, and pulls on the fixed values."""
         return None, factor * ctx.by_weights, factor * ctx.by_values
 
 
-@torch.compiler.disable
-def _least_energy(problem: _Problem, weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    energy: torch.Tensor = LeastEnergy.apply(problem, weights, values)
+def _least_energy(problem: _Problem, weights: Tensor, values: Tensor) -> Tensor:
+    """Return the energy in double precision: losses are small differences of large energies."""
+    energy: Tensor = LeastEnergy.apply(problem, weights.double(), values.double())
     return energy
 
 
@@ -98,7 +104,8 @@ class FieldLoss(nn.Module):
               - \min_{y, z} \, [w^\top \phi(x, y, z) - h(y, z)]
 
     with a surrogate :math:`h` of the entropy. Both minima are certified. Gradients by weights are
-    sums of hinges, those by inputs follow from the multipliers (envelope theorem).
+    sums of hinges, those by inputs follow from the multipliers (envelope theorem). Labels are
+    constants: there is no gradient by them.
 
     Parameters
     ----------
@@ -107,7 +114,9 @@ class FieldLoss(nn.Module):
     inputs
         Numbers of the variables whose values are given in the call; none by default.
     weights
-        (groups) To begin with; 1 by default. They are a parameter of the layer.
+        (groups) To begin with; 1 by default. They are a parameter of the layer. Below 0 they count
+        as 0 and have no gradient, so that they stay there: after steps of an optimiser,
+        ``layer.weights.data.clamp_(min=0)`` keeps them alive.
     surrogate
         "loss", "entropy" or "none", as in `HingeField.fit`.
     strength
@@ -152,6 +161,8 @@ class FieldLoss(nn.Module):
         n_jobs: int | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(hinges, Hinges):
+            raise ArgumentError(f"hinges must be Hinges; a {type(hinges).__name__} was given")
         self.hinges = hinges
         self.inputs = checks.indices("inputs", inputs).reshape(-1)
         if len(self.inputs) and self.inputs.max() >= hinges.n_variables:
@@ -165,12 +176,10 @@ class FieldLoss(nn.Module):
         start = np.ones(hinges.n_groups) if weights is None else hinges.check_weights(weights)
         self.weights = nn.Parameter(torch.from_numpy(start).to(torch.get_default_dtype()))
 
+    @torch.compiler.disable
     def forward(
-        self,
-        labels: torch.Tensor,
-        inputs: torch.Tensor | None = None,
-        weights: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        self, labels: Tensor, inputs: Tensor | None = None, weights: Tensor | None = None
+    ) -> Tensor:
         """Return the loss, at least 0 up to the tolerance.
 
         Parameters
@@ -184,11 +193,7 @@ class FieldLoss(nn.Module):
             (groups) In the place of those of the layer; negative ones count as 0.
         """
         x = self._checked(inputs)
-        known = array(labels).astype(np.float64).copy()
-        if known.shape != (self.hinges.n_variables,):
-            raise ArgumentError(
-                f"labels of shape {known.shape} were given for {self.hinges.n_variables} variables"
-            )
+        known = self._known(labels)
         given = np.zeros(self.hinges.n_variables, np.bool_)
         given[self.inputs] = True
         known[self.inputs] = array(x)
@@ -202,28 +207,38 @@ class FieldLoss(nn.Module):
         values = torch.cat([x, torch.from_numpy(known[labelled]).to(x)])
         free = _Problem(examples.hinges, self.inputs, self.tol, self.n_jobs)
         clamped = _Problem(examples.hinges, both, self.tol, self.n_jobs)
-        return _least_energy(clamped, all_weights, values) - _least_energy(free, all_weights, x)
+        loss = _least_energy(clamped, all_weights, values) - _least_energy(free, all_weights, x)
+        return loss.to(x.dtype)
 
-    def energy(
-        self, inputs: torch.Tensor | None = None, weights: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    @torch.compiler.disable
+    def energy(self, inputs: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         """Return the least energy given the inputs, differentiable by inputs and weights."""
         x = self._checked(inputs)
         problem = _Problem(self.hinges, self.inputs, self.tol, self.n_jobs)
-        return _least_energy(problem, self._weights(weights, x), x)
+        return _least_energy(problem, self._weights(weights, x), x).to(x.dtype)
 
-    def predict(
-        self, inputs: torch.Tensor | None = None, weights: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    @torch.compiler.disable
+    def predict(self, inputs: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
         """Return the best values (variables) given the inputs."""
         x = self._checked(inputs)
         problem = _Problem(self.hinges, self.inputs, self.tol, self.n_jobs)
         found = problem.solve(array(self._weights(weights, x)), array(x))
         return tensor_like(found.y, x)
 
-    def _checked(self, inputs: torch.Tensor | None) -> torch.Tensor:
-        """Return the values of the inputs."""
-        x = self.weights.new_zeros(0) if inputs is None else inputs
+    def _known(self, labels: Tensor) -> Floats:
+        """Return the labels as an array of its own."""
+        check_tensors(labels=labels)
+        known = array(labels).astype(np.float64)
+        if known.shape != (self.hinges.n_variables,):
+            raise ArgumentError(
+                f"labels of shape {known.shape} were given for {self.hinges.n_variables} variables"
+            )
+        return known
+
+    def _checked(self, inputs: Tensor | None) -> Tensor:
+        """Return the values of the inputs, in single precision or better."""
+        check_tensors(inputs=inputs)
+        x = self.weights.new_zeros(0) if inputs is None else at_least_single(inputs)
         if x.shape != (len(self.inputs),) or not x.is_floating_point():
             raise ArgumentError(
                 f"inputs of shape {tuple(x.shape)} and type {x.dtype} were given; "
@@ -233,10 +248,11 @@ class FieldLoss(nn.Module):
             raise ArgumentError("inputs must be truth values in [0, 1]; apply a sigmoid first")
         return x
 
-    def _weights(self, weights: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor:
+    def _weights(self, weights: Tensor | None, like: Tensor) -> Tensor:
+        check_tensors(weights=weights)
         mine = self.weights if weights is None else weights
         if mine.shape != (self.hinges.n_groups,):
             raise ArgumentError(
                 f"weights of shape {tuple(mine.shape)} were given for {self.hinges.n_groups} groups"
             )
-        return mine.clamp(min=0.0).to(like.dtype)
+        return mine.clamp(min=0.0).to(like.device, torch.double)

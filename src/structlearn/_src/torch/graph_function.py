@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.errors import ArgumentError, ImpossibleEvidenceError
 from structlearn._src.graph.batch import Graphs, assemble
 from structlearn._src.graph.wiring import OUTPUT
@@ -48,33 +49,28 @@ class GraphDifference(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, batch: GraphBatch, *tables: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, batch: GraphBatch, *tables: Tensor) -> Tensor:
         """Return the values (graphs,)."""
-        arrays = tuple(map(array, tables))
-        _check_numbers(arrays[0])
+        arrays = checked_arrays(tables)
         # Where inference stood is needed again if graphs count differently in what follows.
         ctx.before = deepcopy(batch.memory)
         values, ctx.gradient = batch.solve(arrays, None, batch.memory)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            raise ImpossibleEvidenceError(
-                f"the scores of graph {bad[0]} rule out all its labels, or those that it has, with "
-                f"scores of minus infinity; loosen them"
-            )
+        check_possible(~np.isfinite(values))
         ctx.batch = batch
         ctx.save_for_backward(*tables)
         return tensor_like(values, tables[0])
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, factors: torch.Tensor) -> Any:
+    def backward(ctx: Any, factors: Tensor) -> Any:
         """Scale the gradient of the batch, or solve the worlds for these factors."""
         tables = ctx.saved_tensors
         if bool((factors == factors[0]).all()):
             found = [float(factors[0]) * part for part in ctx.gradient]
         else:
             arrays = tuple(map(array, tables))
-            _, found = ctx.batch.solve(arrays, array(factors), ctx.before)
+            # A copy, since solving moves it on and there may be another backward pass.
+            _, found = ctx.batch.solve(arrays, array(factors), deepcopy(ctx.before))
         return None, *(tensor_like(part, t) for part, t in zip(found, tables, strict=True))
 
 
@@ -96,7 +92,23 @@ def check_labels(labels: Ints, n_labels: int) -> None:
         )
 
 
-def _check_numbers(nodes: Floats) -> None:
-    bad = np.flatnonzero((np.isnan(nodes) | (nodes == np.inf)).any(axis=1))
+def checked_arrays(tables: tuple[Tensor, ...]) -> tuple[Floats, ...]:
+    """Return tables of nodes and edges, none of them NaN or plus infinity."""
+    arrays = tuple(map(array, tables))
+    nodes, *edges = (np.isnan(table) | (table == np.inf) for table in arrays)
+    bad = np.flatnonzero(nodes.any(axis=1))
     if len(bad):
         raise ArgumentError(f"scores: node {bad[0]} has a score that is NaN or plus infinity")
+    if any(table.any() for table in edges):
+        raise ArgumentError("transitions: some entry is NaN or plus infinity")
+    return arrays
+
+
+def check_possible(impossible: Bools) -> None:
+    """Refuse graphs for which no possible labelling was found."""
+    bad = np.flatnonzero(impossible)
+    if len(bad):
+        raise ImpossibleEvidenceError(
+            f"no labelling of graph {bad[0]} was found that has its labels, where it has any, and "
+            f"a finite score: scores of minus infinity rule too much out; loosen them"
+        )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.graph.batch import Graphs
+from structlearn._src.graph.batch import tables_to_potentials
 from structlearn._src.inference import decode
 from structlearn._src.inference.base import Options
 from structlearn._src.inference.names import OFFERED
@@ -23,22 +23,47 @@ from structlearn._src.torch.graph_function import (
     GraphBatch,
     GraphDifference,
     check_labels,
+    check_possible,
+    checked_arrays,
     lay_out,
 )
 from structlearn._src.torch.table_worlds import (
     REDUCTIONS,
-    array,
     at_least_single,
-    check_devices,
     check_scores,
+    check_tensors,
+    draw_small,
     layer_loss,
     reduced,
     table_objective,
     tensor_like,
+    whole_numbers,
 )
 
-_SMALL = 0.1  # bound of uniform first transitions
 _PLANS = 16  # batches whose elimination orders and worlds are kept: planning costs more than use
+
+
+class _Plans:
+    """The worlds of the batches used last, for any thread; copies of a layer begin without any."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: dict[Hashable, GraphBatch] = {}
+
+    def find(self, key: Hashable, make: Callable[[], GraphBatch]) -> GraphBatch:
+        """Return what is kept for a key, or make it; of too many, that used longest ago goes."""
+        with self._lock:
+            batch = self._kept.pop(key, None)
+        batch = make() if batch is None else batch
+        with self._lock:
+            self._kept[key] = batch
+            if len(self._kept) > _PLANS:
+                del self._kept[next(iter(self._kept))]
+        return batch
+
+    def __reduce__(self) -> tuple[type[_Plans], tuple[()]]:
+        """Be copied and pickled as nothing: plans are made again when needed."""
+        return _Plans, ()
 
 
 class GraphLayer(nn.Module):
@@ -68,8 +93,7 @@ class GraphLayer(nn.Module):
         self.n_jobs = n_jobs
         self._loss = layer_loss(loss, alpha, eps_y, eps_h)
         self._cost = make_cost(cost, n_labels)
-        self._settings = InferenceSettings(method=inference, n_jobs=n_jobs)
-        self._plans: OrderedDict[bytes, GraphBatch] = OrderedDict()
+        self._plans = _Plans()
         self._shape = (kinds, n_labels, n_labels)
         self.transitions: nn.Parameter | None = None
         if checks.boolean("transitions", transitions):
@@ -78,81 +102,69 @@ class GraphLayer(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw small transitions."""
-        for parameter in self.parameters(recurse=False):
-            nn.init.uniform_(parameter, -_SMALL, _SMALL)
+        draw_small(self)
 
     def extra_repr(self) -> str:
         """Say what the layer is."""
         return f"n_labels={self.n_labels}, inference={self.inference!r}"
 
-    # ---- worlds ----------------------------------------------------------------------------
-
     def _batch(self, labels: Ints, sizes: Ints, scopes: tuple[Ints, ...]) -> GraphBatch:
         """Return the worlds of a batch, kept from an earlier call if there was one."""
-        key = b"|".join(part.tobytes() for part in (labels, sizes, *scopes))
-        if key in self._plans:
-            self._plans.move_to_end(key)
-            return self._plans[key]
-        graphs = lay_out(self.n_labels, sizes, scopes)
-        objective = table_objective(graphs, labels, self._loss, self._cost, self._settings)
-        if self.sweeps is not None:
-            objective = objective.with_budget(Budget(self.sweeps))
-        batch = self._plans[key] = GraphBatch(objective, None)
-        if len(self._plans) > _PLANS:
-            self._plans.popitem(last=False)
-        return batch
 
-    def _losses(
-        self, batch: GraphBatch, tables: tuple[torch.Tensor, ...], memory: Memory
-    ) -> torch.Tensor:
+        def make() -> GraphBatch:
+            graphs = lay_out(self.n_labels, sizes, scopes)
+            settings = InferenceSettings(method=self.inference, n_jobs=self.n_jobs)
+            objective = table_objective(graphs, labels, self._loss, self._cost, settings)
+            if self.sweeps is not None:
+                objective = objective.with_budget(Budget(self.sweeps))
+            return GraphBatch(objective, None)
+
+        how = self.inference, self.sweeps, self.n_jobs  # attributes that users may change
+        parts = labels, sizes, *scopes
+        return self._plans.find((*how, *(part.tobytes() for part in parts)), make)
+
+    def _losses(self, batch: GraphBatch, tables: tuple[Tensor, ...], memory: Memory) -> Tensor:
         if memory is not None:
             batch = GraphBatch(batch.objective, memory)
-        return reduced(_apply(batch, tables), self.reduction)
+        losses: Tensor = GraphDifference.apply(batch, *tables)
+        return reduced(losses, self.reduction)
 
-    def _edge_tables(
-        self, nodes: torch.Tensor, more: torch.Tensor | None, counts: list[int]
-    ) -> tuple[torch.Tensor, ...]:
-        """Return a table for each kind of edges: one (1, K * K), or one for each edge."""
-        check_devices(scores=nodes, transitions=more, layer=self.transitions)
+    def _edge_tables(self, nodes: Tensor, more: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
+        """Return tables (1 or edges, K * K) of every kind of edges: the layer's, and `more`."""
         tables = nodes.new_zeros(self._shape)
         if self.transitions is not None:
             tables = self.transitions.to(nodes.dtype)
-        flat = tables.flatten(1)[:, None]
+        own = tuple(tables.flatten(1)[:, None])
         if more is None:
-            return tuple(flat)
-        if tuple(more.shape) == self._shape:
-            return tuple(flat + more.to(nodes.dtype).flatten(1)[:, None])
-        each = (sum(counts), *self._shape[1:])
-        if tuple(more.shape) != each:
+            return own
+        added = (part.to(nodes.dtype).flatten(1) for part in more)
+        return tuple(mine + part for mine, part in zip(own, added, strict=True))
+
+    def _check_shape(self, transitions: Tensor, each: tuple[int, ...]) -> None:
+        """Refuse tables that are neither shared by the edges of a kind nor one for each."""
+        if tuple(transitions.shape) not in (self._shape, each):
             raise ArgumentError(
-                f"transitions of shape {tuple(more.shape)} were given; {self._shape} or {each}, "
-                f"one for each edge, is needed"
+                f"transitions of shape {tuple(transitions.shape)} were given; {self._shape} or "
+                f"{each}, one for each edge, is needed"
             )
-        parts = more.to(nodes.dtype).flatten(1).split(counts)
-        return tuple(own + part for own, part in zip(flat, parts, strict=True))
 
-    # ---- what follows from scores ------------------------------------------------------------
-
-    def _best(self, graphs: Graphs, tables: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    def _best(self, batch: GraphBatch, tables: tuple[Tensor, ...]) -> Tensor:
+        graphs = batch.graphs
         options = Options(n_jobs=self.n_jobs)
-        arrays = tuple(map(array, tables))
+        arrays = checked_arrays(tables)
         labels = decode.best(graphs, arrays, self._loss.eps_h, options, self.inference)
+        # Where nothing is possible labels are -1 or any: all of them have no finite score.
+        scores = graphs.wiring.score(tables_to_potentials(graphs, arrays), labels.clip(0))
+        check_possible(np.isneginf(scores))
         return torch.from_numpy(labels).to(tables[0].device)
 
-    def _marginals(self, graphs: Graphs, tables: tuple[torch.Tensor, ...]) -> torch.Tensor:
-        arrays = tuple(map(array, tables))
-        found = decode.marginals(graphs, arrays, Options(n_jobs=self.n_jobs), self.inference)
+    def _marginals(self, batch: GraphBatch, tables: tuple[Tensor, ...]) -> Tensor:
+        graphs = batch.graphs
+        options = Options(n_jobs=self.n_jobs)
+        found = decode.marginals(graphs, checked_arrays(tables), options, self.inference)
+        nothing = found.sum(axis=1) < 0.5  # where no labelling is possible all are 0
+        check_possible(np.logical_or.reduceat(nothing, graphs.variables[:-1]))
         return tensor_like(found, tables[0])
-
-    @abstractmethod
-    def forward(self, scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Return the loss of a batch."""
-
-
-@torch.compiler.disable
-def _apply(batch: GraphBatch, tables: tuple[torch.Tensor, ...]) -> torch.Tensor:
-    values: torch.Tensor = GraphDifference.apply(batch, *tables)
-    return values
 
 
 class GraphLoss(GraphLayer):
@@ -175,7 +187,8 @@ class GraphLoss(GraphLayer):
         "auto" is exact where elimination is quick, else by messages; "exact", "bp" or "trw".
     sweeps
         Number of message sweeps of a call, which then goes on from the `memory` that it is given:
-        paired learning. By default messages go on until they rest.
+        paired learning. Gradients are those with the messages held where they stand. By default
+        messages go on until they rest.
 
     Attributes
     ----------
@@ -196,15 +209,16 @@ class GraphLoss(GraphLayer):
     def __init__(self, n_labels: int, loss: str = "log", **options: Any) -> None:
         super().__init__(n_labels, loss, kinds=1, **options)
 
-    def forward(  # type: ignore[override]
+    @torch.compiler.disable
+    def forward(
         self,
-        scores: torch.Tensor,
-        labels: torch.Tensor,
-        edges: torch.Tensor,
-        graphs: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
+        scores: Tensor,
+        labels: Tensor,
+        edges: Tensor,
+        graphs: Tensor | None = None,
+        transitions: Tensor | None = None,
         memory: Memory = None,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Return the loss of a batch of graphs whose nodes lie one after another.
 
         Parameters
@@ -222,68 +236,63 @@ class GraphLoss(GraphLayer):
         memory
             What `begin` returned: where messages stand, brought up to date in place.
         """
-        check_devices(scores=scores, labels=labels)
+        check_tensors(scores=scores, labels=labels)
         batch, tables = self._prepare(scores, labels, edges, graphs, transitions)
         return self._losses(batch, tables, memory)
 
-    def begin(
-        self, labels: torch.Tensor, edges: torch.Tensor, graphs: torch.Tensor | None = None
-    ) -> Memory:
+    def begin(self, labels: Tensor, edges: Tensor, graphs: Tensor | None = None) -> Memory:
         """Return the memory of a batch before any inference."""
-        scores = torch.zeros(len(labels), self.n_labels)
+        check_tensors(labels=labels)
+        scores = torch.zeros(labels.numel(), self.n_labels, device=labels.device)
         return self._prepare(scores, labels, edges, graphs, None)[0].objective.begin()
 
+    @torch.compiler.disable
     def decode(
         self,
-        scores: torch.Tensor,
-        edges: torch.Tensor,
-        graphs: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        scores: Tensor,
+        edges: Tensor,
+        graphs: Tensor | None = None,
+        transitions: Tensor | None = None,
+    ) -> Tensor:
         """Return the best labels (N,)."""
-        return self._best(*self._read(scores, edges, graphs, transitions))
+        return self._best(*self._prepare(scores, None, edges, graphs, transitions))
 
+    @torch.compiler.disable
     def marginals(
         self,
-        scores: torch.Tensor,
-        edges: torch.Tensor,
-        graphs: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        scores: Tensor,
+        edges: Tensor,
+        graphs: Tensor | None = None,
+        transitions: Tensor | None = None,
+    ) -> Tensor:
         """Return the probabilities (N, K) of labels."""
-        return self._marginals(*self._read(scores, edges, graphs, transitions))
-
-    def _read(
-        self,
-        scores: torch.Tensor,
-        edges: torch.Tensor,
-        graphs: torch.Tensor | None,
-        transitions: torch.Tensor | None,
-    ) -> tuple[Graphs, tuple[torch.Tensor, ...]]:
-        labels = torch.full(scores.shape[:1], -1)
-        batch, tables = self._prepare(scores, labels, edges, graphs, transitions)
-        return batch.graphs, tables
+        return self._marginals(*self._prepare(scores, None, edges, graphs, transitions))
 
     def _prepare(
         self,
-        scores: torch.Tensor,
-        labels: torch.Tensor,
-        edges: torch.Tensor,
-        graphs: torch.Tensor | None,
-        transitions: torch.Tensor | None,
-    ) -> tuple[GraphBatch, tuple[torch.Tensor, ...]]:
-        check_scores(scores, 2, self.n_labels)
+        scores: Tensor,
+        labels: Tensor | None,
+        edges: Tensor,
+        graphs: Tensor | None,
+        transitions: Tensor | None,
+    ) -> tuple[GraphBatch, tuple[Tensor, ...]]:
+        check_scores(scores, 2, (self.n_labels,))
         n = len(scores)
-        numbers = whole_numbers("labels", labels, (n,))
+        numbers = np.full(n, -1) if labels is None else whole_numbers("labels", labels, (n,))
         members = np.zeros(n, np.int64) if graphs is None else whole_numbers("graphs", graphs, (n,))
-        pairs = whole_numbers("edges", edges, (len(edges), 2))
+        check_tensors(edges=edges)
+        pairs = whole_numbers("edges", edges, (edges.numel() // 2, 2))
         self._check(numbers, pairs, members)
         order = np.argsort(members[pairs[:, 0]], kind="stable")
         batch = self._batch(numbers, np.bincount(members), (pairs[order],))
-        if transitions is not None and len(transitions) == len(pairs):
-            transitions = transitions[torch.from_numpy(order).to(transitions.device)]
+        check_tensors(scores=scores, transitions=transitions, layer=self.transitions)
+        if transitions is not None:
+            self._check_shape(transitions, (len(pairs), *self._shape[1:]))
+            if len(transitions) == len(pairs):
+                transitions = transitions[torch.from_numpy(order).to(transitions.device)]
         nodes = at_least_single(scores)
-        return batch, (nodes, *self._edge_tables(nodes, transitions, [len(pairs)]))
+        more = None if transitions is None else (transitions,)
+        return batch, (nodes, *self._edge_tables(nodes, more))
 
     def _check(self, labels: Ints, edges: Ints, graphs: Ints) -> None:
         check_labels(labels, self.n_labels)
@@ -299,13 +308,3 @@ class GraphLoss(GraphLayer):
             raise ArgumentError("graphs must number the graphs from 0 in rising order")
         if (graphs[edges[:, 0]] != graphs[edges[:, 1]]).any():
             raise ArgumentError("edges: some edge joins two graphs")
-
-
-def whole_numbers(name: str, given: torch.Tensor, shape: tuple[int, ...]) -> Ints:
-    """Return a tensor of whole numbers as an array."""
-    if given.is_floating_point() or tuple(given.shape) != shape:
-        raise ArgumentError(
-            f"{name} of shape {tuple(given.shape)} and type {given.dtype} were given; whole "
-            f"numbers of shape {shape} are needed"
-        )
-    return array(given).astype(np.int64)

@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.learn.world import Memory
 from structlearn._src.torch.graph_function import GraphBatch, check_labels
-from structlearn._src.torch.graph_layer import GraphLayer, whole_numbers
+from structlearn._src.torch.graph_layer import GraphLayer
 from structlearn._src.torch.table_worlds import (
     array,
     at_least_single,
-    check_devices,
     check_scores,
+    check_tensors,
+    whole_numbers,
 )
 
 
@@ -59,14 +61,15 @@ class GridLoss(GraphLayer):
         super().__init__(n_labels, loss, kinds=neighbours // 2, **options)
         self.neighbours = neighbours
 
+    @torch.compiler.disable
     def forward(
         self,
-        scores: torch.Tensor,
-        labels: torch.Tensor,
-        mask: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor | None = None,
+        transitions: Tensor | None = None,
         memory: Memory = None,
-    ) -> torch.Tensor:
+    ) -> Tensor:
         """Return the loss of a batch of images.
 
         Parameters
@@ -78,60 +81,52 @@ class GridLoss(GraphLayer):
         mask
             (B, H, W) Which pixels count; all by default.
         transitions
-            (kinds, K, K) Tables to add to those of the layer.
+            (2 or 4, K, K) Tables to add to those of the layer; or (B, H, W, 2 or 4, K, K), for
+            each pixel those of the edges that leave it. What leaves the image does not count.
         memory
             What `begin` returned: where messages stand, brought up to date in place.
         """
-        check_devices(scores=scores, labels=labels)
+        check_tensors(scores=scores, labels=labels)
         batch, tables, _ = self._prepare(scores, labels, mask, transitions)
         return self._losses(batch, tables, memory)
 
-    def begin(self, labels: torch.Tensor, mask: torch.Tensor | None = None) -> Memory:
+    def begin(self, labels: Tensor, mask: Tensor | None = None) -> Memory:
         """Return the memory of a batch before any inference."""
-        scores = torch.zeros(*labels.shape, self.n_labels)
+        check_tensors(labels=labels)
+        scores = torch.zeros(*labels.shape, self.n_labels, device=labels.device)
         return self._prepare(scores, labels, mask, None)[0].objective.begin()
 
+    @torch.compiler.disable
     def decode(
-        self,
-        scores: torch.Tensor,
-        mask: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
+    ) -> Tensor:
         """Return the best labels (B, H, W), -1 outside the mask."""
-        batch, tables, inside = self._read(scores, mask, transitions)
+        batch, tables, inside = self._prepare(scores, None, mask, transitions)
         out = torch.full(inside.shape, -1, device=scores.device)
-        out[inside] = self._best(batch.graphs, tables)
+        out[inside] = self._best(batch, tables)
         return out
 
+    @torch.compiler.disable
     def marginals(
-        self,
-        scores: torch.Tensor,
-        mask: torch.Tensor | None = None,
-        transitions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
+    ) -> Tensor:
         """Return the probabilities (B, H, W, K) of labels, 0 outside the mask."""
-        batch, tables, inside = self._read(scores, mask, transitions)
-        found = self._marginals(batch.graphs, tables)
+        batch, tables, inside = self._prepare(scores, None, mask, transitions)
+        found = self._marginals(batch, tables)
         out = found.new_zeros((*inside.shape, self.n_labels))
         out[inside] = found
         return out
 
-    def _read(
-        self, scores: torch.Tensor, mask: torch.Tensor | None, transitions: torch.Tensor | None
-    ) -> tuple[GraphBatch, tuple[torch.Tensor, ...], torch.Tensor]:
-        return self._prepare(scores, torch.full(scores.shape[:3], -1), mask, transitions)
-
     def _prepare(
-        self,
-        scores: torch.Tensor,
-        labels: torch.Tensor,
-        mask: torch.Tensor | None,
-        transitions: torch.Tensor | None,
-    ) -> tuple[GraphBatch, tuple[torch.Tensor, ...], torch.Tensor]:
-        check_scores(scores, 4, self.n_labels)
+        self, scores: Tensor, labels: Tensor | None, mask: Tensor | None, transitions: Tensor | None
+    ) -> tuple[GraphBatch, tuple[Tensor, ...], Tensor]:
+        check_scores(scores, 4, (self.n_labels,))
         shape = tuple(scores.shape[:3])
-        numbers = whole_numbers("labels", labels, shape)
+        numbers = np.full(shape, -1) if labels is None else whole_numbers("labels", labels, shape)
+        check_tensors(scores=scores, mask=mask, transitions=transitions, layer=self.transitions)
         inside = np.ones(shape, np.bool_) if mask is None else array(mask).astype(np.bool_)
+        if len(scores) == 0:
+            raise ArgumentError("scores hold no image")
         if inside.shape != shape or not inside.any(axis=(1, 2)).all():
             raise ArgumentError(f"mask must have shape {shape}, and a pixel in every image")
         check_labels(numbers[inside], self.n_labels)
@@ -139,8 +134,14 @@ class GridLoss(GraphLayer):
         batch = self._batch(numbers[inside], inside.sum(axis=(1, 2)), kinds)
         where = torch.from_numpy(inside).to(scores.device)
         nodes = at_least_single(scores[where])
-        tables = self._edge_tables(nodes, transitions, [len(kind) for kind in kinds])
-        return batch, (nodes, *tables), where
+        more = None
+        if transitions is not None:
+            self._check_shape(transitions, (*shape, *self._shape))
+            more = tuple(transitions[:, None])
+            if transitions.ndim > 3:
+                own = transitions[where]
+                more = tuple(own[torch.from_numpy(k[:, 0]), i] for i, k in enumerate(kinds))
+        return batch, (nodes, *self._edge_tables(nodes, more)), where
 
 
 def _grid_edges(inside: Any, neighbours: int) -> tuple[Ints, ...]:

@@ -12,6 +12,7 @@ with the positions of a chain in two kinds: outputs :math:`y` and hidden ones :m
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from structlearn._src.learn.loss import Cost, Loss
 
@@ -19,7 +20,7 @@ from structlearn._src.learn.loss import Cost, Loss
 FLOOR = -1e30
 
 
-def soft_max(values: torch.Tensor, dim: int, eps: float) -> torch.Tensor:
+def soft_max(values: Tensor, dim: int, eps: float) -> Tensor:
     r""":math:`\epsilon \log \sum \exp(x / \epsilon)` over an axis; the maximum at 0."""
     if eps == 0.0:
         return values.max(dim).values
@@ -27,13 +28,8 @@ def soft_max(values: torch.Tensor, dim: int, eps: float) -> torch.Tensor:
 
 
 def chain_value(
-    nodes: torch.Tensor,
-    edges: torch.Tensor,
-    mask: torch.Tensor,
-    hidden: torch.Tensor,
-    eps_y: float,
-    eps_h: float,
-) -> torch.Tensor:
+    nodes: Tensor, edges: Tensor, mask: Tensor, hidden: Tensor, eps_y: float, eps_h: float
+) -> Tensor:
     """Return the soft maximum (B,) of chains with nodes (B, T, K) and edges (..., K, K).
 
     Edges are one table, or (B, T - 1, K, K). Positions outside `mask` (B, T), a prefix, do not
@@ -46,14 +42,12 @@ def chain_value(
     return _two_temperatures(nodes, edges, mask, hidden, eps_y, eps_h)
 
 
-def _table(edges: torch.Tensor, t: int) -> torch.Tensor:
+def _table(edges: Tensor, t: int) -> Tensor:
     """Tables (B or 1, K, K) of the edges that lead to position `t`."""
     return edges[None] if edges.ndim == 2 else edges[:, t - 1]
 
 
-def _one_temperature(
-    nodes: torch.Tensor, edges: torch.Tensor, mask: torch.Tensor, eps: float
-) -> torch.Tensor:
+def _one_temperature(nodes: Tensor, edges: Tensor, mask: Tensor, eps: float) -> Tensor:
     """Forward recursion: the soft maximum of all that ends in a state."""
     ahead = nodes[:, 0]
     for t in range(1, nodes.shape[1]):
@@ -63,13 +57,8 @@ def _one_temperature(
 
 
 def _two_temperatures(
-    nodes: torch.Tensor,
-    edges: torch.Tensor,
-    mask: torch.Tensor,
-    hidden: torch.Tensor,
-    eps_y: float,
-    eps_h: float,
-) -> torch.Tensor:
+    nodes: Tensor, edges: Tensor, mask: Tensor, hidden: Tensor, eps_y: float, eps_h: float
+) -> Tensor:
     """Sum runs of hidden positions out first, for every pair of outputs around them.
 
     `outer` (B, K) is the soft maximum of all up to the last output, by its state; `inner` (B, K, K)
@@ -97,14 +86,14 @@ def _two_temperatures(
 
 
 def chain_losses(
-    nodes: torch.Tensor,
-    edges: torch.Tensor,
-    labels: torch.Tensor,
-    mask: torch.Tensor,
+    nodes: Tensor,
+    edges: Tensor,
+    labels: Tensor,
+    mask: Tensor,
     loss: Loss,
     cost: Cost | None,
     sides: tuple[bool, bool],
-) -> torch.Tensor:
+) -> Tensor:
     """Return free less clamped values (B,), or one of them alone."""
     hidden = labels < 0
     total = nodes.new_zeros(len(nodes))
@@ -122,13 +111,12 @@ def chain_losses(
     return total
 
 
-def _costs(
-    labels: torch.Tensor, mask: torch.Tensor, cost: Cost, like: torch.Tensor
-) -> torch.Tensor:
+def _costs(labels: Tensor, mask: Tensor, cost: Cost, like: Tensor) -> Tensor:
     """Cost of every state of every position (B, T, K), 0 where there is no label."""
     known = (labels >= 0) & mask
-    rows = torch.as_tensor(cost.matrix, dtype=like.dtype, device=like.device)[labels.clamp(min=0)]
-    rows = torch.where(known[:, :, None], rows, 0.0)
+    matrix = torch.as_tensor(cost.matrix, dtype=like.dtype, device=like.device)
+    # Outside the mask there may be any number; inside, -1.
+    rows = torch.where(known[:, :, None], matrix[torch.where(known, labels, 0)], 0.0)
     if not cost.mean:
         return rows
     return rows / known.sum(1).clamp(min=1)[:, None, None]

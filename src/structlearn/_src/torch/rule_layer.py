@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.fields.rule_model import RuleModel
 from structlearn._src.torch.field_layer import FieldLoss
+from structlearn._src.torch.table_worlds import array, check_tensors
 
 
 class RuleLoss(nn.Module):
@@ -26,7 +27,8 @@ class RuleLoss(nn.Module):
     Parameters
     ----------
     model
-        The rules with their atoms: observed ones, targets, and the truth of some targets.
+        The rules with their atoms: observed ones, targets, and the truth of some targets. The layer
+        takes them as they are now; what the model is given later does not count.
     deep
         Predicates whose values a network gives, by name; their atoms are targets of the model.
     surrogate, strength, tol, n_jobs
@@ -68,11 +70,20 @@ class RuleLoss(nn.Module):
         n_jobs: int | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(model, RuleModel):
+            raise ArgumentError(f"model must be a RuleModel; a {type(model).__name__} was given")
         self.model = model
-        self.deep = (deep,) if isinstance(deep, str) else tuple(deep)
+        named = (deep,) if isinstance(deep, str) else tuple(deep)
+        self.deep = tuple(model.tables.relation(name).name for name in named)
         if not self.deep:
             raise ArgumentError("deep names no predicate; name those whose values a network gives")
-        self._places = {name: model.tables.arguments(name)[0] for name in self._targets()}
+        if len(set(self.deep)) < len(self.deep):
+            raise ArgumentError(f"deep names a predicate twice: {', '.join(named)}")
+        # Kept here, as the model may be given more atoms later.
+        relations = model.tables.relations.values()
+        found = {r.name: model.tables.arguments(r.name) for r in relations if r.n_free}
+        self._places = {name: places for name, (places, _) in found.items()}
+        self._atoms = {name: list(zip(*atoms, strict=True)) for name, (_, atoms) in found.items()}
         places = np.concatenate([self._find(name) for name in self.deep])
         self._labels = model.tables.labels()
         self._labels[places] = np.nan
@@ -82,11 +93,6 @@ class RuleLoss(nn.Module):
             strength=strength, tol=tol, n_jobs=n_jobs,
         )  # fmt: skip
 
-    def _targets(self) -> list[str]:
-        """Names of the predicates that have targets."""
-        relations = self.model.tables.relations.values()
-        return [relation.name for relation in relations if relation.n_free]
-
     @property
     def weights(self) -> Any:
         """The weights of the rules, a parameter."""
@@ -95,39 +101,45 @@ class RuleLoss(nn.Module):
     def atoms(self, predicate: str) -> list[tuple[Any, ...]]:
         """Return the arguments of a predicate's targets, in the order of their values."""
         self._find(predicate)
-        return list(zip(*self.model.tables.arguments(predicate)[1], strict=True))
+        return list(self._atoms[self.model.tables.relation(predicate).name])
 
+    @torch.compiler.disable
     def forward(
-        self, values: torch.Tensor | Mapping[str, torch.Tensor], weights: torch.Tensor | None = None
-    ) -> torch.Tensor:
+        self, values: Tensor | Mapping[str, Tensor], weights: Tensor | None = None
+    ) -> Tensor:
         """Return the loss for truth values in [0, 1] of the deep atoms.
 
         Parameters
         ----------
         values
-            One for each deep atom, in the order of `atoms`; by predicate where there are several.
+            One for each deep atom, in the order of `atoms`. Of several predicates, a mapping from
+            their names, or all in one tensor, in the order of `deep`.
         weights
             (rules) In the place of those of the layer.
         """
         return self._field(torch.from_numpy(self._labels), self._inputs(values), weights)
 
     def predict(
-        self, values: torch.Tensor | Mapping[str, torch.Tensor], predicate: str | None = None
-    ) -> torch.Tensor | dict[str, torch.Tensor]:
+        self, values: Tensor | Mapping[str, Tensor], predicate: str | None = None
+    ) -> Tensor | dict[str, Tensor]:
         """Return the best values of the targets of a predicate, or of all that are not deep."""
         found = self._field.predict(self._inputs(values).detach())
         if predicate is not None:
             return found[torch.from_numpy(self._find(predicate))]
-        deep = {self.model.tables.relation(name).name for name in self.deep}
         return {
             name: found[torch.from_numpy(places)]
             for name, places in self._places.items()
-            if name not in deep
+            if name not in self.deep
         }
 
     def write_weights(self) -> RuleModel:
         """Give the model the weights of the layer, and return it."""
-        learnt = self.weights.detach().clamp(min=0.0).double().numpy()
+        learnt = array(self.weights.detach().clamp(min=0.0))
+        if learnt.shape != self.model.weights_.shape:
+            raise ArgumentError(
+                f"the model has {len(self.model.weights_)} rules now and the layer "
+                f"{len(learnt)}: make the layer after changes of the rules"
+            )
         self.model.weights_ = np.where(np.isinf(self.model.weights_), np.inf, learnt)
         return self.model
 
@@ -141,10 +153,22 @@ class RuleLoss(nn.Module):
             )
         return self._places[name]
 
-    def _inputs(self, values: torch.Tensor | Mapping[str, torch.Tensor]) -> torch.Tensor:
-        if isinstance(values, torch.Tensor):
+    def _inputs(self, values: Tensor | Mapping[str, Tensor]) -> Tensor:
+        """Return the values of all deep atoms in one tensor."""
+        if not isinstance(values, Mapping):
+            check_tensors(values=values)
             return values
-        missing = [name for name in self.deep if name not in values]
-        if missing:
-            raise ArgumentError(f"values has none for the deep predicate {missing[0]!r}")
-        return torch.cat([values[name] for name in self.deep])
+        given = {self.model.tables.relation(name).name: part for name, part in values.items()}
+        if set(given) != set(self.deep):
+            raise ArgumentError(
+                f"values has the predicates {', '.join(given)}; those of {', '.join(self.deep)} "
+                f"are needed"
+            )
+        check_tensors(**given)
+        for name, part in given.items():
+            if tuple(part.shape) != self._places[name].shape:
+                raise ArgumentError(
+                    f"values of {name} have shape {tuple(part.shape)}; one for each of its "
+                    f"{len(self._places[name])} atoms is needed"
+                )
+        return torch.cat([given[name] for name in self.deep])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
@@ -48,15 +49,15 @@ def table_objective(
     return TableObjective(LinearModel(()), examples, loss, cost, settings=settings)
 
 
-def array(tensor: torch.Tensor) -> NDArray[Any]:
+def array(tensor: Tensor) -> NDArray[Any]:
     """Return what a tensor holds, floats as float64, in memory of the host."""
     host = tensor.detach().cpu()
     return (host.double() if host.is_floating_point() else host).numpy()
 
 
-def tensor_like(values: NDArray[Any], like: torch.Tensor) -> torch.Tensor:
+def tensor_like(values: NDArray[Any], like: Tensor) -> Tensor:
     """Return an array as a tensor of the type and on the device of another one."""
-    return torch.from_numpy(np.ascontiguousarray(values)).to(like)
+    return torch.from_numpy(np.asarray(values, order="C")).to(like)  # single numbers stay so
 
 
 def layer_loss(name: str, alpha: float, eps_y: float | None, eps_h: float | None) -> Loss:
@@ -65,28 +66,62 @@ def layer_loss(name: str, alpha: float, eps_y: float | None, eps_h: float | None
     return make_loss(name, eps_y, eps_h, alpha)
 
 
-def check_scores(scores: Any, axes: int, n_labels: int) -> None:
-    """Refuse scores that are no floating-point tensor with the labels on the last axis."""
-    if not isinstance(scores, torch.Tensor) or not scores.is_floating_point():
+def check_scores(scores: Any, axes: int, last: tuple[int, ...]) -> None:
+    """Refuse scores that are no floating-point tensor with these last axes."""
+    if not isinstance(scores, Tensor) or not scores.is_floating_point():
         raise ArgumentError("scores must be a tensor of floating-point numbers")
-    if scores.ndim != axes or scores.shape[-1] != n_labels:
+    if scores.ndim != axes or tuple(scores.shape[-len(last) :]) != last:
         raise ArgumentError(
             f"scores of shape {tuple(scores.shape)} were given; {axes} axes are needed, the last "
-            f"of them over the {n_labels} labels"
+            f"of them {last}: labels, and hidden states where there are any"
         )
 
 
-def check_devices(**tensors: torch.Tensor | None) -> None:
-    """Refuse tensors that lie on different devices."""
-    found = {name: str(t.device) for name, t in tensors.items() if t is not None}
-    if len(set(found.values())) > 1:
-        told = ", ".join(f"{name} on {device}" for name, device in found.items())
+def check_tensors(**given: Any) -> None:
+    """Refuse what is no tensor, and tensors that lie on different devices; None is left out."""
+    found = {name: t for name, t in given.items() if t is not None}
+    for name, t in found.items():
+        if not isinstance(t, Tensor):
+            raise ArgumentError(f"{name} must be a tensor; a {type(t).__name__} was given")
+    if len({t.device for t in found.values()}) > 1:
+        told = ", ".join(f"{name} on {t.device}" for name, t in found.items())
         raise ArgumentError(f"the tensors lie on different devices: {told}; move them to one")
 
 
-def add_ends(
-    nodes: torch.Tensor, mask: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor
-) -> torch.Tensor:
+def check_whole(name: str, given: Tensor, shape: tuple[int, ...]) -> None:
+    """Refuse what is no tensor of whole numbers of this shape."""
+    check_tensors(**{name: given})
+    numbers = not (given.is_floating_point() or given.is_complex() or given.dtype == torch.bool)
+    if not numbers or tuple(given.shape) != shape:
+        raise ArgumentError(
+            f"{name} of shape {tuple(given.shape)} and type {given.dtype} were given; whole "
+            f"numbers of shape {shape} are needed"
+        )
+
+
+def whole_numbers(name: str, given: Tensor, shape: tuple[int, ...]) -> Ints:
+    """Return a tensor of whole numbers as an array."""
+    check_whole(name, given, shape)
+    return array(given).astype(np.int64)
+
+
+def draw_small(layer: nn.Module) -> None:
+    """Draw all parameters from -0.1 to 0.1, as other layers of this kind begin."""
+    for parameter in layer.parameters(recurse=False):
+        nn.init.uniform_(parameter, -0.1, 0.1)
+
+
+def full_mask(mask: Tensor | None, scores: Tensor) -> Tensor:
+    """Return which positions of scores (B, T, ...) count, as booleans; all by default."""
+    shape = scores.shape[:2]
+    if mask is None:
+        return torch.ones(shape, dtype=torch.bool, device=scores.device)
+    if mask.shape != shape:
+        raise ArgumentError(f"mask has shape {tuple(mask.shape)}; {tuple(shape)} is needed")
+    return mask.bool()
+
+
+def add_ends(nodes: Tensor, mask: Tensor, starts: Tensor, ends: Tensor) -> Tensor:
     """Add what first and last labels are worth to the scores of those positions."""
     first = torch.arange(nodes.shape[1], device=nodes.device) == 0
     last = mask & ~torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
@@ -94,12 +129,12 @@ def add_ends(
     return nodes + torch.where(last[..., None], ends.to(nodes.dtype), 0.0)
 
 
-def at_least_single(tensor: torch.Tensor) -> torch.Tensor:
+def at_least_single(tensor: Tensor) -> Tensor:
     """Return half precision as single precision, as losses are computed under autocast."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
-def reduced(losses: torch.Tensor, reduction: str) -> torch.Tensor:
+def reduced(losses: Tensor, reduction: str) -> Tensor:
     """Return the mean or the sum of the losses of all examples, or all of them."""
     if reduction == "mean":
         return losses.mean()
