@@ -25,6 +25,8 @@ extensions = [
     "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = [
@@ -38,11 +40,12 @@ templates_path = ["_templates"]
 default_role = "code"
 nitpicky = False
 
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
-autodoc_typehints = "signature"
+autodoc_typehints = "both"  # in the signature, and beside every parameter
+autodoc_typehints_description_target = "documented"
 autodoc_typehints_format = "short"
 # Array types by their names, which say more than what they stand for.
 autodoc_type_aliases = {name: name for name in ("Floats", "Ints", "Bools", "PathLike")}
@@ -71,7 +74,9 @@ html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "structlearn"
 html_static_path = ["_static"]
-html_css_files = ["width.css"]
+html_css_files = ["page.css"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 html_show_sourcelink = False
 html_show_sphinx = False
 html_theme_options = {
@@ -81,8 +86,14 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "logo": {"text": "structlearn"},
+    "header_links_before_dropdown": 6,
 }
-html_sidebars = {"start": [], "architecture": [], "extending": [], "references": [], "changes": []}
+#: Pages without others below them.
+_ALONE = (
+    "install", "start", "datasets", "faq", "glossary",
+    "architecture", "extending", "references", "changes",
+)  # fmt: skip
+html_sidebars = {page: [] for page in _ALONE}
 
 
 # Formulas become MathML here, which browsers draw themselves: pages need nothing from elsewhere.

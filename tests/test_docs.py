@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs").glob("guide/*.md")),
+    *sorted((ROOT / "docs").glob("*/*.md")),
 ]
 MODULES = [
     m.name
