@@ -123,5 +123,14 @@ def _block(writer: Any, node: Any) -> None:
 
 def _mathml(formula: str, display: str) -> str:
     text = convert(formula, display=display)
+    if display == "block":  # what a maximum is over goes below it
+        text = _LIMITS.sub(r"<munder>\1\2</munder>", text)
+    text = text.replace("<mi>&#x0007E;</mi>", "<mo>&#x0223C;</mo>")  # "distributed as", with room
     space = '<mspace width="0.17em"/>'
     return re.sub(r"<mi>(?:log|exp|max)</mi>", rf"{space}\g<0>{space}", text)
+
+
+_LIMITS = re.compile(
+    r"<msub>(<mo>(?:max|min|lim|argmax|argmin)</mo>)"
+    r"(<mrow>(?:(?!</?mrow>).)*</mrow>|<mi>[^<]*</mi>)</msub>"
+)

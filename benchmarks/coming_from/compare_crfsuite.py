@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 import sklearn_crfsuite
-
 from comparison import Figure, conclude
+
 from structlearn import SequenceLabeler
 from structlearn.datasets import load_basenp
 from structlearn.metrics import chunk_scores
@@ -20,12 +20,11 @@ C = 1.0
 
 def attributes(words: list[str], tags: list[str]) -> list[list[str]]:
     """Return the word, the tag and those of the neighbours, for every token."""
-    words = ["^", *words, "$"]
-    tags = ["^", *tags, "$"]
+    columns = {"w": ["^", *words, "$"], "t": ["^", *tags, "$"]}
+    steps = {"-1": -1, "": 0, "+1": 1}
     return [
-        [f"w={words[i]}", f"w-1={words[i - 1]}", f"w+1={words[i + 1]}"]
-        + [f"t={tags[i]}", f"t-1={tags[i - 1]}", f"t+1={tags[i + 1]}"]
-        for i in range(1, len(words) - 1)
+        [f"{c}{s}={cells[i + d]}" for c, cells in columns.items() for s, d in steps.items()]
+        for i in range(1, len(words) + 1)
     ]
 
 

@@ -1,9 +1,9 @@
 """One series by hmmlearn and by structlearn: a fixed model's answers, and the number of states.
 
 Run ``pip install hmmlearn``, then ``python benchmarks/coming_from/compare_hmmlearn.py``. The first
-three figures are of one model, fitted by hmmlearn and asked as a chain here. The others compare the
-best of hmmlearn's models with 1 to 6 states, by BIC, with an infinite model fitted to the same rows.
-Each of hmmlearn's models is the best of ten starts: one start often ends in a local optimum.
+four figures are of one model, fitted by hmmlearn and asked as a chain here. The others compare the
+best of hmmlearn's models with 1 to 6 states, by BIC, with an infinite model of the same rows. Each
+of hmmlearn's models is the best of ten starts: one start often ends in a local optimum.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import logging
 
 import numpy as np
+from comparison import Figure, conclude
 from hmmlearn.hmm import GaussianHMM
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 
-from comparison import Figure, conclude
 from structlearn import InfiniteHMM, chain, infer
 
 LEVEL = np.repeat([0, 1, 2, 0, 2, 1], 40)

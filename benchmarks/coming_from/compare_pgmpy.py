@@ -6,11 +6,11 @@ Run ``pip install pgmpy``, then ``python benchmarks/coming_from/compare_pgmpy.py
 from __future__ import annotations
 
 import numpy as np
+from comparison import Figure, conclude
 from pgmpy.factors.discrete import TabularCPD
 from pgmpy.inference import VariableElimination
 from pgmpy.models import DiscreteBayesianNetwork
 
-from comparison import Figure, conclude
 from structlearn import FactorGraph, infer
 
 #: variable: (states, parents, table with one row per state and one column per parents' states)

@@ -8,12 +8,12 @@ its values are near the minimum; ours come with a certified gap.
 from __future__ import annotations
 
 import numpy as np
+from comparison import Figure, conclude
 from pslpython.model import Model
 from pslpython.partition import Partition
 from pslpython.predicate import Predicate
 from pslpython.rule import Rule
 
-from comparison import Figure, conclude
 from structlearn import RuleModel
 
 RULES = [
