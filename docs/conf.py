@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import os
 import re
 import warnings
 from typing import Any
 
+import sphinx.util.inspect
 from docutils import nodes
 from latex2mathml.converter import convert
 
@@ -44,8 +47,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
-autodoc_typehints = "both"  # in the signature, and beside every parameter
-autodoc_typehints_description_target = "documented"
+autodoc_typehints = "signature"  # and beside every parameter, by _add_types
 autodoc_typehints_format = "short"
 # Array types by their names, which say more than what they stand for.
 autodoc_type_aliases = {name: name for name in ("Floats", "Ints", "Bools", "PathLike")}
@@ -87,6 +89,7 @@ html_theme_options = {
     "footer_end": [],
     "logo": {"text": "structlearn"},
     "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
 }
 #: Pages without others below them.
 _ALONE = (
@@ -96,18 +99,61 @@ _ALONE = (
 html_sidebars = {page: [] for page in _ALONE}
 
 
-# Formulas become MathML here, which browsers draw themselves: pages need nothing from elsewhere.
-
-
 def setup(app: Any) -> None:
     """Register the renderer of formulas, and what is left out."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     app.connect("autodoc-skip-member", _skip)
+    app.connect("autodoc-process-signature", _sign)
+    app.connect("autodoc-process-docstring", _add_types, priority=400)  # before numpydoc, at 500
 
 
 def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
     """Leave out what scikit-learn adds to every estimator to pass arguments on."""
     return skip or re.fullmatch(r"set_\w+_request|get_metadata_routing", name) is not None
+
+
+def _sign(app: Any, what: str, name: str, obj: Any, options: Any, *given: Any) -> Any:
+    """Show the signature by which classes are made, and array types by their names alone."""
+    text, returned = given
+    if what == "class" and (text or "").startswith("(*args"):  # what `__new__` passes on
+        made = sphinx.util.inspect.signature(obj, type_aliases=autodoc_type_aliases)
+        text = sphinx.util.inspect.stringify_signature(
+            made, show_return_annotation=False, unqualified_typehints=True
+        )
+    return tuple(part and _ALIAS.sub(r"\1", part) for part in (text, returned))
+
+
+_ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
+
+
+def _add_types(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Write types and defaults beside the names in the section of parameters."""
+    if what not in ("class", "function", "method") or "Parameters" not in lines:
+        return
+    with contextlib.suppress(TypeError, ValueError):  # what has no signature stays as it is
+        known = inspect.signature(obj).parameters
+        start = lines.index("Parameters") + 2
+        ends = (i for i in range(start, len(lines)) if re.fullmatch(r"-{3,}", lines[i]))
+        for i in range(start, next(ends, len(lines) + 1) - 1):
+            first = re.match(r"\*{0,2}(\w+)[\w, *]*$", lines[i])
+            if first and first[1] in known:
+                lines[i] += f" : {_type_of(known[first[1]])}"
+
+
+def _type_of(parameter: inspect.Parameter) -> str:
+    """Return type and default as numpydoc writes them."""
+    kind = parameter.annotation
+    text = kind if isinstance(kind, str) else inspect.formatannotation(kind)
+    if kind is parameter.empty or text in ("Any", "typing.Any"):
+        text = "object"
+    short = "" if parameter.default is parameter.empty else f", default {parameter.default!r}"
+    return text + (short if len(short) < _LONGEST_DEFAULT else "")
+
+
+_LONGEST_DEFAULT = 40  # letters: longer ones are objects, which print badly
+
+
+# Formulas become MathML here, which browsers draw themselves: pages need nothing from elsewhere.
 
 
 def _inline(writer: Any, node: Any) -> None:

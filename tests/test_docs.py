@@ -12,6 +12,8 @@ import pytest
 
 import structlearn
 from structlearn._src.common.names import PAPERS_LOSSES
+from structlearn._src.common.watch import Ending
+from structlearn._src.files.datasets import ORIGINS
 from structlearn._src.inference.names import Query
 from structlearn._src.learn.loss import NAMED
 from structlearn._src.solve.pick import DRIVERS, SOLVERS
@@ -98,6 +100,20 @@ def test_every_word_of_the_papers_has_its_place():
     ):  # fmt: skip
         assert word in text, word
     assert all(recipe in text for recipe in PAPERS_LOSSES.values())
+
+
+def test_every_ending_error_and_warning_is_explained():
+    text = (ROOT / "docs/faq.md").read_text(encoding="utf-8")
+    names = {*Ending, *structlearn.errors.__all__}
+    assert {name for name in names if not re.search(rf"\b{name}\b", text)} == set()
+
+
+def test_every_data_set_is_described_with_its_checksum():
+    text = (ROOT / "docs/datasets.md").read_text(encoding="utf-8")
+    assert {name for name in structlearn.datasets.__all__ if f"`{name}(" not in text} == set()
+    found = dict(re.findall(r"^\| `([\w./]+)` \| `([0-9a-f]{64})` \|$", text, re.MULTILINE))
+    kept = {path: file.checksum for path, file in ORIGINS.items() if not path.startswith("uai/")}
+    assert found == kept
 
 
 def test_every_experiment_is_described():
