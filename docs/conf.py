@@ -93,7 +93,7 @@ html_theme_options = {
 }
 #: Pages without others below them.
 _ALONE = (
-    "install", "start", "datasets", "faq", "glossary",
+    "install", "start", "datasets", "faq", "results", "glossary",
     "architecture", "extending", "references", "changes",
 )  # fmt: skip
 html_sidebars = {page: [] for page in _ALONE}
