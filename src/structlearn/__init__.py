@@ -1,7 +1,7 @@
 """Structured prediction when part of the answer is hidden.
 
 Public names load on first use, so that ``import structlearn`` stays cheap; `__init__.pyi` lists
-them. What is not needed every day lies behind doors of its own: `structlearn.solvers`,
+them. Less common names are in public modules of their own: `structlearn.solvers`,
 `structlearn.losses`, `structlearn.rules`, `structlearn.fields`, `structlearn.metrics`,
 `structlearn.datasets`, `structlearn.uai`, `structlearn.errors`, `structlearn.torch` and, for those
 who add to the library, `structlearn.extend`. Everything in `structlearn._src` is private.

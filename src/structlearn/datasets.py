@@ -1,4 +1,4 @@
-"""Public data sets, from a folder of yours or from where they come."""
+"""Public data sets, read from a local folder or downloaded."""
 
 from structlearn._src.files.datasets import fetch_uai, load_basenp, load_conll2000, load_ocr
 

@@ -1,4 +1,4 @@
-"""What those need who add inference methods, readers or models; `docs/extending.md` shows how."""
+"""Tools for adding inference methods, readers or models; `docs/extending.md` shows how."""
 
 from structlearn._src.estimators.check import check_structured_estimator
 from structlearn._src.estimators.storage import Family

@@ -1,4 +1,4 @@
-"""Hinge-loss fields by themselves: linear forms over values in [0, 1], and their best values."""
+"""Hinge-loss fields on their own: linear forms over values in [0, 1], and their minimisers."""
 
 from structlearn._src.field.admm import solve_map
 from structlearn._src.field.hinges import Hinges

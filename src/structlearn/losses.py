@@ -1,4 +1,4 @@
-"""Losses, penalties and objectives, and when the hybrid loss is consistent."""
+"""Losses, penalties and objectives, and conditions for consistency of the hybrid loss."""
 
 from structlearn._src.learn.dominance import alpha_bound, alpha_threshold
 from structlearn._src.learn.loss import ElasticNet, Loss, LossPart

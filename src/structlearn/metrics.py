@@ -1,4 +1,4 @@
-"""How good predictions of sequences are; for anything else there is scikit-learn."""
+"""Scores for predicted sequences, in addition to those of scikit-learn."""
 
 from structlearn._src.metrics.chunks import chunk_scores, scorer
 

@@ -1,4 +1,4 @@
-"""PSL's language by itself; `structlearn.RuleModel` runs it."""
+"""The rule language of PSL on its own; `structlearn.RuleModel` runs it."""
 
 from structlearn._src.rules.parse import parse
 from structlearn._src.rules.program import read_program

@@ -1,4 +1,4 @@
-"""Files of the UAI competitions beside models: evidence, variables of a query, answers."""
+"""Files of the UAI competitions other than models: evidence, query variables, answers."""
 
 from structlearn._src.files.uai import read_evidence, read_variables, write_evidence
 from structlearn._src.files.uai_answer import UaiAnswer, read_answer, write_answer

@@ -15,7 +15,7 @@ _LONGEST_LINE = 200  # letters of a line that a message shows
 
 
 class StructlearnError(Exception):
-    """Base class of everything the library raises on purpose."""
+    """Base class of all exceptions that the library raises."""
 
 
 class ArgumentError(StructlearnError, ValueError):
@@ -35,11 +35,11 @@ class EvidenceError(StructlearnError, ValueError):
 
 
 class ImpossibleEvidenceError(EvidenceError):
-    """No assignment that agrees with the evidence and the hard constraints exists."""
+    """No assignment agrees with the evidence and the hard constraints."""
 
 
 class InfeasibleError(StructlearnError, ValueError):
-    """Hard constraints contradict each other; `forms` lists those that prove it."""
+    """Hard constraints contradict each other; `forms` lists a set that proves it."""
 
     def __init__(self, message: str, forms: list[int]) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class InfeasibleError(StructlearnError, ValueError):
 
 
 class QueryError(StructlearnError, ValueError):
-    """The question cannot be put to this graph or this method."""
+    """The query does not fit this graph or this method."""
 
 
 class TooWideError(StructlearnError, MemoryError):
@@ -64,9 +64,9 @@ class RuleError(StructlearnError, ValueError):
     Attributes
     ----------
     line, column : int
-        Where in `text`, both from 1.
+        Position in `text`, both from 1.
     reason : str
-        The sentence alone, without the place and the line with the caret.
+        The sentence alone, without the position and the line with the caret.
     """
 
     def __init__(self, reason: str, text: str = "", line: int = 1, column: int = 1) -> None:
@@ -75,7 +75,7 @@ class RuleError(StructlearnError, ValueError):
 
 
 class AtomError(StructlearnError, ValueError):
-    """Atoms are given in a wrong way: columns, values, twice, or not at all."""
+    """Atoms are given incorrectly: wrong columns or values, twice, or not at all."""
 
 
 class DataNotFoundError(StructlearnError, FileNotFoundError):
@@ -83,19 +83,19 @@ class DataNotFoundError(StructlearnError, FileNotFoundError):
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written; the fit goes on without it."""
+    """A checkpoint could not be written; the fit continues without it."""
 
 
 class CacheWarning(UserWarning):
-    """Compiled code cannot be kept on disk, so every process compiles anew."""
+    """Compiled code cannot be stored on disk, so every process compiles again."""
 
 
 class MixingWarning(UserWarning):
-    """Chains of a sampler do not agree, so that draws say little about the posterior."""
+    """The chains of a sampler disagree, so their draws say little about the posterior."""
 
 
 class BurnInWarning(UserWarning):
-    """Sampling ended in burn-in, so that answers come from no draw of the posterior."""
+    """Sampling ended during burn-in, so predictions do not use draws from the posterior."""
 
 
 class UncertifiedWarning(UserWarning):
@@ -103,27 +103,27 @@ class UncertifiedWarning(UserWarning):
 
 
 class InferenceWarning(UserWarning):
-    """Approximate inference that cannot be trusted: messages that do not rest, bounds far apart."""
+    """Approximate inference is unreliable: messages do not converge, or bounds are far apart."""
 
 
 class VanishedWeightsWarning(UserWarning):
-    """Learning made all weights 0 or nearly so, so that predictions are those of no rules."""
+    """Learning made all weights 0 or nearly so; predictions are those of a model without rules."""
 
 
 class GreedyCoefficientWarning(UserWarning):
-    """PSL reads a rule's coefficients in another way than it is written on paper."""
+    """PSL would parse the coefficients of a rule differently from their written meaning."""
 
 
 class IgnoredOptionWarning(UserWarning):
-    """An option has no effect here: of an estimator, or in a program of PSL."""
+    """An option of an estimator or of a PSL program has no effect here."""
 
 
 class RepeatedRuleWarning(UserWarning):
-    """Two rules say the same, so that their weights add up; PSL keeps the first."""
+    """Two rules are identical up to their weights, which add up; PSL keeps only the first."""
 
 
 class BrokenRuleWarning(UserWarning):
-    """Observed atoms alone break a hard rule, which no values of the targets can mend."""
+    """Observed atoms alone violate a hard rule, which no values of the targets can repair."""
 
 
 class SilentRuleWarning(UserWarning):
@@ -131,11 +131,11 @@ class SilentRuleWarning(UserWarning):
 
 
 class UnreachedAtomWarning(UserWarning):
-    """No grounding speaks about a target, so its value says nothing."""
+    """A target occurs in no grounding, so its value carries no information."""
 
 
 class FeatureNameWarning(UserWarning):
-    """Features had names in training and have none now, or the other way round."""
+    """Features had names in training and have none now, or vice versa."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

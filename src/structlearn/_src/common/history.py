@@ -12,9 +12,9 @@ _COLUMNS = ("iteration", "seconds", "value", "gap", "gradient", "inference_steps
 
 
 class History:
-    """One row per iteration; row 0 is the start where the solver has valued it.
+    """One row per iteration; row 0 is the start if the solver has evaluated it.
 
-    It goes on from the rows of `table`, if one is given.
+    It continues from the rows of `table`, if one is given.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class History:
         gradient: float = math.nan,
         inference_steps: float = math.nan,
     ) -> None:
-        """Append a row; NaN stands for what is not known."""
+        """Append a row; NaN marks what is unknown."""
         self._append((iteration, seconds, value, gap, gradient, inference_steps))
 
     def _append(self, row: tuple[float, ...]) -> None:
@@ -60,13 +60,13 @@ class History:
     def best(self, back: int = 0) -> float:
         """Return the lowest value after the start and before the last `back` rows, or NaN.
 
-        The start does not count: it may be better than the first steps, if they are too long.
+        The start is excluded: it may be better than the first steps, if they are too long.
         """
         return self._best[-1 - back] if len(self._best) > back else math.nan
 
     @property
     def start(self) -> float:
-        """The value before the first step; NaN if it is not known."""
+        """The value before the first step; NaN if unknown."""
         return self._rows[0][2] if self._rows and not self._rows[0][0] else math.nan
 
     @property
@@ -84,15 +84,15 @@ class History:
 
     @property
     def seconds(self) -> Floats:
-        """Time since the start; over restarts it goes on."""
+        """Time since the start, accumulated over restarts."""
         return self._column("seconds")
 
     @property
     def value(self) -> Floats:
         """The objective, or what the solver knows of it; NaN where it knows nothing.
 
-        Solvers that average their weights report the newest ones, or the losses met on the way,
-        not the average that they return; with ``evaluate=True`` they value that.
+        Solvers that average their weights report the current ones, or the losses encountered on the
+        way, not the average that they return; with ``evaluate=True`` they evaluate the average.
         """
         return self._column("value")
 
@@ -110,5 +110,5 @@ class History:
 
     @property
     def inference_steps(self) -> Floats:
-        """Message sweeps, or steps of ADMM, so far in all worlds; NaN where nothing is iterated."""
+        """Message sweeps or ADMM steps so far, in all worlds; NaN where nothing is iterated."""
         return self._column("inference_steps")

@@ -29,11 +29,11 @@ class GridDisplay:
     kind
         "labels" or "probability".
     n_states
-        By default as many as there are names, or one more than the largest state.
+        Number of states; by default the number of names, or one more than the largest state.
     state_names
-        One for each state; by default their numbers.
+        Names of the states; by default their numbers.
     colours
-        One for each state: a list, or the name of a colour map.
+        Colours of the states: a list, or the name of a colour map.
     """
 
     def __init__(
@@ -64,19 +64,19 @@ class GridDisplay:
         variables: Sequence[Hashable] | None = None,
         **looks: Any,
     ) -> GridDisplay:
-        """Show an answer about a grid; `state_names` and `colours` are as above.
+        """Show an answer for a grid; `state_names` and `colours` are as above.
 
         Parameters
         ----------
         answer
-            To "map", "marginal_map" or "marginals".
+            Answer to "map", "marginal_map" or "marginals".
         shape
             Rows and columns of the grid.
         show
-            ``"labels"``: the assignment, or of marginals the best state of each; ``"certainty"``:
-            the probability of that state; a number: the probability of that state.
+            ``"labels"``: the assignment, or for marginals the best state of each variable;
+            ``"certainty"``: the probability of that state; a number: the probability of that state.
         variables
-            Row by row; by default the first ones of the answer.
+            Variables, row by row; by default the first ones of the answer.
         """
         which = variables, shape[0] * shape[1]
         if show == "labels" and answer.assignment is not None:
@@ -91,7 +91,7 @@ class GridDisplay:
     def from_estimator(
         cls, estimator: Any, image: Any, *, show: str | int = "labels", **looks: Any
     ) -> GridDisplay:
-        """Show what a fitted estimator of grids says about one image; `colours` are as above.
+        """Show the prediction of a fitted estimator for one image; `colours` are as above.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class GridDisplay:
         return cls(_probabilities(beliefs, show), kind="probability", **looks)
 
     def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> GridDisplay:
-        """Draw, with a bar of colours beside it if `legend`."""
+        """Plot, with a colour bar if `legend`."""
         self.ax_ = new_figure().subplots() if ax is None else ax
         self.figure_ = self.ax_.figure
         image = self._labels() if self.kind == "labels" else self._probabilities()
@@ -133,18 +133,18 @@ class GridDisplay:
 
 
 class ChainDisplay:
-    """Marginals along a sequence as stacked areas, and below them paths as strips of colour.
+    """Marginals along a sequence as stacked areas, with paths as strips of colour below.
 
     Parameters
     ----------
     marginals
         (positions, states) Probabilities, or None for strips only.
     paths
-        States along the sequence, by a name for each strip.
+        States along the sequence, by the name of each strip.
     state_names
-        One for each state; by default their numbers.
+        Names of the states; by default their numbers.
     colours
-        One for each state: a list, or the name of a colour map.
+        Colours of the states: a list, or the name of a colour map.
     """
 
     def __init__(
@@ -179,14 +179,14 @@ class ChainDisplay:
         paths: Mapping[str, Any] | None = None,
         **looks: Any,
     ) -> ChainDisplay:
-        """Show an answer about a chain; `state_names` and `colours` are as above.
+        """Show an answer for a chain; `state_names` and `colours` are as above.
 
         Parameters
         ----------
         answer
-            To "marginals", "map" or "marginal_map".
+            Answer to "marginals", "map" or "marginal_map".
         variables
-            In order along the sequence; by default all that the answer speaks of.
+            Variables in order along the sequence; by default all in the answer.
         paths
             Answers or arrays of states, by name.
             Shown as strips below; an answer without marginals becomes the first strip.
@@ -207,15 +207,15 @@ class ChainDisplay:
     def from_estimator(
         cls, estimator: Any, sequence: Any, *, paths: Mapping[str, Any] | None = None, **looks: Any
     ) -> ChainDisplay:
-        """Show what a fitted estimator of sequences says about one; `colours` are as above.
+        """Show the prediction of a fitted estimator for one sequence; `colours` are as above.
 
         Parameters
         ----------
         sequence
-            One sequence as the estimator takes it; of columns of text, the first sentence.
+            One sequence in the form that the estimator takes; of text columns, the first sentence.
         paths
             Labels along the sequence, by name.
-            Shown as strips below the prediction, for example the true labels; None and -1 stay
+            Shown as strips below the prediction, for example the true labels; None and -1 are left
             blank.
         """
         X = sequence if isinstance(sequence, Columns) else [sequence]
@@ -228,7 +228,7 @@ class ChainDisplay:
     def plot(
         self, ax: Any = None, *, title: str | None = None, legend: bool = True
     ) -> ChainDisplay:
-        """Draw, with the names of the states on the right if `legend`."""
+        """Plot, with the names of the states on the right if `legend`."""
         height = 3.2 if self.marginals is not None else max(1.2, 0.24 * self.n_states)
         self.ax_ = new_figure(8.0, height).subplots() if ax is None else ax
         self.figure_ = self.ax_.figure

@@ -28,14 +28,14 @@ _AGAINST = ("seconds", "iteration")
 
 
 class ConvergenceDisplay:
-    """Largest change of a message, sweep by sweep.
+    """Largest change of a message in every sweep.
 
     Parameters
     ----------
     traces
         Largest change after each sweep, by name.
     tol
-        Drawn as a line: where the messages count as being at rest.
+        Drawn as a line: the change below which messages count as converged.
     """
 
     def __init__(self, traces: Mapping[str, Any], tol: float | None = None) -> None:
@@ -53,14 +53,14 @@ class ConvergenceDisplay:
         tol: float = 1e-6,
         damping: float = 0.0,
     ) -> ConvergenceDisplay:
-        """Pass messages on a graph by each schedule and watch them."""
+        """Run message passing on a graph with each schedule and record it."""
         asked = Query(checks.one_of("query", query, tuple(Query)))
         problem = Problem(graph.wiring, graph.potentials, *asked.temperatures)
         runs = {s: Messenger(problem, schedule=s, damping=damping) for s in schedules}
         return cls({s: list(_changes(run, sweeps, tol)) for s, run in runs.items()}, tol)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> ConvergenceDisplay:
-        """Draw, one line for each trace."""
+        """Plot one line for each trace."""
         lines = {
             name: (np.arange(1, len(trace) + 1), np.where(trace > 0, trace, np.nan))
             for name, trace in self.traces.items()  # zero has no place on this axis
@@ -81,14 +81,14 @@ def _changes(messenger: Messenger, sweeps: int, tol: float) -> Iterator[float]:
 
 
 class HistoryDisplay:
-    """How fits went: objective, gap or gradient against time or iterations.
+    """Progress of fits: objective, gap or gradient norm against time or iterations.
 
     Parameters
     ----------
     histories
         The attribute ``history_`` of a fitted estimator, or of several by name.
     optimum
-        The lowest value that is known; by default the lowest of all histories.
+        The lowest known value; by default the lowest of all histories.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class HistoryDisplay:
     def from_estimator(
         cls, estimator: Any, *, name: str | None = None, optimum: float | None = None
     ) -> HistoryDisplay:
-        """Show how the fit of one estimator went."""
+        """Show the history of one estimator."""
         return cls({name or type(estimator).__name__: estimator.history_}, optimum)
 
     def plot(
@@ -124,12 +124,12 @@ class HistoryDisplay:
         against: str = "seconds",
         title: str | None = None,
     ) -> HistoryDisplay:
-        """Draw, one line for each history.
+        """Plot one line for each history.
 
         Parameters
         ----------
         show
-            ``"value"``, the objective; ``"excess"``, how far it lies above the optimum;
+            ``"value"``, the objective; ``"excess"``, its distance to the optimum;
             ``"gap"``, a bound on that; ``"gradient"``, its norm (formerly ``"slope"``).
         against
             ``"seconds"`` or ``"iteration"``.
@@ -168,14 +168,14 @@ class HistoryDisplay:
 
 
 class DominanceDisplay:
-    """How sure a model is of whole labellings, each kind of probability in rising order.
+    """Probabilities that a model assigns to whole labellings, sorted in increasing order.
 
-    Below one half no labelling is dominant, and the hinge need not be consistent.
+    Below one half no labelling is dominant, and the hinge loss need not be consistent.
 
     Parameters
     ----------
     dominance
-        Of labels at the examples of training.
+        Result of `dominance` for labelled examples.
 
     References
     ----------
@@ -187,11 +187,11 @@ class DominanceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, Y: Any) -> DominanceDisplay:
-        """Show how sure a fitted estimator is of labelled examples."""
+        """Show the probabilities that a fitted estimator assigns to labelled examples."""
         return cls(estimator.dominance(X, Y))
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> DominanceDisplay:
-        """Draw a line for the true labellings and one for the likeliest."""
+        """Plot one line for the true labellings and one for the most likely ones."""
         known = self.dominance
         lines = {"likeliest labelling": _rising(known.best), "true labelling": _rising(known.true)}
         told = f"{known.count} of {len(known.best)} without a dominant labelling"

@@ -15,16 +15,16 @@ _MOST = 12  # states up to which every cell has room for its number
 
 
 class TransitionDisplay:
-    """Weights of neighbours by what they are, as a table of colours.
+    """Transition weights, as a coloured table.
 
     Parameters
     ----------
     weights
-        (states, states) The first of the two in rows.
+        (states, states) Weights, with the first of the two states in rows.
     state_names
-        One for each state; by default their numbers.
+        Names of the states; by default their numbers.
     forbidden
-        (states, states) Which transitions are ruled out; they are crossed out.
+        (states, states) Transitions that are ruled out; they are crossed out.
 
     Examples
     --------
@@ -49,12 +49,12 @@ class TransitionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, which: int | None = None) -> TransitionDisplay:
-        """Show the weights of the edges of a fitted estimator.
+        """Show the edge weights of a fitted estimator.
 
         Parameters
         ----------
         which
-            Which table, where edges of several kinds, positions or classes have one each.
+            Index of the table, if there are several kinds of edges, positions or classes.
         """
         tables = estimator.transitions_
         classes = estimator.classes_
@@ -77,7 +77,7 @@ class TransitionDisplay:
     def plot(
         self, ax: Any = None, *, title: str | None = None, legend: bool = True
     ) -> TransitionDisplay:
-        """Draw, with a bar of colours beside it if `legend`."""
+        """Plot, with a colour bar if `legend`."""
         self.ax_ = new_figure(5.6, 4.6).subplots() if ax is None else ax
         self.figure_ = self.ax_.figure
         shown = np.where(self.forbidden, np.nan, self.weights)

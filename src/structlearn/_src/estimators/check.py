@@ -46,23 +46,23 @@ class Case(NamedTuple):
 
 
 def check_structured_estimator(estimator: Any, X: Any = None, Y: Any = None) -> None:
-    """Check that an estimator of structures keeps the contract of this library.
+    """Check that an estimator of structures satisfies the contract of this library.
 
-    It is to structured, ragged input what `sklearn.utils.estimator_checks.check_estimator` is to
-    arrays: parameters are left alone, equal fits are equal, weights count examples, bad input is
-    named before any work, and the tools of scikit-learn for model selection work.
+    It is the equivalent of `sklearn.utils.estimator_checks.check_estimator` for structured, ragged
+    input: parameters are left unchanged, equal fits are equal, sample weights are equivalent to
+    repetition, bad input is rejected by name, and scikit-learn's model selection tools work.
 
     Parameters
     ----------
     estimator
-        Not fitted; it is cloned.
+        An estimator that is not fitted; it is cloned.
     X, Y
-        A few examples that it can learn from. Estimators of this library need none.
+        A few examples that it can learn from. The estimators of this library need none.
 
     Raises
     ------
     AssertionError
-        A promise is broken; the message says which.
+        The contract is violated; the message says how.
 
     Examples
     --------

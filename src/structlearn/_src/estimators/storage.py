@@ -108,19 +108,19 @@ class Family:
 
 
 def save(estimator: Any, path: PathLike) -> None:
-    """Write a fitted estimator to a file, which others see as it was or whole.
+    """Write a fitted estimator to a file, atomically.
 
-    Labels may be strings, numbers, truth values and tuples of these. What concerns the run alone
-    is not saved: callbacks, progress, checkpoint, threads and time limit, a random generator that
-    was given, and how far the steps of `partial_fit` have got. Estimators that sample are saved
-    with all draws, and with all that their chains need to go on; models of rules without atoms.
+    Labels may be strings, numbers, booleans and tuples of these. Settings that concern only the run
+    are not saved: callbacks, progress, checkpoint, threads and time limit, a random generator that
+    was given, and the step counters of `partial_fit`. Sampled estimators are saved with all draws
+    and everything needed to continue their chains; rule models are saved without atoms.
 
     Parameters
     ----------
     estimator
-        One of this library's estimators, fitted.
+        A fitted estimator of this library.
     path
-        Of the file.
+        Path of the file.
 
     Examples
     --------
@@ -151,17 +151,17 @@ def save(estimator: Any, path: PathLike) -> None:
 
 
 def load(path: PathLike) -> Any:
-    """Return the estimator that `save` has put into a file.
+    """Load an estimator that was written by `save`.
 
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file.
 
     Raises
     ------
     FormatError
-        The file is cut short, damaged, foreign, or from a newer version.
+        The file is truncated, damaged, in another format, or from a newer version.
     """
     arrays, meta = store.read(path, SCHEMA)
     tree = meta["model"] if isinstance(meta.get("model"), dict) else {}

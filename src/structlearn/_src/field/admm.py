@@ -38,14 +38,15 @@ class Residuals(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HingeResult:
-    """What `solve_map` found.
+    """Result of `solve_map`.
 
-    `y` (variables) lies within the box, and keeps hard constraints to 1e-6 if `converged`; `energy`
-    is its energy, `lower` a proven bound below that of any values, and `violation` the largest of a
-    hard form. `hinges` (groups) are sums: the derivative of the energy by the weights. The
-    `multipliers` (forms) prove the bound, and warm-start a later call with `y`. `iterations` of
-    ADMM, whose last step has the `residuals`, and `newton_steps` were taken; `converged` if the gap
-    is certified to be within the tolerance. `status` and `ended` say how it went.
+    `y` (variables) is within the box, and satisfies hard constraints to 1e-6 if `converged`;
+    `energy` is its energy, `lower` a proved lower bound on the energy, and `violation` the largest
+    violation of a hard form. `hinges` (groups) are sums: the derivative of the energy with respect
+    to the weights. The `multipliers` (forms) prove the bound, and warm-start a later call with `y`.
+    `iterations` counts ADMM steps, the last of which has the `residuals`, and `newton_steps` Newton
+    steps; `converged` if the gap is certified to be within the tolerance. `status` and `ended`
+    describe the outcome.
     """
 
     y: Floats
@@ -93,17 +94,17 @@ def solve_map(
     fixed
         Variables that are given: a mapping from variable to value, or a pair of arrays.
     start
-        Warm start: the result for other weights, or a guess of shape (variables).
+        Warm start: the result for other weights, or an initial guess of shape (variables).
     tol
-        Gap at which to stop, relative to the energy plus the least weight.
+        Gap at which to stop, relative to the energy plus the smallest weight.
     max_iter
-        Steps of ADMM.
+        Maximum number of ADMM steps.
     time_limit
-        Seconds after which the best found is returned.
+        Seconds after which the best values so far are returned.
     progress
-        Called with the fraction done and a few words.
+        Called with the fraction completed and a short text.
     n_jobs
-        Threads. The result does not depend on it.
+        Number of threads. The result does not depend on it.
 
     Raises
     ------
@@ -120,7 +121,7 @@ def solve_map(
 
     Examples
     --------
-    One variable that is drawn to 0 with weight 1 and to 1 with weight 3, both squared:
+    One variable that is pulled to 0 with weight 1 and to 1 with weight 3, both squared:
 
     >>> import numpy as np
     >>> from structlearn._src.field.hinges import Hinges

@@ -23,7 +23,7 @@ EQUAL = 2
 class Hinges:
     r"""Linear forms :math:`l_i(y) = \sum_j a_{ij} y_j + b_i` over :math:`y \in [0, 1]^n`.
 
-    With weights :math:`w \ge 0`, one per group, they make the energy
+    With weights :math:`w \ge 0`, one per group, they define the energy
 
     .. math:: E(y) = \sum_{i \text{ hinge}} w_{g_i} \max(l_i(y), 0)^{p_i}
               \quad \text{subject to } l_i(y) \le 0 \text{ or } l_i(y) = 0
@@ -32,7 +32,7 @@ class Hinges:
     Parameters
     ----------
     offsets
-        (forms + 1) Form ``i`` owns the entries ``offsets[i]:offsets[i + 1]``.
+        (forms + 1) Form ``i`` has the entries ``offsets[i]:offsets[i + 1]``.
     variables, coefficients
         (entries) A variable occurs at most once in a form.
     constants
@@ -40,11 +40,11 @@ class Hinges:
     kinds
         (forms) 0 for a hinge, 1 for :math:`l_i(y) \le 0`, 2 for :math:`l_i(y) = 0`.
     powers
-        (forms) 1 or 2; of no meaning for hard forms.
+        (forms) 1 or 2; ignored for hard forms.
     groups
-        (forms) Which weight the form carries: its rule.
+        (forms) Index of the weight of each form: its rule.
     n_variables, n_groups
-        How many variables and weights there are.
+        Number of variables and of weights.
 
     References
     ----------
@@ -80,7 +80,7 @@ class Hinges:
 
     @cached_property
     def sizes(self) -> Ints:
-        """How many hinges every group has."""
+        """Number of hinges of every group."""
         return np.bincount(self.groups[~self.hard], minlength=self.n_groups)
 
     def take(self, forms: Ints, variables: Ints) -> Hinges:
@@ -126,11 +126,11 @@ class Hinges:
         return np.bincount(self.groups, soft, self.n_groups).astype(np.float64)
 
     def energy(self, y: Floats, weights: Floats) -> float:
-        """Energy at `y`, whether or not it keeps the hard constraints."""
+        """Energy at `y`, whether or not it satisfies the hard constraints."""
         return float(self.check_weights(weights) @ self.hinges(y))
 
     def violations(self, y: Floats) -> Floats:
-        """By how much every form misses what is demanded of it; 0 for hinges."""
+        """Violation of every form; 0 for hinges."""
         values = self.values(y)
         at_most = np.where(self.kinds == AT_MOST, np.maximum(values, 0.0), 0.0)
         return np.where(self.kinds == EQUAL, np.abs(values), at_most)

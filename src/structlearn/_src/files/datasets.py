@@ -104,16 +104,16 @@ def download(url: str, target: PathLike, checksum: str, timeout: float = 60.0) -
 
 
 def fetch_uai(name: str) -> Path:
-    """Return the path of a model of the UAI 2014 competition, fetching it if need be.
+    """Return the path of a model of the UAI 2014 competition, downloading it if necessary.
 
-    Its evidence is beside it, in a file with ``.evid`` after the name. Models that are already
-    under ``uai/`` in the data folder are not fetched. The origin is the public repository
-    mroavi/uai at a fixed commit; the models are those of the competition.
+    Its evidence is in the same folder, in a file with ``.evid`` after the name. Models that are
+    already under ``uai/`` in the data folder are not downloaded. The source is the public
+    repository mroavi/uai at a fixed commit; the models are those of the competition.
 
     Parameters
     ----------
     name
-        Task and model, as in ``"mar/Grids_11"``; the error for a name that is not known lists all.
+        Task and model, as in ``"mar/Grids_11"``; the error for an unknown name lists all.
     """
     model = ORIGINS.get(f"uai/{name}.uai")
     if model is None:
@@ -164,7 +164,7 @@ class Letters(NamedTuple):
     images
         One (letters, 128) array of zeros and ones per word: 16 rows of 8 pixels each.
     labels
-        One array per word; 0 stands for a and 25 for z.
+        One array per word; 0 is a and 25 is z.
     folds
         (words,) Fold of every word, 0 to 9.
     """
@@ -177,7 +177,7 @@ class Letters(NamedTuple):
 def load_conll2000(part: str = "train") -> Columns:
     """Return the CoNLL-2000 chunking data: word, part of speech, chunk label.
 
-    8936 sentences for training and 2012 for testing, of the Wall Street Journal [1]_.
+    8936 sentences for training and 2012 for testing, from the Wall Street Journal [1]_.
 
     References
     ----------
@@ -188,9 +188,9 @@ def load_conll2000(part: str = "train") -> Columns:
 
 
 def load_basenp(part: str = "train") -> Columns:
-    """Return the base noun phrases that CRF++ has as an example: word, part of speech, B, I or O.
+    """Return the base noun phrases from the CRF++ examples: word, part of speech, B, I or O.
 
-    77 sentences for training and 823 for testing. They are also in CoNLL-2000, so do not train
+    77 sentences for training and 823 for testing. They are also part of CoNLL-2000, so do not train
     on one and test on the other.
     """
     return _columns("basenp/{}.data", part)
@@ -202,8 +202,8 @@ def load_ocr(path: PathLike | None = None) -> Letters:
     Parameters
     ----------
     path
-        A file in the layout of ``letter.data``; if not given, ``ocr/letter.data.gz`` in the
-        data folder. It is not fetched, since no origin with a known checksum is public.
+        A file in the layout of ``letter.data``; by default ``ocr/letter.data.gz`` in the
+        data folder. It is not downloaded, because no public source has a known checksum.
 
     References
     ----------

@@ -47,12 +47,12 @@ def read_uai(path: PathLike, evidence: PathLike | Mapping[int, int] | None = Non
     Parameters
     ----------
     path
-        A MARKOV or BAYES file. Both mean the product of the tables; that those of a BAYES file
-        are conditional probabilities of the last variable in their scope is not checked.
+        A MARKOV or BAYES file. Both mean the product of the tables; it is not checked that the
+        tables of a BAYES file are conditional probabilities of the last variable in their scope.
     evidence
         An evidence file, or a mapping from variables to states. Variables keep their numbers:
-        every table is sliced at the observed states, and each observed variable gets a factor
-        of its own that forbids its other states.
+        every table is sliced at the observed states, and each observed variable gets its own
+        factor that forbids its other states.
 
     Examples
     --------
@@ -72,11 +72,11 @@ def read_uai(path: PathLike, evidence: PathLike | Mapping[int, int] | None = Non
 
 
 def write_uai(graph: FactorGraph, path: PathLike, kind: str = "MARKOV") -> None:
-    """Write `graph` to the file `path`; the format has no place for names and roles.
+    """Write `graph` to the file `path`; the format does not store names and roles.
 
-    Numbers are written so that they read back to the same float64. As `kind` ``"BAYES"`` only a
-    Bayesian network is written: every variable stands last in exactly one scope, that table
-    sums to one over it (within 1e-5), and no variable is its own ancestor.
+    Numbers are written so that they read back to the same float64. With `kind` ``"BAYES"`` the
+    graph must be a Bayesian network: every variable is last in exactly one scope, that table sums to
+    one over it (within 1e-5), and no variable is its own ancestor.
     """
     checks.one_of("kind", kind, KINDS)
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
@@ -96,12 +96,12 @@ def write_uai(graph: FactorGraph, path: PathLike, kind: str = "MARKOV") -> None:
 
 
 def read_evidence(path: PathLike) -> dict[int, int]:
-    """Read from the file `path` which variable is observed in which state.
+    """Read the observed variables and their states from the file `path`.
 
     Two layouts are in use. Since 2014 a file is ``count variable state variable state ...``;
-    before, the number of samples came first, then one such line for each. Of one sample the old
-    layout makes an even number of numbers and the new one an odd, so there is no doubt between
-    them; several samples are refused. An empty file is no evidence.
+    before, the number of samples came first, then one such line for each. With one sample, the old
+    layout has an even number of entries and the new one an odd number, so they cannot be confused;
+    several samples are rejected. An empty file means no evidence.
     """
     lines = _whole_lines(path)
     numbers = [number for line in lines for number in line]

@@ -32,19 +32,19 @@ TASKS = ("PR", "MAR", "MAP", "MMAP")
 
 
 class UaiAnswer(NamedTuple):
-    r"""What an answer file says; the fields that its task does not have are None.
+    r"""The content of an answer file; fields that its task does not have are None.
 
     Attributes
     ----------
     task
         ``"PR"``, ``"MAR"``, ``"MAP"`` or ``"MMAP"``.
     log_z
-        Of PR, the natural logarithm of the partition function.
+        For PR, the natural logarithm of the partition function.
     marginals
-        Of MAR, one distribution per variable.
+        For MAR, one distribution per variable.
     assignment
-        Of MAP the state of every variable, of MMAP that of each query variable by its number.
-        Where `marginals` or this are given by name, they are written as they come.
+        For MAP the state of every variable, for MMAP the state of each query variable by number.
+        If `marginals` or this are given by name, they are written in the given order.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class UaiAnswer(NamedTuple):
     assignment: Mapping[Any, int] | Sequence[int] | None = None
 
     def text(self) -> str:
-        """Return what an answer file holds."""
+        """Return the text of an answer file."""
         return f"{self.task}\n{' '.join(map(repr, self._numbers()))}\n"
 
     def _numbers(self) -> list[float]:
@@ -75,12 +75,12 @@ class UaiAnswer(NamedTuple):
 
 
 def write_answer(answer: UaiAnswer, path: PathLike) -> None:
-    """Write `answer` to the file `path`, as the competitions want it."""
+    """Write `answer` to the file `path`, in the format of the competitions."""
     write_bytes(path, answer.text().encode())
 
 
 def read_answer(path: PathLike) -> UaiAnswer:
-    """Read the answer in the file `path`, of several (after ``-BEGIN-``) the last; MPE is MAP."""
+    """Read the answer in the file `path`, the last of several (after ``-BEGIN-``); MPE is MAP."""
     first, *words = read_bytes(path).split() or [b""]
     task = "MAP" if first == b"MPE" else first.decode("ascii", "backslashreplace")
     if task not in TASKS:

@@ -29,7 +29,7 @@ class FactorGraph:
 
     .. math:: \theta(x) = \sum_f \theta_f(x_{S(f)}), \qquad p(x) \propto \exp \theta(x).
 
-    Tables hold log potentials: bigger is likelier, ``-inf`` forbids a combination.
+    Tables hold log potentials: larger means more probable, and ``-inf`` forbids a combination.
 
     Examples
     --------
@@ -177,14 +177,14 @@ class FactorGraph:
         return int(self._append(ids, values[None])[0])
 
     def add_factors(self, scopes: Any, tables: Any) -> Ints:
-        """Add many factors of one arity at once.
+        """Add many factors of the same arity at once.
 
         Parameters
         ----------
         scopes
             (factors, arity) Variable indices.
         tables
-            (factors, states, ..., states) or (states, ..., states) One table each, or one for all.
+            (factors, states, ..., states) One table each, or (states, ..., states) one for all.
         """
         ids = checks.indices("scopes", scopes, width=0)
         if ids.size == 0:
@@ -317,7 +317,7 @@ class FactorGraph:
         return float(self.wiring.score(self.potentials, labels)[0])
 
     def labels(self, assignment: Any) -> Ints:
-        """State of every variable as an array, -1 where the mapping says nothing."""
+        """State of every variable as an array, -1 for variables that are not in the mapping."""
         if not isinstance(assignment, Mapping):
             labels = np.asarray(assignment)
             if labels.shape != (self._n_variables,):

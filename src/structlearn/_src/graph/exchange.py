@@ -16,9 +16,9 @@ from structlearn._src.graph.wiring import ROLES
 def to_networkx(graph: FactorGraph) -> Any:
     """Return the bipartite factor graph as a `networkx.Graph`.
 
-    Variables are nodes called by their names, with attributes ``bipartite=0``, ``states`` and
-    ``role``. Factor number f is the node ``("factor", f)`` (or, if a variable has such a name,
-    with underscores after the word), with ``bipartite=1``, ``scope`` (names, in order) and
+    Variables are nodes with their names and the attributes ``bipartite=0``, ``states`` and
+    ``role``. Factor number f is the node ``("factor", f)`` (with underscores after the word if a
+    variable has that name), with ``bipartite=1``, ``scope`` (names, in order) and
     ``table`` (log potentials, one axis per variable of the scope). Edges join factors to the
     variables in their scopes.
 
@@ -51,7 +51,7 @@ def to_networkx(graph: FactorGraph) -> Any:
 
 
 def from_networkx(g: Any, *, states: int = 2, role: str = "output") -> FactorGraph:
-    """Make a factor graph from a networkx graph; nodes become variables, with their names.
+    """Convert a networkx graph to a factor graph; nodes become variables, with their names.
 
     A graph in which some node has a ``scope`` is read as a bipartite factor graph in the form
     that `to_networkx` writes. Any other graph is read as pairwise:
@@ -70,7 +70,7 @@ def from_networkx(g: Any, *, states: int = 2, role: str = "output") -> FactorGra
     g
         A `networkx.Graph`, `DiGraph`, `MultiGraph` or `MultiDiGraph`.
     states, role
-        For nodes that do not say; the states of a node with a ``potential`` are its length.
+        For nodes without these attributes; a node with a ``potential`` has as many states as that.
 
     Examples
     --------

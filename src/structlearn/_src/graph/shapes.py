@@ -17,7 +17,7 @@ from structlearn._src.graph.build import FactorGraph
 
 
 def pairwise(nodes: Any, edges: Any, tables: Any) -> FactorGraph:
-    """Graph over any edge list.
+    """Graph with any list of edges.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def grid(nodes: Any, tables: Any, neighbours: int = 4) -> FactorGraph:
 
 
 def hidden_chain(outputs: Any, hidden: Any, transitions: Any, emissions: Any) -> FactorGraph:
-    """Outputs 0..n-1, each tied to its own hidden variable n..2n-1; the hidden ones form a chain.
+    """Outputs 0..n-1, each linked to its hidden variable n..2n-1; the hidden ones form a chain.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ def hidden_chain(outputs: Any, hidden: Any, transitions: Any, emissions: Any) ->
 def hidden_grid(
     outputs: Any, hidden: Any, tables: Any, emissions: Any, neighbours: int = 4
 ) -> FactorGraph:
-    """Outputs over a grid of hidden variables, outputs numbered first.
+    """Outputs on a grid of hidden variables; outputs are numbered first.
 
-    `outputs`, `hidden`, `tables` and `neighbours` are as in `grid`; `emissions` join the two.
+    `outputs`, `hidden`, `tables` and `neighbours` are as in `grid`; `emissions` link the two.
     """
     outputs = checks.potentials(outputs, "outputs")
     hidden = checks.potentials(hidden, "hidden")

@@ -120,9 +120,9 @@ class Options:
 
 @dataclass(eq=False)
 class Result:
-    """What an inferer found; `value`, bounds and the like have one entry per graph.
+    """Result of an inferer; `value`, bounds and the like have one entry per graph.
 
-    Beliefs, labels and draws are there for the queries that ask for them, and else empty.
+    Beliefs, labels and draws are present for the queries that ask for them, and otherwise empty.
     """
 
     value: Floats
@@ -236,12 +236,12 @@ class TooWide(str):
 
 
 class Inferer(Protocol):
-    """One way to answer. `refuses` says in words why it cannot, or returns an empty string."""
+    """An inference method. `refuses` says why it cannot answer, or returns an empty string."""
 
     name: str
 
     def refuses(self, problem: Problem, query: Query, options: Options) -> str:
-        """Say why this problem cannot be answered; empty if it can. Costs little."""
+        """Say why this problem cannot be answered; empty if it can. Must be cheap."""
         ...
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
@@ -291,30 +291,30 @@ class Solution(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What `infer` returns for one graph.
+    """The result of `infer` for one graph.
 
     Attributes
     ----------
     query, method
-        What was asked and who answered.
+        The query, and the method that answered it.
     value
         The soft maximum at the query's temperatures: log Z for "partition", "marginals" and
-        "samples", the score of the assignment for "map", the log of its summed-out weight for
-        "marginal_map".
+        "samples", the score of the assignment for "map", the log of its weight with hidden
+        variables summed out for "marginal_map".
     lower, upper
         Bounds on the true value; equal to it if `exact`, infinite where nothing is known.
     exact
         Whether the answer is exact up to rounding.
     ended
-        Whether all was done, or a limit, the clock or the keyboard came first.
+        Whether the computation was completed, or ended by a limit, the time limit or Ctrl-C.
     status
-        One sentence on how it went.
+        One sentence that describes the outcome.
     marginals
-        Array of every variable, by its name.
+        One array for every variable, by its name.
     factor_marginals
-        Array of every factor, by its index.
+        One array for every factor, by its index.
     assignment
-        State of every variable by its name; with "marginal_map" of the outputs only.
+        State of every variable by its name; with "marginal_map" only of the outputs.
     k_best
         Pairs of value and assignment, best first.
     samples
@@ -343,7 +343,7 @@ class Answer:
 
     @property
     def gap(self) -> float:
-        """Distance between the bounds."""
+        """Difference between the bounds."""
         return self.upper - self.lower
 
     def __repr__(self) -> str:

@@ -54,21 +54,21 @@ def infer(
     random_state: Seed = None,
     n_jobs: int | None = None,
 ) -> Answer:
-    r"""Ask a question of a factor graph.
+    r"""Answer a query about a factor graph.
 
     Parameters
     ----------
     graph
-        Variables, factors, potentials.
+        The factor graph, with its potentials.
     query
         ``"partition"`` log Z; ``"marginals"`` the distribution of every variable; ``"map"`` the
-        most probable assignment to all variables together; ``"marginal_map"`` the most probable
-        assignment to the outputs with hidden variables summed out; ``"samples"`` draws. The best
-        state of each marginal is none of these: take it from ``"marginals"`` if you mean it.
+        most probable joint assignment of all variables; ``"marginal_map"`` the most probable
+        assignment of the outputs with hidden variables summed out; ``"samples"`` draws. The best
+        state of each single variable is none of these: take it from ``"marginals"``.
     evidence
-        States of variables by name. Variables with role "observed" must be in it; others may.
+        States of variables by name. Variables with role "observed" must be included; others may be.
     method
-        ``"auto"`` takes the first that applies of "chain", "tree", "junction_tree", then "bp"
+        ``"auto"`` uses the first applicable of "chain", "tree", "junction_tree", then "bp"
         (partition, marginals), "portfolio" (map, marginal_map) or "gibbs" (samples). Also:
         "enumeration", "trw", "icm".
     temperatures
@@ -77,7 +77,7 @@ def infer(
         .. math:: \epsilon_y \log \sum_y \exp \frac{1}{\epsilon_y}
                   \Bigl(\epsilon_h \log \sum_h \exp \frac{\theta(y, h)}{\epsilon_h}\Bigr),
 
-        by default what the query implies: (1, 1), (0, 0) for map, (0, 1) for marginal_map.
+        by default those of the query: (1, 1), (0, 0) for map, (0, 1) for marginal_map.
     factor_marginals
         With "marginals", also the distribution over every factor's scope.
     k
@@ -85,20 +85,20 @@ def infer(
     n_samples, burn_in
         For "samples", and for marginals by "gibbs".
     max_iter, tol, damping, schedule, restarts, start
-        For message passing: most sweeps, largest change at rest, share of the old message kept
-        (by default chosen, and raised if messages do not rest), ``"sequential"``, ``"flooding"``
-        or ``"residual"`` (``"steepest"`` for "icm"), further runs from random messages, and
-        messages of an earlier answer about the same graph.
+        For message passing: maximum number of sweeps; largest change at convergence; fraction of
+        the old message that is kept (by default chosen, and raised if messages do not converge);
+        ``"sequential"``, ``"flooding"`` or ``"residual"`` (``"steepest"`` for "icm"); further runs
+        from random messages; and messages of an earlier answer for the same graph as a warm start.
     max_table
-        Most entries of one table in "junction_tree".
+        Largest number of entries of a table in "junction_tree".
     time_limit
-        Seconds after which iterative methods return the best they have.
+        Seconds after which iterative methods return the best result so far.
     progress
-        Called with the fraction done and a few words.
+        Called with the fraction completed and a short text.
     random_state
         Seed or generator.
     n_jobs
-        Threads; by default all cores.
+        Number of threads; by default all cores.
 
     See Also
     --------
@@ -130,16 +130,16 @@ def infer_many(
     temperatures: tuple[float, float] | None = None,
     **options: Any,
 ) -> list[Answer]:
-    """Ask the same question of many graphs, compiled into one and answered in threads.
+    """Answer the same query for many graphs, compiled into one and processed in threads.
 
     Parameters
     ----------
     graphs
-        All that are asked.
+        The graphs.
     evidence
         A mapping, or None, for each graph.
     query, method, temperatures, **options
-        As in `infer`. One method answers for all graphs: the first that accepts every one.
+        As in `infer`. One method is used for all graphs: the first that accepts every one.
 
     Examples
     --------

@@ -22,12 +22,12 @@ _ONE = 1e-6  # how far probabilities may be from summing to 1
 
 
 def alpha_bound(probabilities: Any) -> Floats:
-    r"""Share of the log loss above which the hybrid loss is consistent, by the paper's theorem 1.
+    r"""Mixing weight of the log loss above which the hybrid loss is consistent, by theorem 1.
 
     .. math:: \alpha > 1 - \frac{D_\text{max} - D_\text{next}}{1 - 2 D_\text{max}}
 
-    with the probabilities of the most likely labels and of the next one below them. It is 0 where
-    some label has a probability of at least 1/2, and where all are equally likely, so that no
+    with the probabilities of the most likely labels and of the next one below them. It is 0 if
+    some label has a probability of at least 1/2, or if all are equally likely, so that no
     label is wrong.
 
     Parameters
@@ -43,7 +43,7 @@ def alpha_bound(probabilities: Any) -> Floats:
     See Also
     --------
     alpha_threshold : The exact threshold. The proof of the theorem has two labels tied at the
-        top; where three or more can be, the bound is too low.
+        top; if three or more can tie, the bound is too low.
 
     References
     ----------
@@ -62,9 +62,9 @@ def alpha_bound(probabilities: Any) -> Floats:
 
 
 def alpha_threshold(probabilities: Any) -> Floats:
-    r"""Share of the log loss above which, and only above which, the hybrid loss is consistent.
+    r"""Mixing weight of the log loss above which, and only above which, hybrid is consistent.
 
-    With the labels in falling order of probability and :math:`S_m = D_1 + \dots + D_m`,
+    With the labels in decreasing order of probability and :math:`S_m = D_1 + \dots + D_m`,
 
     .. math:: \max_{m \ge 2} \frac{m (1 - 2 D_1) - 1 + S_m}{m (1 - D_1) - 1}
 
@@ -143,9 +143,9 @@ def _where_open(ranks: Floats, values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Dominance:
-    """How sure a model is of whole labellings.
+    """Probabilities that a model assigns to whole labellings.
 
-    An example without labels has no true ones: NaN.
+    For an example without labels, the probability of the true labelling is NaN.
 
     References
     ----------
@@ -157,7 +157,7 @@ class Dominance:
 
     @property
     def dominant(self) -> Bools:
-        """Tell for every example whether some labelling has a probability of at least 1/2."""
+        """Return for every example whether some labelling has a probability of at least 1/2."""
         return np.asarray(self.best >= _DOMINANT)
 
     @property
@@ -167,7 +167,7 @@ class Dominance:
 
     @property
     def share(self) -> float:
-        """Share of the examples without a dominant labelling."""
+        """Fraction of the examples without a dominant labelling."""
         return self.count / max(len(self.best), 1)
 
 

@@ -14,7 +14,7 @@ from structlearn._src.common.names import COSTS, PAPERS_LOSSES
 
 
 class LossPart(NamedTuple):
-    """One pair of worlds in a loss: its share, its temperatures, whether errors are pushed."""
+    """One pair of worlds in a loss: mixing weight, temperatures, and whether the cost is added."""
 
     share: float
     eps_y: float
@@ -35,7 +35,7 @@ NAMED = {
 
 
 class Loss(NamedTuple):
-    r"""The loss of one example, the value of its free world less that of its clamped world.
+    r"""The loss of one example, the value of its free world minus that of its clamped world.
 
     .. math::
         \ell(\epsilon_y, \epsilon_h, \Delta) &= \Phi(\theta + \Delta; \epsilon_y, \epsilon_h)
@@ -76,8 +76,8 @@ def make_loss(
 ) -> Loss:
     """Return the loss with this name of `NAMED`.
 
-    Temperatures that are given count instead of those that the name stands for; for "eps", `eps_h`
-    follows `eps_y` unless it is given too. `alpha` is the share of the log loss in "hybrid".
+    Temperatures that are given replace those of the named loss; for "eps", `eps_h` follows
+    `eps_y` unless it is given too. `alpha` is the mixing weight of the log loss in "hybrid".
     """
     if (recipe := PAPERS_LOSSES.get(str(name).lower())) is not None:
         raise ArgumentError(f"loss={name!r} is the name of a paper; here it is {recipe}")
@@ -178,7 +178,7 @@ class ElasticNet:
     .. math:: \Omega(w) = \tfrac{1}{2} (1 - r) \|w\|_2^2 + r \|w\|_1
 
     with :math:`r` the `l1_ratio`: 0 is the ridge of support vector machines and CRFs, 1 the lasso.
-    All is multiplied by `strength`.
+    The whole penalty is multiplied by `strength`.
     """
 
     l1_ratio: float = 0.0
@@ -191,7 +191,7 @@ class ElasticNet:
 
     @property
     def smooth(self) -> bool:
-        """Whether `gradient` tells everything."""
+        """Whether the penalty is differentiable everywhere."""
         return self.lasso == 0.0
 
     @property

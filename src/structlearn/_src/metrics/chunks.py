@@ -36,7 +36,7 @@ class Chunks(NamedTuple):
 
 
 class ChunkScores(NamedTuple):
-    """How well chunks were found."""
+    """Scores of predicted chunks."""
 
     kinds: tuple[str, ...]  #: types of chunks, sorted
     n_true: Ints  #: (kinds,) chunks in the data
@@ -47,17 +47,17 @@ class ChunkScores(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Share of labels that are right."""
+        """Fraction of labels that are correct."""
         return _share(self.n_right, self.n_tokens)
 
     @property
     def precision(self) -> float:
-        """Share of found chunks that are in the data."""
+        """Fraction of predicted chunks that are correct."""
         return _share(self.n_correct.sum(), self.n_found.sum())
 
     @property
     def recall(self) -> float:
-        """Share of the data's chunks that were found."""
+        """Fraction of true chunks that were found."""
         return _share(self.n_correct.sum(), self.n_true.sum())
 
     @property
@@ -96,10 +96,10 @@ def chunk_scores(
     Parameters
     ----------
     labels, predicted
-        (tokens,) Numbers of labels. Tokens whose true label is -1 are taken to be outside of
+        (tokens,) Numbers of labels. Tokens whose true label is -1 are treated as outside
         all chunks, in both.
     offsets
-        (sequences + 1,) Where each sequence begins.
+        (sequences + 1,) Start of each sequence.
     names
         The label of every number.
 
@@ -195,17 +195,17 @@ def _percent(share: float) -> str:
 
 
 def scorer(scoring: str) -> Scorer:
-    """Return a scorer of the labels of all nodes, those not known left out.
+    """Return a scorer over the labels of all nodes, ignoring unknown ones.
 
-    scikit-learn's own scorers compare one label per example, and fail where every example has
+    scikit-learn's own scorers compare one label per example, and fail if examples have
     many.
 
     Parameters
     ----------
     scoring
-        "chunk_f1", the F1 of chunks as conlleval counts them; "sequence_accuracy", the share of
-        examples with all their labels right; or the name of a scorer of scikit-learn that compares
-        labels, such as "accuracy" or "f1_macro", for the labels of all examples one after another.
+        "chunk_f1", the F1 of chunks as computed by conlleval; "sequence_accuracy", the fraction of
+        examples with all their labels correct; or the name of a scikit-learn scorer that compares
+        labels, such as "accuracy" or "f1_macro", for the concatenated labels of all examples.
 
     Examples
     --------

@@ -21,7 +21,7 @@ State = dict[str, Any]
 
 
 class Report(NamedTuple):
-    """What one step tells; NaN stands for what it does not know."""
+    """What a step reports; NaN where it does not know."""
 
     #: The objective at the answer, which is the average if there is one; unless `exact`, what is
     #: known without extra work: the objective at the newest weights, or the losses met on the way.
@@ -36,7 +36,7 @@ class Report(NamedTuple):
 
 
 class Solver(ABC):
-    """A way to better weights. All that changes lies in the state, nothing in the solver."""
+    """Base class of solvers. Everything that changes is in the state, nothing in the solver."""
 
     #: What users call it.
     name: ClassVar[str] = ""
@@ -50,20 +50,20 @@ class Solver(ABC):
 
     @property
     def patience(self) -> int:
-        """Iterations without gain that show that it has arrived."""
+        """Iterations without gain after which the solver has converged."""
         return 5
 
     def refuses(self, objective: Objective) -> str:
-        """Say why this objective cannot be solved so; empty if it can. Costs little."""
+        """Say why this objective cannot be minimised; empty if it can. Must be cheap."""
         return ""
 
     @abstractmethod
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
-        """Return the state before the first step; `weights` stay as they are."""
+        """Return the state before the first step; `weights` are not modified."""
 
     @abstractmethod
     def step(self, objective: Objective, state: State) -> Report:
-        """Change `state` into the next one."""
+        """Advance `state` by one step."""
 
 
 def refusal(solver: Solver, objective: Objective) -> str:
@@ -74,7 +74,7 @@ def refusal(solver: Solver, objective: Objective) -> str:
 
 
 def current_weights(state: State) -> Floats:
-    """Return the weights that a state stands for: the average if the solver keeps one."""
+    """Return the weights that a state represents: the average if the solver keeps one."""
     weights: Floats = state["average" if "average" in state else "weights"]
     return weights
 

@@ -34,15 +34,15 @@ class Checkpoint:
     Parameters
     ----------
     path
-        The file. If it exists, the run goes on from it.
+        The file. If it exists, the run resumes from it.
     seconds
         Time between two saves.
     iterations
-        Save every so many iterations instead.
+        Number of iterations between two saves, instead of a time.
     problem
-        Facts that tell this problem from others, for example the loss and C. A file with other
-        facts, other examples, another solver or other sizes is refused. Estimators add their
-        parameters, all but those that concern the run alone.
+        Values that identify this problem, for example the loss and C. A file with other
+        values, other examples, another solver or other sizes is rejected. Estimators add their
+        parameters, except those that concern only the run.
     """
 
     path: PathLike

@@ -21,25 +21,25 @@ _STEEP = 1e-2  # gradient, against the value, that is no minimum of anything smo
 
 @dataclass(frozen=True)
 class Descent(Solver):
-    r"""Steepest descent: against the gradient, as far as that helps.
+    r"""Steepest descent with line search.
 
     .. math:: d = \nabla F(w), \qquad \eta = \operatorname{argmin}_\eta F(w - \eta d), \qquad
               w := w - \eta d
 
-    The line search begins with the last length. While that is too long to lower the value by
-    enough (Armijo's rule) it contracts; otherwise it expands as long as the value falls. Where
-    the penalty has an L1 part, every trial goes through `Penalty.prox`, and the rule reads
-    :math:`F(w') \le F(w) - \frac{c}{\eta} \|w' - w\|^2`, which is the same without one.
-    With ``search="exact"`` the length is the minimum itself, to rounding: where the derivative
-    along the line is 0 or, at a kink, changes its sign.
+    The line search starts from the last step length. While that is too long to lower the value
+    sufficiently (Armijo's rule) it contracts; otherwise it expands as long as the value falls. If
+    the penalty has an L1 part, `Penalty.prox` is applied to every trial, and the rule becomes
+    :math:`F(w') \le F(w) - \frac{c}{\eta} \|w' - w\|^2`, which is equivalent without one.
+    With ``search="exact"`` the step goes to the minimum along the line, up to rounding: where the
+    directional derivative is 0 or, at a non-differentiable point, changes its sign.
 
     Parameters
     ----------
     factor
-        By how much lengths contract and expand.
+        Factor by which step lengths contract and expand.
     search
-        "armijo" is content with enough; "exact" finds the minimum along the line, which takes more
-        evaluations for each step, and needs a penalty without an L1 part.
+        "armijo" accepts a sufficient decrease; "exact" finds the minimum along the line, which
+        takes more evaluations per step and requires a penalty without an L1 part.
 
     References
     ----------

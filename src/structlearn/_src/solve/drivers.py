@@ -36,27 +36,28 @@ class _Driver(Solver):
 
 @dataclass(frozen=True)
 class Annealed(_Driver):
-    r"""Smooth the maxima of the loss, minimise, cool, repeat.
+    r"""Minimise smoothed losses at decreasing temperatures.
 
-    A soft maximum over :math:`N` labellings at temperature :math:`\epsilon` lies above the maximum
-    by at most :math:`\epsilon \log N`, so that the minima of the smooth objectives approach that of
-    the objective itself. A solver that remembers gradients gets there in far fewer evaluations than
-    subgradient steps, and does not mistake a kink, such as weights of 0, for a minimum.
+    A soft maximum over :math:`N` labellings at temperature :math:`\epsilon` exceeds the maximum
+    by at most :math:`\epsilon \log N`, so the minima of the smoothed objectives approach the
+    minimum of the objective. A quasi-Newton solver gets there in far fewer evaluations than
+    subgradient steps, and does not mistake a non-differentiable point, such as weights of 0, for a
+    minimum.
 
-    One iteration is one temperature. It is done when cooling no longer helps.
+    One iteration is one temperature. Annealing ends when cooling no longer helps.
 
     Parameters
     ----------
     inner
-        Solver for the smooth objectives.
+        Solver for the smoothed objectives.
     first, last
-        First temperature, and the one down to which it cools whatever that brings.
+        First temperature, and the temperature down to which it cools in any case.
     factor
-        What it is multiplied by after every iteration.
+        Factor of the temperature after every iteration.
     inner_iter
-        Limit on the iterations of the inner solver for each.
+        Maximum number of iterations of the inner solver for each temperature.
     inner_tol
-        Its relative tolerance. Annealing is done when two temperatures in a row bring less.
+        Its relative tolerance. Annealing ends when two successive temperatures gain less.
 
     References
     ----------
@@ -103,16 +104,16 @@ class Annealed(_Driver):
 
 @dataclass(frozen=True)
 class Cccp(_Driver):
-    r"""CCCP: replace the concave part by its tangent, minimise what is then convex, repeat.
+    r"""CCCP: replace the concave part by its tangent, minimise the convex bound, repeat.
 
     .. math:: w_{t+1} = \operatorname{argmin}_w f^+(w) - f^-(w_t)
               - \langle \nabla f^-(w_t), w - w_t \rangle
 
-    The bound touches the objective at :math:`w_t`, so that whatever lowers it lowers the
-    objective. One iteration is one bound with all its inner steps, which begin at :math:`w_t`; a
-    time limit is looked at in between. Where they do not lower the objective, as those of an
-    average need not, quasi-Newton steps take their place, on a bound whose kinks are smoothed and
-    cooled; if these find nothing either, :math:`w_t` stays. Weights with bounds have no such steps,
+    The bound touches the objective at :math:`w_t`, so lowering the bound lowers the
+    objective. One iteration is one bound with all its inner steps, which start at :math:`w_t`; a
+    time limit is checked in between. If they do not lower the objective, as averaged
+    iterates need not, quasi-Newton steps on a bound smoothed at decreasing temperatures replace
+    them; if these find nothing either, :math:`w_t` is kept. Weights with bounds have no such steps,
     and there the objective may rise.
 
     Parameters
@@ -120,14 +121,15 @@ class Cccp(_Driver):
     inner
         Solver for the convex problems.
     inner_iter
-        Limit on its iterations for each of them.
+        Maximum number of its iterations for each of them.
     inner_tol
-        Its relative tolerance; 0 takes all steps, which subgradients need, as they do not go
-        down all the time.
+        Its relative tolerance; 0 takes all steps, which subgradient methods need, because they do
+        not descend at every step.
     keep
-        "best" goes on from the best inner weights, as above. "last" goes on from the last ones
-        whatever they are worth, which is algorithm 2 as printed: subgradient steps then wander over
-        kinks that hold the best ones, the objective may rise, and the answer is where they end.
+        "best" continues from the best inner weights, as above. "last" continues from the last ones,
+        whatever their value, which is algorithm 2 as published: subgradient steps then move around
+        non-differentiable points at which the best weights lie, the objective may rise, and the
+        result is the last weights.
 
     References
     ----------
@@ -233,16 +235,16 @@ def _minimise(
 
 @dataclass(frozen=True)
 class Paired(_Driver):
-    """Paired-dual learning: a few sweeps of inference from where it stood, then a step.
+    """Paired-dual learning: a few warm-started sweeps of inference, then a step.
 
-    Both worlds go on from one evaluation to the next, so that inference and weights
-    converge together. Values on the way are rough, and do not decide which weights count: those of
-    the last step do, or their average.
+    Both worlds are warm-started from one evaluation to the next, so that inference and weights
+    converge together. Intermediate values are inexact and are not used to choose the best weights:
+    the result is the weights of the last step, or their average.
 
     Parameters
     ----------
     inner
-        Solver for the steps; one without line search, as the value of fixed weights changes.
+        Solver for the steps; without line search, because the value at fixed weights changes.
     sweeps
         Number of message sweeps, or steps of ADMM, per evaluation.
     warm_up

@@ -27,7 +27,7 @@ _PATHS = 4  # paths that a list of links gets room for at a time
 
 @dataclass(frozen=True)
 class FrankWolfe(Solver):
-    r"""Steps on the dual of the hinge, one sequence at a time, each as long as is best.
+    r"""Dual steps for the hinge loss, one sequence at a time, with optimal step length.
 
     .. math:: \min_w \tfrac{1}{2} \|w\|^2 + C \sum_i c_i \max_y
               \big[\Delta_i(y) - \langle w, \psi_i(y) \rangle \big]
@@ -35,19 +35,19 @@ class FrankWolfe(Solver):
 
     with :math:`\psi_i(y) = \phi_i(y_i) - \phi_i(y)` and
     :math:`w(\alpha) = C \sum_i c_i E_{\alpha_i} \psi_i`. A step moves probability to the best
-    labelling, as much as raises the dual most. So no step size is needed, the dual never falls, and
-    the gap bounds how far the answer is from the optimum. The answer is the average in which the
-    weights after step :math:`k` count by :math:`k`, or the last weights once these are better. It
-    always begins at weights of 0.
+    labelling by the amount that raises the dual most. No step size is needed, the dual never
+    decreases, and the gap bounds the distance to the optimum. The result is an average in
+    which the weights after step :math:`k` have weight :math:`k`, or the last weights once these are
+    better. It always starts at weights of 0.
 
     Parameters
     ----------
     pairwise
-        Every `pairwise`-th pass takes probability from the worst labelling in use only, instead of
-        from all of them. That lets the gap shrink by a constant factor in the end; 0 never does
+        Every `pairwise`-th pass takes probability only from the worst labelling in use, instead of
+        from all of them. This makes the gap eventually shrink by a constant factor; 0 never does
         so, which is the classic method.
     evaluate
-        Passes between two looks at objective and gap, each of which costs up to a pass.
+        Passes between two evaluations of objective and gap, each of which costs up to a pass.
 
     References
     ----------

@@ -21,15 +21,15 @@ _FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that
 class Lbfgs(Solver):
     r"""L-BFGS: steps along :math:`-H \nabla F`, with :math:`H` from the last few steps.
 
-    An objective that knows a positive estimate of the curvature of every weight (`diagonal`) is
+    An objective that provides a positive estimate of the curvature of every weight (`diagonal`) is
     preconditioned by it.
 
     Parameters
     ----------
     memory
-        How many steps are remembered; each takes two arrays of the size of the weights.
+        Number of steps that are stored; each takes two arrays of the size of the weights.
     refresh
-        Number of iterations after which the diagonal is estimated anew.
+        Number of iterations after which the diagonal is estimated again.
 
     References
     ----------
@@ -115,15 +115,15 @@ class Lbfgs(Solver):
 class Owlqn(Lbfgs):
     r"""OWL-QN: L-BFGS that keeps within one orthant per step, where an L1 penalty is linear.
 
-    The gradient gives way to the sub-gradient of least norm: with the gradient :math:`g` of the
+    The gradient is replaced by the subgradient of least norm: with the gradient :math:`g` of the
     smooth part and the factors :math:`\lambda` of the absolute values,
 
     .. math:: \tilde g_i = \begin{cases} g_i + \lambda_i \operatorname{sign} w_i & w_i \ne 0 \\
               \operatorname{sign}(g_i) \max(|g_i| - \lambda_i, 0) & w_i = 0 \end{cases}
 
-    The direction is cut to the signs of :math:`-\tilde g`, and weights that would change their
-    sign become 0. With a smooth penalty it is L-BFGS with a simpler search. Weights that must not
-    fall below 0 have one orthant for all steps.
+    The direction is restricted to the signs of :math:`-\tilde g`, and weights that would change
+    their sign become 0. With a smooth penalty it is L-BFGS with a simpler line search. Weights that
+    must not fall below 0 have one orthant for all steps.
 
     References
     ----------

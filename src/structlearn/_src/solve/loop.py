@@ -35,7 +35,7 @@ _DOUBT = 10.0  # times `tol`: what they must gain to show that it was none
 
 
 class Event(NamedTuple):
-    """What a callback is told after every iteration."""
+    """What a callback receives after every iteration."""
 
     iteration: int
     value: float
@@ -56,7 +56,7 @@ Callback = Callable[[Event], bool | None]
 
 
 class Fit(NamedTuple):
-    """What a run returns."""
+    """Result of a run."""
 
     weights: Floats
     value: float  #: the objective at `weights`; NaN if an interrupt left no time to find it
@@ -83,45 +83,45 @@ def run(
     tested: bool = True,
     gradient_tol: float | None = None,
 ) -> Fit:
-    r"""Repeat the steps of a solver until they no longer help.
+    r"""Repeat the steps of a solver until they no longer improve the objective.
 
     A run has converged when the solver says so, or when one of these falls below `tol` times the
-    value :math:`F`, of which a step may report any: the duality gap; the gradient
-    :math:`\|\nabla F\| \max(1, \|w\|)`; unless the gap is known, what as many iterations again
-    would gain at the rate of the last `patience` ones. The last is a standstill, which counts if
-    the gradient has fallen far too, or if quasi-Newton steps from there gain next to nothing; else
-    the run has stalled.
+    value :math:`F`, of which a step may report any: the duality gap; the gradient norm
+    :math:`\|\nabla F\| \max(1, \|w\|)`; unless the gap is known, the projected improvement over as
+    many iterations again, at the rate of the last `patience` ones. In the last case values have
+    stopped changing, which is accepted if the gradient norm has fallen far too, or if quasi-Newton
+    steps from there gain next to nothing; otherwise the run has stalled.
 
-    The answer is the best of all weights where the solver knows their values, else those of the
-    last step. An interrupt from the keyboard ends the run and keeps that answer.
+    The result is the best of all weights if the solver knows their values, otherwise those of the
+    last step. Ctrl-C ends the run and keeps that result.
 
     Parameters
     ----------
     solver
-        Takes the steps.
+        Solver that takes the steps.
     objective
-        What to minimise.
+        Objective to minimise.
     weights
-        Where to begin; they are not changed.
+        Initial weights; they are not modified.
     max_iter
-        Limit on the number of iterations, those before a restart included.
+        Maximum number of iterations, including those before a restart.
     tol
         Relative tolerance; None never stops early.
     patience
-        Number of iterations that must have brought next to nothing; the solver knows by default.
+        Number of iterations with next to no gain that are required; by default the solver's own.
     rng
-        Source of everything random; a fresh one if None.
+        Random generator; a fresh one if None.
     callbacks
         Called with an `Event` after every iteration; one that returns True ends the run.
     watch
         Time limit and progress.
     checkpoint
-        Where (and how often) the run is saved, and continued from if the file exists. The result is
-        then the same, bit for bit, as that of a run that was never stopped.
+        Where (and how often) the run is saved, and resumed from if the file exists. The result is
+        then identical, bit for bit, to the result of an uninterrupted run.
     tested
-        Whether a standstill of a solver that cannot tell it from an end is put to the test.
+        Whether convergence is tested by further steps if the solver cannot certify it.
     gradient_tol
-        The run also ends once the norm of the gradient, where steps report it, is not above this.
+        The run also ends when the gradient norm, if steps report it, does not exceed this.
     """
     if why := refusal(solver, objective):
         raise ArgumentError(f"solver={solver.name!r}: {why}")

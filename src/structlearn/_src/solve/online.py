@@ -22,29 +22,29 @@ _NAMES = ("weights", "average", "squares")  # of the first arrays of `OnlineWeig
 
 @dataclass(frozen=True)
 class Online(Stepping):
-    r"""Steps against the gradient of one sequence at a time.
+    r"""Stochastic gradient steps on one sequence at a time.
 
     .. math:: w := \operatorname{prox}_{\eta_t}\big(w - \eta_t (\lambda w + n C c_i \nabla
               \ell_i(w))\big)
 
     with :math:`\lambda` the factor of the squares in the penalty, and :math:`\operatorname{prox}`
-    for its absolute values. For every convex loss of sequences without hidden labels this is what
-    `Stochastic` does with batches of one, at a fraction of the cost: a step touches only the
-    weights of its own features. Scale factors stand in for what happens to all weights, and
-    weights make up for missed pulls towards 0 when their feature is met again.
+    for its absolute values. For every convex loss of sequences without hidden labels this is
+    equivalent to `Stochastic` with batches of one, at a fraction of the cost: a step touches only
+    the weights of its own features. Scale factors represent changes common to all weights, and
+    weights catch up on missed shrinkage when their feature occurs again.
 
-    With AdaGrad the penalty has no part in the sums of squares: a step goes against the gradient
+    With AdaGrad the penalty is not part of the sums of squares: a step follows the gradient
     of the loss alone, and
 
     .. math:: w_k := \operatorname{prox}_{\eta_k}(w_k - \eta_k g_k) / (1 + \eta_k \lambda),
               \qquad \eta_k = \eta \Big/ \sqrt{\textstyle\sum_s g_{s,k}^2}
 
-    follows. The :math:`m` such pulls that a feature misses become one of :math:`m \eta_k`.
+    follows. The :math:`m` shrinkage steps that a feature misses become one of :math:`m \eta_k`.
 
     Parameters
     ----------
     rule, step_size, average, horizon, evaluate
-        As of `Stochastic`. Pulls that are made up for later enter the average later too.
+        As in `Stochastic`. Shrinkage that is caught up later enters the average later too.
 
     References
     ----------

@@ -32,30 +32,30 @@ _SLOW = 0.02  # steps below which a pass gains less than one of a quasi-Newton m
 
 @dataclass(frozen=True)
 class Sdca(Solver):
-    r"""Steps on the dual of a smooth loss, one sequence at a time.
+    r"""Stochastic dual coordinate ascent for smooth losses, one sequence at a time.
 
     .. math:: F(w) = \tfrac{1}{2} \|w\|^2 + \sum_i b_i \ell_i(w), \qquad w = -\sum_i b_i m_i,
               \qquad m_i := m_i + \gamma_i (\nabla \ell_i(w) - m_i)
 
-    with :math:`b_i = C c_i`. Every sequence remembers an old gradient :math:`m_i`, and the weights
-    are always what these make of them, so that where none of them moves, :math:`\nabla F = 0`. The
-    errors of all steps vanish with the distance to the optimum, which shrinks by about
-    :math:`1 - \gamma` in every pass. The share
+    with :math:`b_i = C c_i`. For every sequence an old gradient :math:`m_i` is stored, and the
+    weights are always the combination of these, so that :math:`\nabla F = 0` where none of them
+    changes. The errors of all steps vanish with the distance to the optimum, which shrinks by about
+    :math:`1 - \gamma` in every pass. The step length
 
     .. math:: \gamma_i = \frac{1}{1 + \tfrac{1}{2} b_i x_i^2 / \epsilon}
 
-    comes from the curvature of the loss, :math:`x_i^2` being the largest squared length that the
-    features of a position have, its transition included. Where the objective no longer falls, that
-    was too much, and shares are halved. Old gradients are slopes of tangents, whose mixtures bound
-    the optimum from below: a standstill counts only within 1 % of that.
+    follows from the curvature of the loss, where :math:`x_i^2` is the largest squared norm of the
+    features of a position, including its transition. If the objective no longer decreases, the
+    steps were too long, and their lengths are halved. The stored gradients belong to tangents,
+    whose mixtures bound the optimum from below: convergence is accepted only within 1 % of that.
 
-    Memory: one number of single precision for every state of every position, and for every pair
+    Memory: one single-precision number for every state of every position, and for every pair
     of states of every sequence.
 
     Parameters
     ----------
     evaluate
-        Passes between two looks at the objective, each of which costs about half a pass.
+        Passes between two evaluations of the objective, each of which costs about half a pass.
 
     References
     ----------

@@ -175,14 +175,14 @@ def share(update: int, fraction: float, horizon: int | None) -> float:
 
 @dataclass(frozen=True)
 class Stochastic(Stepping):
-    r"""Steps against the gradient of a few examples at a time, or of all.
+    r"""Stochastic gradient steps on a few examples at a time, or on all.
 
     .. math:: g = \nabla \Omega(w) + \frac{n}{|B|} C \sum_{i \in B} c_i \nabla \ell_i(w), \qquad
               w := \operatorname{prox}(w - \eta_t g)
 
-    One iteration goes once through all examples, in a new random order. Without batches that is
-    one step. Pegasos also keeps the weights in the ball that must hold the optimum. Where the
-    objective has `scales`, they are factors of the lengths, one for each weight; AdaGrad finds its
+    One iteration is one pass over all examples, in a new random order. Without batches that is
+    one step. Pegasos also keeps the weights in a ball that contains the optimum. If the
+    objective has `scales`, they multiply the step lengths, one for each weight; AdaGrad adapts its
     own.
 
     Parameters
@@ -190,16 +190,16 @@ class Stochastic(Stepping):
     rule
         Length of the steps, one of `RULES`.
     step_size
-        First step :math:`\eta`; None tries some on a sample of the examples and takes the best.
+        First step :math:`\eta`; None tries several on a sample of the examples and uses the best.
         Pegasos needs none.
     average
-        Share of the steps, the last ones, whose weights are averaged; 0 for none, 1 for all.
+        Fraction of the steps, at the end, whose weights are averaged; 0 for none, 1 for all.
     horizon
-        Number of iterations that will be run, which makes the share exact.
+        Number of iterations that will be run, which makes the fraction exact.
     evaluate
-        Compute the objective of the answer after each iteration. Without it, a run over batches
-        reports the losses it met on its way; a run without batches reports the objective at its
-        newest weights, which are not the answer if it averages.
+        Compute the objective at the result after each iteration. Without it, a run over batches
+        reports the losses encountered on the way; a run without batches reports the objective at
+        its current weights, which are not the result if it averages.
     batch_size
         Number of examples per step; None for all.
     """

@@ -47,12 +47,12 @@ class Columns(NamedTuple):
         return len(self.vocabularies)
 
     def text(self, column: int) -> list[str]:
-        """Return the strings of a column, one per token; empty where it is not known."""
+        """Return the strings of a column, one per token; empty where unknown."""
         strings = np.array([*self.vocabularies[column].list(), ""], dtype=object)
         return strings[self.ids[:, column]].tolist()
 
     def labels(self, column: int = -1) -> list[Any]:
-        """Return a column sentence by sentence, as `SequenceLabeler` takes labels; the last one."""
+        """Return a column, by default the last, as labels of sequences for `SequenceLabeler`."""
         return cut(np.array(self.text(column), object), self.offsets)
 
     def known_by(self, vocabularies: Sequence[Strings | None]) -> Columns:
@@ -72,11 +72,11 @@ class Columns(NamedTuple):
 
 
 def read_columns(path: PathLike) -> Columns:
-    """Read the column file at `path`: a line per token, an empty one after each sequence.
+    """Read the column file at `path`: one line per token, an empty line after each sequence.
 
-    Of CoNLL-U files the ten columns of words are read, without comments, ranges of words and empty
-    nodes. The method `labels` returns the last column as labels of sequences, or another: in
-    CoNLL-U ``labels(3)`` are the universal tags.
+    From CoNLL-U files the ten columns of words are read, without comments, multiword ranges and
+    empty nodes. The method `labels` returns the last column as labels of sequences, or another one:
+    in CoNLL-U, ``labels(3)`` returns the universal tags.
     """
     data = read_bytes(path)
     if _CONLLU.match(data):

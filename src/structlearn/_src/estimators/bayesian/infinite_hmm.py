@@ -129,35 +129,35 @@ class StateChain(Sampled):
 
     @property
     def n_states_(self) -> int:
-        """Number of states that most draws have."""
+        """Most frequent number of states among the draws."""
         check_is_fitted(self, "draws_")
         return self.summary_.n_states
 
     @property
     def transitions_(self) -> Floats:
-        """Mean probabilities to follow (states, states); states as in `states_`."""
+        """Mean transition probabilities (states, states); states as in `states_`."""
         check_is_fitted(self, "draws_")
         return self.summary_.transitions()[1]
 
     @property
     def starts_(self) -> Floats:
-        """Mean probabilities to begin in a state."""
+        """Mean initial probabilities of the states."""
         check_is_fitted(self, "draws_")
         return self.summary_.transitions()[0]
 
     @property
     def states_(self) -> list[Ints]:
-        """The likeliest state of every step in training, sequence by sequence."""
+        """The most likely state of every step in training, sequence by sequence."""
         check_is_fitted(self, "draws_")
         return cut(self.summary_.state_shares().argmax(1), self.offsets_)
 
     def similarity(self, positions: Any = None) -> Floats:
-        """Return how often each two steps share a state, (positions, positions).
+        """Return the frequency with which two steps share a state, (positions, positions).
 
         Parameters
         ----------
         positions
-            Which steps, counted through all training sequences; by default all.
+            Steps, numbered through all training sequences; by default all.
         """
         check_is_fitted(self, "draws_")
         n = int(self.offsets_[-1])
@@ -171,51 +171,51 @@ class StateChain(Sampled):
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class InfiniteHMM(StateChain):
-    r"""Hidden Markov model whose number of states is drawn with everything else.
+    r"""Hidden Markov model that infers the number of its states.
 
     .. math:: \beta \sim \mathrm{GEM}(\gamma_0), \quad \pi_k \sim \mathrm{DP}(\alpha_0, \beta),
               \quad z_t \sim \pi_{z_{t-1}}, \quad x_t \sim p(x \mid \theta_{z_t}) .
 
-    Paths are drawn by a beam sampler; split-merge moves let the number of states change.
+    Paths are sampled by a beam sampler; split-merge moves let the number of states change.
 
     Parameters
     ----------
     emission
-        "gaussian" for points, "categorical" for symbols.
+        "gaussian" for real vectors, "categorical" for symbols.
     covariance
         "full" or "diagonal" covariances.
     pseudo_count
-        How often every symbol counts as seen before any is.
+        Prior count of every symbol.
     alpha0, gamma0
-        Concentrations of rows and of states: a number fixes one, a pair is shape and rate of its
+        Concentrations of rows and of states: a number fixes one, a pair gives shape and rate of its
         gamma prior.
     spread
-        Expected variance of a feature in a state, where features have variance 1.
+        Expected variance of a feature within a state, where features are scaled to variance 1.
     strength
-        How many steps the expected mean of a state counts for.
+        Weight of the prior mean of a state, as an equivalent number of steps.
     degrees
-        Degrees of freedom of the covariances, by default features plus 2, and at least as many as
-        features; of diagonal ones by default 3, and at least 1.
+        Degrees of freedom of the covariances, by default features plus 2, and at least the number
+        of features; for diagonal covariances by default 3, and at least 1.
     n_start
-        Number of states to begin with, at random.
+        Initial number of states, assigned at random.
     n_moves
-        Splits and merges of states that are proposed in a sweep.
+        Split and merge moves proposed in each sweep.
     merge
-        Whether states that are alike are merged in burn-in.
+        Whether similar states are merged during burn-in.
     {sampling}
 
     Attributes
     ----------
     n_states_
-        Number of states that most draws have.
+        Most frequent number of states among the draws.
     states_
-        Likeliest state of every step, the most frequent state is 0.
+        Most likely state of every step; the most frequent state is 0.
     transitions_, starts_
-        Mean probabilities to follow, and to begin in, a state.
+        Mean transition and initial probabilities of the states.
     means_, covariances_
-        Of the states, for points.
+        Means and covariances of the states, for real vectors.
     probabilities_, symbols_
-        Of the symbols in the states, and the symbols, in order.
+        Probabilities of the symbols in each state, and the symbols, sorted.
     {draws}
 
     References
@@ -242,18 +242,18 @@ class InfiniteHMM(StateChain):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> Any:
-        """Draw from the posterior given sequences.
+        """Sample from the posterior given sequences.
 
         Parameters
         ----------
         X
-            List of arrays (steps, features), rows of NaN where a step is missing; for symbols, of
-            sequences of them, None or -1 where missing. Also one array or frame; an array
-            (sequences, steps, features).
+            List of arrays (steps, features), with rows of NaN for missing steps; for symbols, a
+            list of sequences, with None or -1 for missing symbols. A single array or frame, or an
+            array (sequences, steps, features), is accepted too.
         y
-            Not read.
+            Ignored.
         lengths
-            Where X is one array: lengths of the sequences in it.
+            If X is a single array, the lengths of the sequences in it.
         """
         self._prepare()
         given = self._read(X, lengths, first=True)
@@ -266,13 +266,13 @@ class InfiniteHMM(StateChain):
         return self
 
     def predict(self, X: Any, lengths: Any = None) -> list[Ints]:
-        """Return the likeliest state of every step; states as in `states_`."""
+        """Return the most likely state of every step; states as in `states_`."""
         return [p.argmax(1) for p in self.predict_proba(X, lengths)]
 
     def predict_proba(self, X: Any, lengths: Any = None) -> list[Floats]:
-        """Return the probabilities of the states (steps, states), over all draws.
+        """Return the probabilities of the states (steps, states), averaged over all draws.
 
-        They sum to less than 1 where draws have states that match none of `states_`.
+        They sum to less than 1 if draws have states that match none of `states_`.
         """
         fitted = self._with_fitted_params()
         model = fitted._model_of(fitted._read(X, lengths))
@@ -283,7 +283,7 @@ class InfiniteHMM(StateChain):
         return cut(total / len(self.draws_), model.offsets)
 
     def score(self, X: Any, y: Any = None, lengths: Any = None) -> float:
-        """Return the mean log density of a step that is not missing, over all draws."""
+        """Return the mean log density of the observed steps, averaged over all draws."""
         fitted = self._with_fitted_params()
         given = fitted._read(X, lengths)
         observed.check_seen(given, "a score")
@@ -316,7 +316,7 @@ class InfiniteHMM(StateChain):
 
     @property
     def symbols_(self) -> Any:
-        """Symbols, in order."""
+        """Symbols, sorted."""
         self._check_emission("categorical")
         return self.coder_.names
 

@@ -28,7 +28,7 @@ from structlearn._src.sample.mixture import MixtureDraw, MixtureInfo, MixtureMod
 
 
 class Scaled(ClassifierMixin, FittedSettings):
-    """Base class of classifiers of rows that see features with mean 0 and deviation 1."""
+    """Base class of classifiers of rows that scale features to mean 0 and deviation 1."""
 
     n_features_in_: int
 
@@ -69,7 +69,7 @@ class Scaled(ClassifierMixin, FittedSettings):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MixtureClassifier(Scaled, Sampled):
-    """Base class of mixtures whose components, parameters and classifiers are drawn."""
+    """Base class of mixtures whose components, parameters and classifiers are sampled."""
 
     variance: float = 100.0
     concentration: float | tuple[float, float] = (1.0, 1.0)
@@ -86,7 +86,7 @@ class MixtureClassifier(Scaled, Sampled):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Any:
-        """Draw from the posterior given rows (rows, features) and a class for each."""
+        """Sample from the posterior given rows (rows, features) and a class for each."""
         self._prepare()
         X, labels = self._read(X, y)
         self.prior_ = observed.wishart(X.shape[1], self.spread, self.strength, self.degrees)
@@ -113,13 +113,13 @@ class MixtureClassifier(Scaled, Sampled):
 
     @property
     def n_components_(self) -> int:
-        """Number of components that most draws have."""
+        """Most frequent number of components among the draws."""
         check_is_fitted(self, "draws_")
         return int(np.bincount([len(draw.counts) for draw in self.draws_]).argmax())
 
     @property
     def assigned_(self) -> Ints:
-        """Component of every row in training, in the last state of the first chain."""
+        """Component of every training row, in the last state of the first chain."""
         check_is_fitted(self, "draws_")
         assigned: Ints = self.chains_[0].state.assigned
         return assigned
@@ -132,9 +132,9 @@ class MixtureClassifier(Scaled, Sampled):
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class InfiniteSVM(MixtureClassifier):
-    r"""Mixture of any number of linear support vector machines (Gibbs infinite SVM).
+    r"""Mixture of an unbounded number of linear support vector machines (Gibbs infinite SVM).
 
-    Every row belongs to a component :math:`z` of a Dirichlet process mixture, which has a Gaussian
+    Every row belongs to a component :math:`z` of a Dirichlet process mixture, with a Gaussian
     for its features and weights :math:`\eta` of a linear classifier for its class. The posterior is
 
     .. math:: q(z, \eta, \mu, \Sigma) \propto p(z, \eta, \mu, \Sigma) \, p(X \mid z, \mu, \Sigma)
@@ -147,15 +147,15 @@ class InfiniteSVM(MixtureClassifier):
         Weight of the hinge loss. With one component, it is a support vector machine whose C is
         ``2 * C * variance``.
     cost
-        What a wrong class costs, :math:`\ell`.
+        Cost of a wrong class, :math:`\ell`.
     {components}
     concentration
-        Of the Dirichlet process: the larger, the more components. A number, or shape and rate of
-        the Gamma distribution that it is drawn from.
+        Concentration of the Dirichlet process: the larger, the more components. A number, or shape
+        and rate of its gamma prior.
     n_start
-        Number of components to begin with, at random.
+        Initial number of components, assigned at random.
     n_moves
-        Splits and merges of components that are proposed in a sweep.
+        Split and merge moves proposed in each sweep.
     {sampling}
 
     Attributes
@@ -163,19 +163,19 @@ class InfiniteSVM(MixtureClassifier):
     classes_
         Labels, in the order of the columns of `predict_proba`.
     n_components_
-        Number of components that most draws have.
+        Most frequent number of components among the draws.
     assigned_
-        (rows,) Component of every row of the training data, in the last state of the first chain.
+        (rows,) Component of every training row, in the last state of the first chain.
     {draws}
 
     Notes
     -----
-    Features are scaled to mean 0 and deviation 1, and classifiers see a constant feature too. A
-    sweep draws the components of all rows with the Gaussians integrated out; the weight of a new
+    Features are scaled to mean 0 and deviation 1, and classifiers also have a constant feature. A
+    sweep samples the components of all rows with the Gaussians integrated out; the weight of a new
     component is an exact integral. Then splits and merges of whole components are proposed, with
-    classifiers annealed from their prior. Weights are drawn by augmentation of the hinge.
-    Predictions are votes of all draws: each component votes for its best class, by its probability
-    given the row.
+    classifiers annealed from their prior. Weights are sampled by augmentation of the hinge.
+    Predictions are votes of all draws: each component votes for its best class, weighted by its
+    probability given the row.
 
     References
     ----------
@@ -183,7 +183,7 @@ class InfiniteSVM(MixtureClassifier):
 
     Examples
     --------
-    Two clouds, and in each another direction tells the classes apart:
+    Two clusters, in which different directions separate the classes:
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

@@ -25,46 +25,46 @@ from structlearn._src.text.labels import LabelCoder
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class MaxMarginHMM(StateChain):
-    r"""Hidden Markov model with a max-margin classifier in each of any number of states.
+    r"""Hidden Markov model with an unbounded number of states, each with a max-margin classifier.
 
     The posterior of an infinite hidden Markov model is multiplied by
 
     .. math:: \prod_t \exp \big( -2 C \max_y (\ell\, [y \ne y_t] + \eta_{z_t}^y \cdot v_t
               - \eta_{z_t}^{y_t} \cdot v_t) \big), \qquad \eta_k^y \sim N(0, \nu^2 I) ,
 
-    where the features :math:`v_t` are those of a step, scaled, and a constant.
+    where :math:`v_t` contains the scaled features of a step and a constant.
 
     Parameters
     ----------
     likelihood
-        Whether states emit the features too (M2iHMM-1), or labels alone (M2iHMM-2). Without it
-        nothing but the chain itself tells the states of new sequences, which have no labels: it
-        fails where states do not follow from each other, and is rarely the better choice.
+        Whether states emit the features too (M2iHMM-1), or only the labels (M2iHMM-2). Without it,
+        only the chain determines the states of new sequences, which have no labels: prediction
+        fails where states cannot be predicted from each other, and it is rarely the better choice.
     C
-        How much losses count.
+        Weight of the losses.
     cost
         Cost of a wrong label, :math:`\ell`.
     variance
-        Variance of the weights, :math:`\nu^2`. Support vector machines in every state would have
+        Variance of the weights, :math:`\nu^2`. A support vector machine in every state would have
         the parameter ``2 * C * variance``.
     vote
-        "weighted" lets states vote for labels by their probabilities; "iterated" draws states and
-        labels in turn, as the paper does.
+        With "weighted", states vote for labels with their probabilities as weights; "iterated"
+        samples states and labels alternately, as in the paper.
     n_rounds
         Rounds of ``vote="iterated"``.
     covariance, spread, strength, degrees
-        Of the features in a state, as in `InfiniteHMM`.
+        Distribution of the features in a state, as in `InfiniteHMM`.
     alpha0, gamma0, n_start, burn_in, n_draws, thin, n_chains, n_moves
-        Of the chain and its sampler, as in `InfiniteHMM`.
+        The chain and its sampler, as in `InfiniteHMM`.
     merge
-        Whether states that are alike, as are their classifiers, are merged in burn-in.
+        Whether similar states, with similar classifiers, are merged during burn-in.
     warm_start, random_state, n_jobs, time_limit, progress
         As in `InfiniteHMM`.
 
     Attributes
     ----------
     classes_
-        Labels, in order.
+        Labels, sorted.
     n_states_, states_, transitions_, starts_
         As in `InfiniteHMM`.
     {draws}
@@ -100,17 +100,17 @@ class MaxMarginHMM(StateChain):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, lengths: Any = None) -> Any:
-        """Draw from the posterior given sequences and labels.
+        """Sample from the posterior given sequences and labels.
 
         Parameters
         ----------
         X
-            List of arrays (steps, features), rows of NaN where a step is missing; or one array.
+            List of arrays (steps, features), with rows of NaN for missing steps; or one array.
         y
-            Labels of the steps of every sequence, -1 or None where not known; or one label for
-            every sequence, which all its steps then have.
+            Labels of the steps of every sequence, -1 or None if unknown; or one label for
+            every sequence, which applies to all its steps.
         lengths
-            Where X is one array: lengths of the sequences in it. Then y may be one array too.
+            If X is a single array, the lengths of the sequences in it. Then y may be one array too.
         """
         self._prepare()
         points = observed.read_points(X, lengths)
@@ -129,35 +129,35 @@ class MaxMarginHMM(StateChain):
 
     @property
     def classes_(self) -> Any:
-        """Labels, in order."""
+        """Labels, sorted."""
         check_is_fitted(self, "draws_")
         return self.coder_.names
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
-        """Return the label of every step, sequence by sequence; or of every sequence."""
+        """Return the label of every step, sequence by sequence, or of every sequence."""
         shares = self.predict_proba(X, lengths)
         if self.per_sequence_:
             return self.classes_[shares.argmax(1)]
         return [self.classes_[rows.argmax(1)] for rows in shares]
 
     def predict_proba(self, X: Any, lengths: Any = None) -> Any:
-        """Return the shares of the votes for labels, of steps or of whole sequences.
+        """Return the fractions of the votes for each label, of steps or of whole sequences.
 
-        Arrays (steps, labels), one for every sequence; after a fit with one label for every
-        sequence an array (sequences, labels): the mean over steps.
+        One array (steps, labels) for every sequence; after a fit with one label for every
+        sequence, a single array (sequences, labels) with the means over steps.
         """
         rows = self.predict_steps(X, lengths)
         return np.array([own.mean(0) for own in rows]) if self.per_sequence_ else rows
 
     def predict_steps(self, X: Any, lengths: Any = None) -> list[Floats]:
-        """Return the shares of the votes for labels of every step, (steps, labels) each."""
+        """Return the fractions of the votes for each label, one array (steps, labels) each."""
         fitted = self._with_fitted_params()
         fitted._check("vote", "n_rounds")
         points = self._read_points(X, lengths)
         return cut(fitted._votes(points), points.offsets)
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
-        """Return the share of right labels, among those that are known."""
+        """Return the fraction of correct labels among those that are known."""
         found = self.predict(X, lengths)
         points = self._read_points(X, lengths)
         truth = observed.read_labels(y, points)

@@ -235,10 +235,10 @@ class Sampled(FittedSettings):
         return self.data_signature_
 
     def traces(self) -> dict[str, NDArray[Any]]:
-        """Return what chains did after burn-in, each (chains, sweeps): for ArviZ, or a picture.
+        """Return what was recorded in every sweep after burn-in, arrays (chains, sweeps).
 
-        All sweeps are there, whatever `thin` is. Axes are as ArviZ's ``from_dict`` has them in a
-        posterior.
+        All sweeps are included, whatever `thin` is. The axes are those that ArviZ's ``from_dict``
+        expects of a posterior.
         """
         check_is_fitted(self, "draws_")
         burn_in = self.settings_["burn_in"]
@@ -247,7 +247,7 @@ class Sampled(FittedSettings):
         return {name: runner.traced(self.chains_, name, burn_in) for name in self._TRACED}
 
     def diagnostics(self) -> dict[str, dict[str, float]]:
-        """Return mean, R-hat and effective sample size of what `traces` has."""
+        """Return mean, R-hat and effective sample size of each of the `traces`."""
         return {
             name: {
                 "mean": float(draws.mean()),

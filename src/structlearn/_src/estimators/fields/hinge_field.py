@@ -68,16 +68,16 @@ class HingeField(FieldEstimator):
     Parameters
     ----------
     A
-        (forms, variables) Coefficients: an array, or a sparse matrix of any format of SciPy. Or
-        `Hinges`, which have the next four too.
+        (forms, variables) Coefficients: an array, or a SciPy sparse matrix of any format. Or
+        `Hinges`, which include the next four parameters.
     b
-        (forms) Constants; a number stands for all forms, here as below.
+        (forms) Constants; here as below, a single number applies to all forms.
     powers
-        (forms) 1 for linear hinges, 2 for squared ones; of no meaning for hard forms.
+        (forms) 1 for linear hinges, 2 for squared ones; ignored for hard forms.
     kinds
         (forms) "hinge", or "<=" and "=" for hard constraints :math:`l \le 0` and :math:`l = 0`.
     groups
-        (forms) Which weight a form carries, from 0; all the same if not given.
+        (forms) Index of the weight of each form, from 0; by default all the same.
     weights
         (groups) At least 0.
     {inference}
@@ -85,12 +85,12 @@ class HingeField(FieldEstimator):
     Attributes
     ----------
     weights_
-        The weights, given or learnt; may be set.
+        The weights, given or learnt; can be set.
     {found}
 
     Examples
     --------
-    One variable that is drawn to 0 with weight 1 and to 1 with weight 3, both squared:
+    One variable that is pulled to 0 with weight 1 and to 1 with weight 3, both squared:
 
     >>> from structlearn import HingeField
     >>> field = HingeField([[1.0], [-1.0]], [0.0, 1.0], powers=2, groups=[0, 1], weights=[1, 3])
@@ -131,17 +131,17 @@ class HingeField(FieldEstimator):
 
     @classmethod
     def of(cls, hinges: Hinges, weights: Any = 1.0, **options: Any) -> HingeField:
-        """Make a field of forms that are there already."""
+        """Create a field from existing forms."""
         return cls(hinges, weights=weights, **options)
 
     # ---- best values ---------------------------------------------------------------------
 
     def predict(self) -> Floats:
-        """Return the best values of all variables; nothing is done twice for the same weights."""
+        """Return the inferred values of all variables; computed once for the same weights."""
         return self.result_.y.copy()
 
     def map(self, fixed: Any = None) -> HingeResult:
-        """Find the best values, some variables being given, and all that is known about them.
+        """Infer the values of all variables, some of which may be given, and return the result.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class HingeField(FieldEstimator):
 
     @property
     def result_(self) -> HingeResult:
-        """All about the best values, found from where the last inference ended."""
+        """Result of inference, warm-started from the last one."""
         if self._result is None:
             self._result = self.start = self._solve(None)
             if not self._result.converged:
@@ -179,7 +179,7 @@ class HingeField(FieldEstimator):
         )
 
     def energy(self, y: Any) -> float:
-        """Energy of some values, whether or not they keep the hard constraints."""
+        """Energy of given values, whether or not they satisfy the hard constraints."""
         values = checks.numbers("y", y)
         if values.shape != (self.hinges.n_variables,):
             raise ArgumentError(
@@ -211,11 +211,11 @@ class HingeField(FieldEstimator):
         Parameters
         ----------
         truth
-            (variables) In [0, 1]; NaN where a variable is latent.
+            (variables) In [0, 1]; NaN if a variable is latent.
         learnt
-            (groups) Boolean: which groups learn their weights; all that have hinges if not given.
+            (groups) Boolean: the groups whose weights are learnt; by default all that have hinges.
         given
-            (variables) Boolean: which variables with a truth are input, not to be predicted.
+            (variables) Boolean: the variables with a truth that are input, not to be predicted.
         {field_learning}
         """
         from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict

@@ -42,41 +42,41 @@ class RuleModel(FieldEstimator, Estimator):
     r"""Weighted rules over atoms with values in [0, 1]: probabilistic soft logic.
 
     Every grounding of a rule is a hinge :math:`\max(l(y), 0)^p`, its distance to satisfaction in
-    Lukasiewicz's logic, or a hard constraint. The best values of the targets minimise
+    Lukasiewicz logic, or a hard constraint. The inferred values of the targets minimise
 
     .. math:: E(y) = \sum_r w_r \sum_{i \in r} \max(l_i(y), 0)^{p_r} ,
 
-    which is found with a certified gap; see `HingeField` for references.
+    with a certified gap; see `HingeField` for references.
 
     Parameters
     ----------
     rules
-        The program, in PSL's language: ``"20: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2"``; a
-        text, or a list of texts and of rules that were read before.
+        The program, in PSL's language: ``"20: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2"``, as a
+        string, or a list of strings and parsed rules.
     greedy
-        Read coefficients as PSL does: ``1 - 0.5 * P(A)`` as ``(1 - 0.5) * P(A)``.
+        Parse coefficients as PSL does: ``1 - 0.5 * P(A)`` as ``(1 - 0.5) * P(A)``.
     source
-        A file of DuckDB, whose tables can be given by name as data.
+        A DuckDB file, whose tables can be given by name as data.
     memory
-        Limit for the tables of atoms, such as ``"2GB"``; they spill to disk above.
+        Memory limit for the tables of atoms, for example ``"2GB"``; beyond it they spill to disk.
     {inference}
 
     Attributes
     ----------
     rules_
-        The rules as text, with their present weights.
+        The rules as text, with their current weights.
     weights_
-        (rules) Weights, infinite for hard rules. May be set: all of them by an array, or some by a
+        (rules) Weights, infinite for hard rules. Can be set: all of them by an array, or some by a
         mapping from the number of a rule or its text.
     grounding_
-        The ground program: its `hinges`, and how many each rule has in `counts`.
+        The ground program: its `hinges`, and the number of hinges of each rule in `counts`.
     {found}
 
     Notes
     -----
-    A target that no rule reaches has the value 0.5, with an `UnreachedAtomWarning`. A rule without
-    groundings brings a `SilentRuleWarning`. Atoms of a predicate without targets are 0 where they
-    are not listed; of a predicate with targets every atom that a rule reaches must be listed.
+    A target that occurs in no grounding has the value 0.5, with an `UnreachedAtomWarning`. A rule
+    without groundings causes a `SilentRuleWarning`. For a predicate without targets, atoms that are
+    not listed are 0; for a predicate with targets, every atom in a grounding must be listed.
 
     Examples
     --------
@@ -119,18 +119,18 @@ class RuleModel(FieldEstimator, Estimator):
         greedy: bool = False,
         **parameters: Any,
     ) -> Self:
-        """Read rules and atoms from files of PSL.
+        """Read rules and atoms from PSL files.
 
-        `model` is a JSON file of PSL 2.4, or rules in a file that ends in ``.psl``, whose ``.data``
-        files are `data`: one for all splits, or a mapping from split to path; those beside it if
-        not given. `split` says which data, beside those for all splits: "infer", "learn",
+        `model` is a JSON file of PSL 2.4, or a file of rules that ends in ``.psl``, whose ``.data``
+        files are `data`: one for all splits, or a mapping from split to path; by default those in
+        the same folder. `split` selects the data, besides those for all splits: "infer", "learn",
         "validation" or "all". The rest are parameters of the model.
         """
         program = read_program(model, data, greedy=greedy)
         return cls(program.rules_for(split), greedy=greedy, **parameters).read(program, split)
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters; new rules begin anew, without atoms."""
+        """Change parameters; new rules start without atoms."""
         super().set_params(**parameters)
         self._field = None
         if parameters.keys() & {"rules", "greedy", "source"}:
@@ -142,11 +142,12 @@ class RuleModel(FieldEstimator, Estimator):
     def observe(
         self, data: Mapping[str, Any] | None = None, /, *, header: bool = False, **atoms: Any
     ) -> Self:
-        """Add atoms with known values: columns of arguments, and perhaps one of values, else 1.
+        """Add atoms with known values: columns of arguments, and optionally values (1 if absent).
 
-        Data are given by predicate, as keywords or in a mapping: a frame of pandas, polars or
-        Arrow; a list of rows; one or more paths of files with commas (``.csv``), tabs (any other)
-        or Parquet; the name of a table in `source`. `header` skips the first line of text files.
+        Data are given by predicate, as keywords or in a mapping: a pandas, polars or
+        Arrow frame; a list of rows; one or more paths of files with commas (``.csv``), tabs (any
+        other) or Parquet; the name of a table in `source`. `header` skips the first line of text
+        files.
         """
         return self._add("observe", data, atoms, header)
 
@@ -176,13 +177,13 @@ class RuleModel(FieldEstimator, Estimator):
             self._start = self._start.y  # multipliers are of forms that may be others now
 
     def read(self, program: ProgramFile, split: str = "infer") -> Self:
-        """Take the atoms of a split of a program that was read from files, in place of others."""
+        """Replace the atoms by those of a split of a program that was read from files."""
         self.clear()
         self._ground.read(program, split)
         return self
 
     def clear(self) -> Self:
-        """Forget all atoms; the weights stay."""
+        """Remove all atoms and keep the weights."""
         self._known = self._field = self._start = None
         return self
 
@@ -201,17 +202,17 @@ class RuleModel(FieldEstimator, Estimator):
         return self._ground.tables
 
     def estimate(self, *, broken: bool = False) -> list[RuleSize]:
-        """Count the groundings of every rule without making them.
+        """Count the groundings of every rule without creating them.
 
-        With `broken`, also those of hard rules that observed atoms alone do not keep. No values of
-        the targets can mend them, and inference leaves them out, as PSL does. It takes longer, as
-        all observed atoms are joined.
+        With `broken`, also count those of hard rules that observed atoms alone violate. No values
+        of the targets can repair them, and inference omits them, as PSL does. This takes longer,
+        because all observed atoms are joined.
         """
         return self._ground.sizes(count_broken=broken)
 
     @property
     def grounding_(self) -> Grounding:
-        """The ground program, made once for the same atoms."""
+        """The ground program, created once for the same atoms."""
         return self._ground.grounding
 
     # ---- weights ---------------------------------------------------------------------------
@@ -231,15 +232,16 @@ class RuleModel(FieldEstimator, Estimator):
 
     @property
     def rules_(self) -> list[str]:
-        """The rules as text, with their present weights."""
+        """The rules as text, with their current weights."""
         return list(map(str, self._rules))
 
     def split(self, rule: int | str, by: str) -> Self:
-        """Give a rule one weight for each constant in the place of its variable `by`.
+        """Replace a rule by one copy for each constant of its variable `by`, each with a weight.
 
-        The rule, named by its number or text, gives way to its copies with the constants that the
-        atoms so far have there, as in ``split("1: Likes(P, T)", "T")``. Each has the weight that it
-        had; `fit` then learns one for each, and `rules_`, `weights_` and files have them all.
+        The rule is given by its number or text, as in ``split("1: Likes(P, T)", "T")``. The
+        constants are those that occur there in the atoms so far, and each copy starts with the
+        weight of the rule; `fit` then learns one for each, and `rules_`, `weights_` and files
+        contain them all.
         """
         self._rules = split_rules(self._rules, rule, by, self.tables, greedy=self.greedy)
         self._ground.replace_rules(self._rules)
@@ -250,14 +252,14 @@ class RuleModel(FieldEstimator, Estimator):
     # ---- best values -----------------------------------------------------------------------
 
     def predict(self, predicate: str | None = None, *, frame: str | None = None) -> Any:
-        """Find the best values of the targets.
+        """Infer the values of the targets.
 
-        Inference goes on from where the last one ended, and nothing is done twice.
+        Inference is warm-started from the last result, and nothing is computed twice.
 
-        Returns a frame of the kind `frame`, "pandas", "polars" or "dict" of arrays; the first that
-        is installed if not given. It has a column for each argument, named as in the frame of
-        targets, else ``argument1`` and so on, and the column ``value``. Where several predicates
-        have targets and `predicate` names none, a dict of frames by predicate.
+        Returns a frame of the kind `frame`, "pandas", "polars" or "dict" of arrays; by default the
+        first that is installed. It has a column for each argument, named as in the frame of
+        targets or else ``argument1`` and so on, and the column ``value``. If several predicates
+        have targets and `predicate` names none, the result is a dict of frames by predicate.
         """
         values = self.result_.y
         frames = {}
@@ -268,7 +270,7 @@ class RuleModel(FieldEstimator, Estimator):
 
     @property
     def result_(self) -> HingeResult:
-        """All about the best values."""
+        """Result of inference, with its certificate."""
         with self._ground.contradictions_named():
             self._start = self._hinge_field().result_
         return self._start
@@ -286,9 +288,9 @@ class RuleModel(FieldEstimator, Estimator):
         return self._field
 
     def explain(self, atom: str | Sequence[Any]) -> list[Pull]:
-        """List the groundings that pull a target up or down, the strongest first.
+        """List the groundings that pull a target up or down, strongest first.
 
-        The atom is such as ``"Likes('bob', 'tea')"``, where quotes may be left out, or
+        The atom is given as ``"Likes('bob', 'tea')"``, where quotes may be omitted, or as
         ``("Likes", "bob", "tea")``.
         """
         number = find_atom(self.tables, atom)
@@ -304,15 +306,16 @@ class RuleModel(FieldEstimator, Estimator):
         threshold: float | None = None,
         category: int | Sequence[int] | None = None,
     ) -> float:
-        """Compare the best values with the truth, where it is known.
+        """Compare the inferred values with the truth, where it is known.
 
         The metric is "auroc", "aupr", "aupr_negative" or "aupr_trapezoid", "mse", "rmse" or "mae",
         "accuracy", "precision", "recall" or "f1", "precision_negative" or "recall_negative",
-        "categorical" or "mrr". A truth of at least `threshold` (0.5) is positive, and for those
-        from "accuracy" to "recall_negative" a value too. The last two compare the targets of a
-        block, which differ in the arguments `category` alone (the last): the share of positives
-        that have the largest value of their block, and the mean of 1 / rank of the first positive.
-        More truth may be given, as for `truth`; with `predicate` only its atoms count.
+        "categorical" or "mrr". A truth of at least `threshold` (0.5) is positive, and for the
+        metrics from "accuracy" to "recall_negative" so is a value. The last two compare the targets
+        of a block, which differ only in the arguments `category` (by default the last): the
+        fraction of positives that have the largest value of their block, and the mean reciprocal
+        rank of the first positive. Further truth may be given, as for `truth`; with `predicate`
+        only its atoms are scored.
         """
         compare = METRICS[checks.one_of("metric", metric, tuple(METRICS))]
         options: dict[str, Any] = {} if threshold is None else {"threshold": threshold}
@@ -340,14 +343,14 @@ class RuleModel(FieldEstimator, Estimator):
     ) -> Self:
         """Learn the weights of the rules from true values of targets.
 
-        Targets without a truth are latent: learning finds values that explain the others.
+        Targets without a truth are latent: learning infers values that explain the others.
 
         Parameters
         ----------
         truth
             As for `truth`, to which it is added.
         latent
-            Predicates that are latent on purpose; it is an error if one of them has a truth.
+            Predicates that are intentionally latent; it is an error if one of them has a truth.
         fixed
             Rules that keep their weights, by number or text.
         {field_learning}
@@ -373,12 +376,12 @@ class RuleModel(FieldEstimator, Estimator):
     # ---- files and words -------------------------------------------------------------------
 
     def save(self, path: PathLike) -> None:
-        """Write rules, weights and parameters to a file of JSON; atoms stay where they are."""
+        """Write rules, weights and parameters, but no atoms, to a JSON file."""
         save_rules(path, self)
 
     @classmethod
     def load(cls, path: PathLike, **parameters: Any) -> Self:
-        """Read what `save` has written; `parameters` take the place of those in the file."""
+        """Load a model that was written by `save`; `parameters` override those in the file."""
         return load_rules(path, cls, parameters)
 
     def __repr__(self) -> str:

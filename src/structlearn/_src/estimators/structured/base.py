@@ -217,7 +217,7 @@ class StructuredEstimator(_Fitted):
 
     @property
     def transitions_(self) -> Floats:
-        """Weights of edges by what they join; axes as in the equation of the model."""
+        """Edge weights for each pair of labels; axes as in the equation of the model."""
         check_is_fitted(self, "weights_")
         plan = self.plan_
         found = plan.design.transitions(plan.model, self.weights_, plan.states)

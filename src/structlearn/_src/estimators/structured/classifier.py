@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class StructuredClassifier(ClassifierMixin, StructuredEstimator):
-    """Base class of estimators that give one class to every example."""
+    """Base class of estimators that assign one class to every example."""
 
     def _coder(self, Y: Any, data: GraphData, classes: Any) -> Coder:
         return ClassCoder(np.unique(Y if classes is None else as_classes(classes, "classes")))
@@ -56,13 +56,13 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
         y
             (examples,) Their classes.
         sample_weight
-            (examples,) How much each counts.
+            (examples,) Weight of each example.
         """
         return self._learning.fit(self, X, y, sample_weight)
 
     @documented
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Go once through more examples, from the weights so far.
+        """Make one pass over additional examples, starting from the current weights.
 
         {steps}
 
@@ -71,7 +71,7 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
         X, y, sample_weight
             As in `fit`.
         classes
-            All classes that may come; by default those of the first call.
+            All classes that may occur; by default those of the first call.
         """
         return self._learning.partial_fit(self, X, y, classes, sample_weight)
 
@@ -95,9 +95,9 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
         return self._marginals(*self._read(X))
 
     def dominance(self, X: Any, y: Any) -> Dominance:
-        """Tell how sure the model is of classes: of the true and of the likeliest ones.
+        """Return the probabilities of the true and of the most likely class of every example.
 
-        Where no class has a probability of at least 1/2, the hinge need not be consistent.
+        If no class has a probability of at least 1/2, the hinge loss need not be consistent.
         """
         found: Dominance = self._learning.dominance(self, X, y)
         return found
@@ -106,7 +106,7 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class SequenceClassifier(StructuredClassifier):
-    r"""One class for every sequence, over a chain of hidden states: the hidden CRF and its kin.
+    r"""Classify whole sequences by means of a chain of hidden states: the hidden CRF and variants.
 
     .. math:: \theta(y, h) = b_y + \sum_t \big( \langle v_{h_t}, x_t \rangle + B_{y, h_t} \big)
               + \sum_t A_{y, h_t, h_{t+1}}
@@ -114,7 +114,7 @@ class SequenceClassifier(StructuredClassifier):
     Parameters
     ----------
     hidden_states
-        Number of states of the hidden chain, which all classes share.
+        Number of states of the hidden chain, shared by all classes.
     {shared}
 
     Notes
@@ -123,8 +123,8 @@ class SequenceClassifier(StructuredClassifier):
     matrix of that shape, or a list of tokens, each a dictionary or a list of strings. `y` holds
     one class for each, where -1 is a class like any other. Inference is exact.
 
-    Hidden states make the objective non-convex: another `random_state` may lead to another, better
-    or worse, minimum.
+    Hidden states make the objective non-convex: another `random_state` may lead to a different,
+    better or worse, minimum.
 
     {notes}
 
@@ -163,24 +163,24 @@ class SequenceClassifier(StructuredClassifier):
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class MulticlassClassifier(StructuredClassifier):
-    r"""One class for every row: logistic regression, multiclass SVM and all between.
+    r"""Classify rows, with logistic regression, the multiclass SVM or a loss in between.
 
     .. math:: \theta(y) = \langle w_y, x \rangle
 
     Parameters
     ----------
     fit_intercept
-        Whether every row has one more feature, which is always 1. Its weights are penalised like
+        Whether every row has an additional feature that is always 1. Its weights are penalised like
         all others.
     {shared}
 
     Notes
     -----
     `X` is an array or a SciPy sparse matrix (examples, features) and `y` holds one class for each,
-    where -1 is a class like any other. There is nothing hidden, so that ``loss="log"`` is
+    where -1 is a class like any other. Nothing is hidden, so ``loss="log"`` is
     multinomial logistic regression, and ``loss="hinge"`` the support vector machine of Crammer
-    and Singer. With two classes both have weights, so that the penalty on their difference is half
-    of that in scikit-learn's binary models.
+    and Singer. With two classes both have weights, so the penalty on their difference is half
+    of the penalty in scikit-learn's binary models.
 
     {notes}
 
@@ -235,7 +235,7 @@ class MulticlassClassifier(StructuredClassifier):
 
     @property
     def intercept_(self) -> Floats:
-        """Weights (classes,) of the constant feature, zeros without; (1,) with two classes."""
+        """Weights (classes,) of the constant feature, 0 if there is none; (1,) with two classes."""
         return self._by_class()[:, self.n_features_in_ :].sum(axis=1)
 
     def _by_class(self) -> Floats:

@@ -18,7 +18,7 @@ from structlearn._src.model.model import GraphData
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class GraphLabeler(Labeler):
-    r"""Label every node of graphs: trees, or any others.
+    r"""Label every node of graphs: trees, or graphs with cycles.
 
     .. math:: \theta(y) = \sum_i \langle w_{y_i}, x_i \rangle
               + \sum_{(i, j)} \big( W_{y_i, y_j} + \langle v_{y_i, y_j}, x_{ij} \rangle \big)
@@ -27,12 +27,12 @@ class GraphLabeler(Labeler):
     ----------
     {features}
     edges
-        "table" has a weight for every pair of labels, where the first label is that of the node
+        "table" has a weight for every ordered pair of labels, the first being the label of the node
         that the edge names first (so that the order of nodes in an edge matters); "symmetric" one
-        for every pair in any order; "potts" a single one, for being equal; "features" none beside
-        those of edge features; "none" no edges.
+        for every unordered pair; "potts" a single one for equal labels; "features" none besides
+        those of edge features; "none" has no edges.
     fit_intercept
-        Whether every node has one more feature, which is always 1.
+        Whether every node has an additional feature that is always 1.
     {hidden}
     {shared}
 
@@ -44,13 +44,13 @@ class GraphLabeler(Labeler):
     - node features are an array (nodes, features), a SciPy sparse matrix of that shape, or a list
       of tokens, each a dictionary or a list of strings;
     - edges are an integer array (edges, 2) with the numbers of the nodes that each joins, or a
-      graph of networkx, whose nodes are counted in its own order;
+      networkx graph, whose nodes are numbered in its own order;
     - edge features are like node features, one row per edge, or None;
-    - the last is a truth value per node, whether it is always hidden: such nodes are variables
-      like the others, but never labelled, and their prediction is -1.
+    - the last is one boolean per node, whether the node is always hidden: hidden nodes are
+      variables like the others, but never labelled, and their prediction is -1.
 
-    `Y` is a list with the labels of the nodes of every graph; None, and -1 among whole numbers, is
-    a label that is not known. With ``inference="auto"`` trees and narrow graphs are solved exactly,
+    `Y` is a list with the labels of the nodes of every graph, where None, and -1 among integers,
+    marks an unknown label. With ``inference="auto"``, trees and narrow graphs are solved exactly,
     others by belief propagation.
 
     {notes}
@@ -90,7 +90,7 @@ class GraphLabeler(Labeler):
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class GridLabeler(Labeler):
-    r"""Label every pixel of images, or every cell of tables: models on 2-D grids.
+    r"""Label every pixel of images, or every cell of tables, with models on 2-D grids.
 
     .. math:: \theta(y) = \sum_i \langle w_{y_i}, x_i \rangle
               + \sum_{i \sim j} W_{y_i, y_j}
@@ -98,16 +98,15 @@ class GridLabeler(Labeler):
     Parameters
     ----------
     neighbours
-        4, or 8 to join pixels that touch at a corner too.
+        4, or 8 to also join pixels that touch at a corner.
     edges
-        "table" has a weight for every pair of labels, where the first label is that of the pixel
-        to the left or above (so that the order of labels matters); "symmetric" one for every pair
-        in any order; "potts" a single one, for being equal; "none" no edges.
+        "table" has a weight for every ordered pair of labels, the first being the label of the
+        pixel to the left or above; "symmetric" one for every unordered pair; "potts" a single
+        one for equal labels; "none" has no edges.
     directions
-        Whether edges of every direction (right, down, and the two diagonals) have weights of
-        their own.
+        Whether edges of each direction (right, down, and the two diagonals) have separate weights.
     fit_intercept
-        Whether every pixel has one more channel, which is always 1.
+        Whether every pixel has an additional channel that is always 1.
     {hidden}
     {shared}
 
@@ -115,7 +114,7 @@ class GridLabeler(Labeler):
     -----
     `X` is a list of images, arrays (rows, columns, channels), or (rows, columns) with a single
     channel; they may differ in size. `Y` is a list of arrays (rows, columns) with the label of
-    every pixel, -1 where it is not known.
+    every pixel, -1 where it is unknown.
 
     {notes}
 

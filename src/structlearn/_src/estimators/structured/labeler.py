@@ -62,16 +62,16 @@ class Labeler(StructuredEstimator):
         X
             One structure per example.
         Y
-            Labels of every example; where one is not known -1 or None, or masked in a masked
+            Labels of every example; an unknown label is -1 or None, or masked in a masked
             array.
         sample_weight
-            (examples,) How much each counts.
+            (examples,) Weight of each example.
         """
         return self._learning.fit(self, X, Y, sample_weight)
 
     @documented
     def partial_fit(self, X: Any, Y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Go once through more examples, from the weights so far.
+        """Make one pass over additional examples, starting from the current weights.
 
         {steps}
 
@@ -80,7 +80,7 @@ class Labeler(StructuredEstimator):
         X, Y, sample_weight
             As in `fit`.
         classes
-            All labels that may come; by default those of the first call, which also fixes the
+            All labels that may occur; by default those of the first call, which also fixes the
             features.
         """
         return self._learning.partial_fit(self, X, Y, classes, sample_weight)
@@ -108,7 +108,7 @@ class Labeler(StructuredEstimator):
         return self._named(self._best(batch, tables, joint), batch)
 
     def predict_marginals(self, X: Any) -> list[Any]:
-        """Return the probabilities of the labels: for every example an array (..., classes)."""
+        """Return the marginals of the labels, an array (..., classes) for every example."""
         batch, tables = self._read(X)
         return batch.data.cut(self._marginals(batch, tables))
 
@@ -118,8 +118,8 @@ class Labeler(StructuredEstimator):
         Returns
         -------
         list of arrays
-            With hidden states beside the nodes, their numbers. Else the labels of the nodes that
-            are always hidden, -1 for all others.
+            The states, if there are hidden states at the nodes. Otherwise the labels of the nodes
+            that are always hidden, -1 for all others.
         """
         batch, tables = self._read(X)
         labels = self._best(batch, tables)
@@ -129,9 +129,9 @@ class Labeler(StructuredEstimator):
         return self._named(np.where(labels < 0, found, -1), batch)
 
     def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
-        """Return the share of right labels over all examples; hidden ones do not count.
+        """Return the fraction of correct labels over all examples, ignoring hidden ones.
 
-        Labels never seen in training are wrong, not an error.
+        Labels that did not occur in training count as wrong.
         """
         batch, tables = self._read(X)
         found = self._best(batch, tables)[batch.outputs]
@@ -141,9 +141,9 @@ class Labeler(StructuredEstimator):
         return float(counts @ (true == found) / counts.sum()) if counts.any() else float("nan")
 
     def dominance(self, X: Any, Y: Any) -> Dominance:
-        """Tell how sure the model is of whole labellings: of the true and of the likeliest ones.
+        """Return the probabilities of the true and of the most likely labelling of every example.
 
-        Where no labelling has a probability of at least 1/2, the hinge need not be consistent.
+        If no labelling has a probability of at least 1/2, the hinge loss need not be consistent.
         """
         found: Dominance = self._learning.dominance(self, X, Y)
         return found

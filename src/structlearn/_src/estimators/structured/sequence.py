@@ -28,7 +28,7 @@ from structlearn._src.text.template import Template, as_template
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class SequenceLabeler(Labeler):
-    r"""Label every position of sequences: CRF, structured SVM and all between, on chains.
+    r"""Label every position of sequences, with a chain CRF, a structured SVM or a loss in between.
 
     .. math:: \theta(y) = \sum_t \langle w_{y_t}, x_t \rangle + \sum_t W_{y_t, y_{t+1}}
 
@@ -39,25 +39,25 @@ class SequenceLabeler(Labeler):
         "table" has a weight for every pair of neighbouring labels; "features" also one for every
         pair of labels and every feature of the later position; "none" has no transitions.
     forbidden
-        What labels must not do, in training and prediction: "BIO", "BIOES", "IOB1", or pairs
+        Transitions to rule out in training and prediction: "BIO", "BIOES", "IOB1", or pairs
         ``(a, b)`` where ``b`` must not follow ``a``; pairs of labels that do not occur have no
         effect.
     template
-        A template in the language of CRF++, for `X` given as columns; by default the one that
-        CRF++ has for chunking.
+        A template in the language of CRF++, for `X` given as columns; by default the template that
+        CRF++ uses for chunking.
     min_count
-        Leave out attributes of tokens and columns that occur less often.
+        Ignore attributes of tokens and columns that occur less often.
     fit_intercept
-        Whether every position has one more feature, which is always 1.
+        Whether every position has an additional feature that is always 1.
     {hidden}
     {shared}
 
     Notes
     -----
     `X` is a list with one entry per sequence: an array (positions, features), a SciPy sparse
-    matrix of that shape, or a list of tokens, each a dictionary or a list of strings. Or it is
-    what `read_columns` returns, whose columns the template reads. `Y` is a list with the labels
-    of every sequence; None, and -1 among whole numbers, is a label that is not known.
+    matrix of that shape, or a list of tokens, each a dictionary or a list of strings. It may also
+    be the result of `read_columns`, whose columns the template reads. `Y` is a list with the labels
+    of every sequence, where None, and -1 among integers, marks an unknown label.
 
     {notes}
 
@@ -135,7 +135,7 @@ class SequenceLabeler(Labeler):
     def decode(self, X: Any, k: int = 1) -> list[list[tuple[float, Any]]]:
         """Return the `k` best labellings of every sequence, best first, each with its score.
 
-        There are fewer where fewer exist.
+        There are fewer if fewer exist.
         """
         checks.integer("k", k, low=1)
         batch, tables = self._read(X)
