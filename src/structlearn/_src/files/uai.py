@@ -75,8 +75,8 @@ def write_uai(graph: FactorGraph, path: PathLike, kind: str = "MARKOV") -> None:
     """Write `graph` to the file `path`; the format does not store names and roles.
 
     Numbers are written so that they read back to the same float64. With `kind` ``"BAYES"`` the
-    graph must be a Bayesian network: every variable is last in exactly one scope, that table sums to
-    one over it (within 1e-5), and no variable is its own ancestor.
+    graph must be a Bayesian network: every variable is last in exactly one scope, that table sums
+    to one over it (within 1e-5), and no variable is its own ancestor.
     """
     checks.one_of("kind", kind, KINDS)
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
