@@ -125,8 +125,8 @@ def test_the_history_of_an_estimator(tmp_path):
     [
         ({"show": "loss"}, "show='loss'"),
         ({"against": "sweeps"}, "against='sweeps'"),
-        ({"show": "gradient"}, "knows no norm of the gradient"),
-        ({"show": "slope"}, "knows no norm of the gradient"),  # its earlier name
+        ({"show": "gradient"}, "has no gradient norm"),
+        ({"show": "slope"}, "has no gradient norm"),  # its earlier name
     ],
 )
 def test_bad_histories(options, words, two):

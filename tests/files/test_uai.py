@@ -212,7 +212,7 @@ WRONG = [
     (b"MARKOV\n2\n2 2\n1\n2 0 2\n4 1 1 1 1\n", "line 5: factor 0: '2' is no variable; .*0 to 1"),
     (b"MARKOV\n2\n2 2\n1\n2 0 -1\n4 1 1 1 1\n", "line 5: factor 0: '-1' is no variable"),
     (b"MARKOV\n2\n2 2\n1\n2 0 0.5\n4 1 1 1 1\n", "line 5: factor 0: '0.5' is no variable"),
-    (b"MARKOV\n2\n2 2\n1\n2 1 1\n4 1 1 1 1\n", "line 5: factor 0: variable '1' stands twice"),
+    (b"MARKOV\n2\n2 2\n1\n2 1 1\n4 1 1 1 1\n", "line 5: factor 0: variable '1' occurs twice"),
     (b"MARKOV\n1\n2\n1\n1 0\n", "line 5: factor 0: the file ends inside the tables.* 2 entries"),
     (b"MARKOV\n1\n2\n1\n1 0\n2 1\n", "line 6: factor 0: the file ends inside the tables"),
     (b"MARKOV\n1\n2\n1\n1 0\n\n3 1 1 1", r"line 7: .*variables \[0\] has 2 entries, not '3'"),
@@ -229,7 +229,7 @@ WRONG = [
     (b"MARKOV\n1\n2\n1\n1 0\n2\n1 1-2", "line 7: '1-2' is not a number"),
     (b"MARKOV\n1\n2\n1\n1 0\n2\n1 c 2", "line 7: 'c' is not a number"),
     (b"MARKOV\n1\n2\n1\n1 0\n2\n1 \xff\x00", r"line 7: '.*xff.*' is not a number"),
-    (b"MARKOV\n1\n2\n1\n1 0\n2\n1 1\n\n7", "line 9: '7' stands after the last table"),
+    (b"MARKOV\n1\n2\n1\n1 0\n2\n1 1\n\n7", "line 9: '7' follows the last table"),
     (b"MARKOV\n1\n2\n1\n1 0\n2\n1 1\nx", "line 8: 'x' is not a number"),
     (
         b"MARKOV 61" + b" 1" * 61 + b" 1 61 " + b" ".join(b"%d" % k for k in range(61)) + b" 1 1",

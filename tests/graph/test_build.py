@@ -144,7 +144,7 @@ def test_many_factors_at_once():
     ("scope", "words"),
     [
         (["a", "q"], "no variable named 'q'"),
-        (["a", "a"], "variable 0 stands twice in the scope of factor 0"),
+        (["a", "a"], "variable 0 occurs twice in the scope of factor 0"),
         ([], "empty scope; need >= 1 variable"),
         ("ab", "scope='ab' must be a list of variable names"),
         (7, "scope=7 must be a list"),
@@ -162,7 +162,7 @@ def test_bad_scopes_are_refused(graph, scope, words):
     [
         ([[0, 3]], "the scope of factor 0 names variable 3, but there are 3 variables"),
         ([[0, -1]], "the scope of factor 0 names variable -1"),
-        ([[0, 1], [1, 1]], "variable 1 stands twice in the scope of factor 1"),
+        ([[0, 1], [1, 1]], "variable 1 occurs twice in the scope of factor 1"),
         ([[0.0, 1.0]], r"scopes must be an integer array of shape \(factors, arity\)"),
         ([0, 1], "scopes must be an integer array"),
     ],
@@ -266,7 +266,7 @@ def test_from_arrays_is_the_same_graph():
     [
         (GraphError, "cards: every variable needs a whole number >= 1", {"cards": [2, 0]}),
         (GraphError, "the scope of factor 0 names variable 2", {"scopes": [0, 2]}),
-        (GraphError, "variable 0 stands twice", {"scopes": [0, 0]}),
+        (GraphError, "variable 0 occurs twice", {"scopes": [0, 0]}),
         (GraphError, "empty scope", {"scope_offsets": [0, 0, 2]}),
         (
             PotentialError,

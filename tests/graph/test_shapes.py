@@ -55,7 +55,7 @@ def test_tree_with_parents():
         ([-1, 2, 1], "the parents form a cycle"),
         ([-1, 0], "2 parents were given for 3 nodes"),
         ([-1, 0, 3], "names variable 3"),
-        ([-1, 1, 0], "variable 1 stands twice"),
+        ([-1, 1, 0], "variable 1 occurs twice"),
     ],
 )
 def test_bad_parents_are_refused(parents, words):
@@ -150,7 +150,7 @@ def test_edges_of_short_chains():
             "outputs and hidden have shapes",
         ),
         (lambda: pairwise(np.zeros((3, 2)), [(0, 3)], np.eye(2)), "names variable 3"),
-        (lambda: pairwise(np.zeros((3, 2)), [(1, 1)], np.eye(2)), "variable 1 stands twice"),
+        (lambda: pairwise(np.zeros((3, 2)), [(1, 1)], np.eye(2)), "variable 1 occurs twice"),
     ],
 )
 def test_bad_shapes_are_refused(build, words):

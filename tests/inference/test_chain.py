@@ -451,7 +451,7 @@ def shaped(n, scopes, states=2):
     [
         (shaped(4, [(0, 1), (2, 1), (1, 3)]), "variable 1 is linked to more than two"),
         (shaped(4, [(0, 3), (1, 2), (2, 3), (3, 1)]), "variable 3 is linked to more than two"),
-        (shaped(4, [(1, 2), (2, 3), (3, 1)]), "variable 1 lies on a cycle"),
+        (shaped(4, [(1, 2), (2, 3), (3, 1)]), "variable 1 is on a cycle"),
         (shaped(3, [(0, 1, 2)]), "one has 3"),
     ],
 )

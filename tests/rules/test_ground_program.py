@@ -249,8 +249,8 @@ def test_silent_rules_are_named_in_one_sentence():
     made = program("1: P(A) -> Q(A)\n1: R(A) -> Q(A)\n1: !Q(A)")
     made.add("target", {"Q": [("a",)]})
     words = (
-        "rule 1 (line 1), '1: P(A) -> Q(A)'; rule 2 (line 2), '1: R(A) -> Q(A)', ground to nothing "
-        "and have no effect; no atoms were given for P, R"
+        "rule 1 (line 1), '1: P(A) -> Q(A)'; rule 2 (line 2), '1: R(A) -> Q(A)', have no "
+        "groundings and no effect; no atoms were given for P, R"
     )
     with pytest.warns(SilentRuleWarning) as told:
         assert made.grounding.counts.tolist() == [0, 0, 1]

@@ -321,7 +321,7 @@ def test_files_that_are_not_there(tmp_path):
     put(tmp_path, model_psl="\n".join(RULES), model_json=MODEL)
     with pytest.raises(DataNotFoundError, match=r"there is no file .*none\.data"):
         read_program(tmp_path / "model.psl", tmp_path / "none.data")
-    with pytest.raises(FormatError, match="has its data in itself"):
+    with pytest.raises(FormatError, match="contains its own data"):
         read_program(tmp_path / "model.json", tmp_path / "none.data")
     with pytest.raises(FormatError, match="data has the unknown key 'lern'; did you mean 'learn'"):
         read_program(tmp_path / "model.psl", {"lern": tmp_path / "model.data"})

@@ -165,8 +165,8 @@ def test_every_old_name_is_one_of_an_option():
         ({"inner_iter": 0}, "inner_iter"),
         ({"l1_ratio": 2.0}, "l1_ratio"),
         ({"eta": 0.0}, "eta"),
-        ({"driver": "bilevel", "surrogate": "loss"}, "surrogate means nothing"),
-        ({"driver": "bilevel", "sweeps": 3}, "sweeps means nothing"),
+        ({"driver": "bilevel", "surrogate": "loss"}, "surrogate has no effect"),
+        ({"driver": "bilevel", "sweeps": 3}, "sweeps has no effect"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(options, name):

@@ -258,7 +258,7 @@ def test_the_perceptron_is_not_minimised():
         ({"cost": [[1], [2, 3]]}, r"cost=.* array of numbers"),
         ({"class_weight": {0: "a"}}, r"class_weight\[0\]='a' is not a number"),
         ({"class_weight": {0: np.inf}}, r"class_weight\[0\]=inf"),
-        ({"class_weight": {0: 0, 1: 0, 2: 0}}, "no example that counts"),
+        ({"class_weight": {0: 0, 1: 0, 2: 0}}, "every example a weight of 0"),
     ],
 )
 def test_bad_parameters_are_named(options, words):

@@ -11,10 +11,10 @@ from structlearn._src.cli.arguments import add_command, add_file, add_shared, ch
 from structlearn._src.common.errors import FormatError
 
 _DESCRIPTION = """\
-Print the accuracy of labels and, where labels are those of chunks (B-NP, I-NP, O), precision,
-recall and F1 as conlleval prints them. With a model, the last column of the file holds the true
+Print the accuracy of labels and, if the labels encode chunks (B-NP, I-NP, O), precision,
+recall and F1 in the format of conlleval. With a model, the last column of the file holds the true
 labels and the model predicts; without, the last column is the prediction and the one before holds
-the true labels.
+the true ones.
 """
 
 
@@ -23,7 +23,7 @@ def add(subparsers: Any) -> None:
     told = "accuracy and chunk F1 of a model, or of a tagged file"
     parser = add_command(subparsers, "evaluate", run, told, _DESCRIPTION)
     taggers.add_text(parser)
-    add_file(parser, "--model", "what 'structlearn train' wrote", metavar="M")
+    add_file(parser, "--model", "model written by 'structlearn train'", metavar="M")
     add_shared(parser, "--threads")
 
 

@@ -42,8 +42,8 @@ _EPILOG = """\
 queries:
   PR    log10 of the partition function
   MAR   the marginal of every variable
-  MAP   the most probable assignment to all variables together
-  MMAP  the most probable assignment to the variables of --map-variables, all others summed out
+  MAP   the most probable joint assignment of all variables
+  MMAP  the most probable assignment of --map-variables, with all others summed out
 
 The answer goes to standard output; how it was found, whether it is exact, and what bounds are
 known go to standard error, in one line. All files may be gzipped.
@@ -59,8 +59,8 @@ def add(subparsers: Any) -> None:
         subparsers,
         "infer",
         run,
-        "answer a UAI model: PR, MAR, MAP or MMAP",
-        "Answer a UAI model in the format of the UAI competitions.",
+        "run inference on a UAI model: PR, MAR, MAP or MMAP",
+        "Run inference on a model in the format of the UAI competitions.",
         _EPILOG,
     )
     option = parser.add_argument
@@ -68,13 +68,13 @@ def add(subparsers: Any) -> None:
     add_file(parser, "--evidence", "observed variables; by default none")
     told = f"{', '.join(QUERIES)}; see below"
     option("--query", metavar="Q", required=True, choices=QUERIES, type=str.upper, help=told)
-    told = "for MMAP: how many variables to maximise over, and which"
+    told = "for MMAP: a file with the number of query variables and their indices"
     add_file(parser, "--map-variables", told)
-    told = "who answers; auto is exact where that is possible"
+    told = "inference method; auto is exact where that is feasible"
     add_choice(parser, "--method", "M", ("auto", *METHODS), told)
-    told = "seconds after which approximate methods give the best they have"
+    told = "seconds after which approximate methods return their best result"
     add_number(parser, "--time-limit", positive, None, told)
-    add_number(parser, "--max-table", whole, 2**25, "most entries of one table in exact inference")
+    add_number(parser, "--max-table", whole, 2**25, "largest table in exact inference, in entries")
     add_shared(parser, "--max-iter", default=500)
     add_shared(parser, "--seed", "--threads", "--quiet", "--progress")
     add_old(parser, "--random-state", "--seed", type=natural)

@@ -19,8 +19,8 @@ def add(subparsers: Any) -> None:
     """Add the command to the parser."""
     told = "top features, transitions and parameters of a model"
     parser = add_command(subparsers, "inspect", run, told, _DESCRIPTION)
-    add_file(parser, "--model", "what 'structlearn train' wrote", metavar="M", required=True)
-    add_number(parser, "--top", whole, 20, "how many weights to show of each sign")
+    add_file(parser, "--model", "model written by 'structlearn train'", metavar="M", required=True)
+    add_number(parser, "--top", whole, 20, "number of weights of each sign to show")
     parser.add_argument("--label", metavar="L", help="show only weights that concern this label")
 
 

@@ -103,7 +103,7 @@ def make_parser(commands: Sequence[Any] = ()) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="structlearn",
         description="Structured prediction when part of the answer is hidden.",
-        epilog="'structlearn COMMAND --help' says more about each command.",
+        epilog="'structlearn COMMAND --help' describes each command.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"structlearn {__version__}")

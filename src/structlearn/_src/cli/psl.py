@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from structlearn._src.rules.syntax import Program
 
 _DESCRIPTION = """\
-Run a program of weighted rules, in the files of PSL: a JSON model of PSL 2.4, or rules in a .psl
-file with their data in .data files. Without a choice of what to do, infer.
+Run a program of weighted rules in PSL's file formats: a JSON model of PSL 2.4, or rules in a .psl
+file with their data in .data files. The default is to infer.
 """
 _EPILOG = """\
-With --infer the best values go to --output, one file NAME.txt for each predicate with targets:
-the arguments and the value, apart by tabs. Without --output they go to standard output, the
-predicate first, unless --learn, --evaluate or --explain write there. The verdict on standard error
-has the energy, with weights as written and, for comparison, divided by the largest as PSL does.
+With --infer the inferred values go to --output, one file NAME.txt for each predicate with targets:
+the arguments and the value, separated by tabs. Without --output they go to standard output, the
+predicate first, unless --learn, --evaluate or --explain write there. The summary on standard error
+gives the energy, with weights as written and, for comparison, divided by the largest as PSL does.
 
 With --learn the weights come from the data of the split learn, and the program with the new
 weights goes to --output as NAME-learned.psl and NAME-learned.json; without, to standard output.
@@ -58,9 +58,9 @@ examples:
   structlearn psl model.psl --learn --driver paired --infer --output out
   structlearn psl model.json --explain "Trusts('ann', 'bob')"
 
-Scores that the model asks for (evaluations) are told on standard error.
+Scores requested by the model (evaluations) are printed on standard error.
 
-exit codes: 0 all is well, 2 bad usage or input, 130 interrupted (the best so far is still given
+exit codes: 0 success, 2 bad usage or input, 130 interrupted (the best so far is still given
 if there is one).
 """
 
@@ -98,51 +98,51 @@ def _add_tasks(group: Any) -> None:
     option = group.add_argument
     # A method may follow in PSL, which is refused by name.
     word = {"nargs": "?", "const": True, "metavar": ""}
-    option("-i", "--infer", **word, help="find the best values of the targets")
+    option("-i", "--infer", **word, help="infer the values of the targets")
     option("-l", "--learn", **word, help="learn the weights")
     option("--estimate", action="store_true", help="only count the groundings of every rule")
     again = {"action": "append", "default": []}
-    pulls = "infer, and list what pulls a target up and down; may be given again"
+    pulls = "infer, and list what pulls a target up and down; may be repeated"
     option("--explain", metavar="ATOM", help=pulls, **again)
     scores = f"infer, and compare with the truth by one of {', '.join(names.METRICS)}; "
-    scores += "may be given again"
+    scores += "may be repeated"
     option("--evaluate", metavar=("METRIC", "PREDICATE"), nargs=2, help=scores, **again)
-    least = "truth and values from which on --evaluate takes them as positive (default 0.5)"
+    least = "smallest truth and value that --evaluate counts as positive (default 0.5)"
     option("--threshold", metavar="T", type=real, help=least)
     which = "argument in which the atoms of a block differ, from 0, for categorical and mrr"
     option("--category", metavar="I", type=int, action="append", help=f"{which} (default: last)")
-    folder = "folder for what is found; made if needed"
+    folder = "folder for the results; created if needed"
     option("-o", "--output", metavar="DIR", type=Path, help=folder)
     split = f"which data: {', '.join(names.SPLITS)} (default infer; for --learn it is learn)"
     option("--split", metavar="S", choices=names.SPLITS, help=split)
-    option("--greedy", action="store_true", help="let coefficients bind as in PSL's own parser")
+    option("--greedy", action="store_true", help="parse coefficients as PSL's own parser does")
 
 
 def _add_learning(group: Any) -> None:
-    told = "how inference and weight steps take turns"
+    told = "how inference and weight updates alternate"
     add_choice(group, "--driver", "D", names.FIELD_DRIVERS, told)
     add_old(group, "--learner", "--driver", choices=(*names.FIELD_DRIVERS, *names.OLD_DRIVERS))
-    most = "most weight steps (default: the library's)"
+    most = "maximum number of weight updates (default: the library's)"
     add_number(group, "--learn-max-iter", whole, None, most)
     add_old(group, "--iterations", "--learn-max-iter", type=whole)
-    paired = "steps of ADMM for each weight step of --driver paired (default 1)"
+    paired = "ADMM steps for each weight update of --driver paired (default 1)"
     add_number(group, "--sweeps", whole, None, paired)
     add_old(group, "--steps", "--sweeps", type=whole)
     add_number(group, "--warm-up", natural, None, "evaluations before its first step (default 10)")
-    add_choice(group, "--rule", "R", names.STEP_RULES, "how weight steps get shorter")
-    first = "length of the first weight step, in units of the mean weight (default: the rule's)"
+    add_choice(group, "--rule", "R", names.STEP_RULES, "how step lengths decrease")
+    first = "length of the first weight update, in units of the mean weight (default: the rule's)"
     add_number(group, "--step-size", positive, None, first)
-    stands = f"what stands for the entropy in --driver paired: {', '.join(names.SURROGATES)}"
+    stands = f"replacement for the entropy in --driver paired: {', '.join(names.SURROGATES)}"
     group.add_argument("--surrogate", metavar="H", choices=names.SURROGATES, help=stands)
-    add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
+    add_number(group, "--C", positive, 1.0, "weight of the losses relative to the penalty")
 
 
 def _add_running(group: Any) -> None:
     option = group.add_argument
     add_number(group, "--tol", real, 1e-6, "relative gap at which inference stops")
-    add_shared(group, "--max-iter", default=5000, help="most steps of ADMM (default %(default)s)")
-    add_number(group, "--time-limit", positive, None, "seconds until the best so far is given")
-    memory = "limit for the tables of atoms, such as 2GB; they spill to disk above"
+    add_shared(group, "--max-iter", default=5000, help="limit on ADMM steps (default %(default)s)")
+    add_number(group, "--time-limit", positive, None, "seconds until the best result is given")
+    memory = "memory limit for the tables of atoms, such as 2GB; beyond it they spill to disk"
     option("--memory", metavar="M", help=memory)
     add_shared(group, "--threads", "--progress", "--quiet")
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from structlearn._src.common.arrays import Floats, Ints
 
 _DESCRIPTION = """\
-Label the tokens of a column file. Every line is written as it was, with the label in one more
-column. The file may have its own column of labels at the end or lack it: only the columns that
+Label the tokens of a column file. Every line is copied, with the label in an additional
+column. The file may or may not have a column of labels at the end: only the columns that
 the model's template names are read.
 """
 _EPILOG = """\
@@ -38,10 +38,10 @@ def add(subparsers: Any) -> None:
     told = "label the tokens of a column file"
     parser = add_command(subparsers, "tag", run, told, _DESCRIPTION, _EPILOG)
     add_text(parser)
-    add_file(parser, "--model", "what 'structlearn train' wrote", metavar="M", required=True)
+    add_file(parser, "--model", "model written by 'structlearn train'", metavar="M", required=True)
     told = "write to this file instead of standard output, gzipped if it ends in .gz"
     add_file(parser, "--output", told)
-    told = "add one more column: the probability of the label"
+    told = "add a column with the probability of the label"
     parser.add_argument("--marginals", action="store_true", help=told)
     add_number(parser, "--k", whole, None, "write the N best labellings of every sentence")
     add_shared(parser, "--threads", "--quiet")

@@ -29,7 +29,7 @@ class Text(NamedTuple):
 def add_text(parser: Any) -> None:
     """Add the file that `read_text` reads."""
     told = (
-        "one token a line, a blank line after a sentence; may be gzipped; by default, or for -, "
+        "one token per line, a blank line after sentences; may be gzipped; by default, or for -, "
         "standard input"
     )
     parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help=told)

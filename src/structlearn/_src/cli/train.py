@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from structlearn._src.text.template import Template
 
 _DESCRIPTION = """\
-Learn to label tokens from a column file: one token a line, its columns apart by blanks or tabs, a
+Learn to label tokens from a column file: one token per line, columns separated by spaces or tabs, a
 blank line after every sentence, and the label in the last column.
 """
 _EPILOG = """\
 The objective is 1/2 |w|^2 + C * (sum of the losses of the sentences); with --l1-ratio R the
 penalty is (1 - R)/2 |w|^2 + R |w|_1. So C is CRF++'s -c, and 1 / (2 C) is CRFsuite's c2.
 
-Progress and a verdict go to standard error, the report on --test to standard output. The model
-file is written when training is over, whole or not at all. Ctrl-C ends training early and keeps
-the best model so far. With --checkpoint a run that was killed goes on where it was when the same
-command is given again.
+Progress and a summary go to standard error, the report on --test to standard output. The model
+file is written atomically when training ends. Ctrl-C ends training early and keeps
+the best model so far. With --checkpoint a run that was killed resumes when the same command is
+given again.
 
 exit codes: 0 a model was written, 2 bad usage or input, 130 interrupted (the best model so far is
 still written if there is one).
@@ -67,43 +67,43 @@ def add(subparsers: Any) -> None:
 def _add_features(group: Any) -> None:
     template = (
         "a template in the language of CRF++ (lines such as U05:%%x[-1,0]/%%x[0,0], and B); by "
-        "default the one that CRF++ has for chunking, which needs a column of words and one of tags"
+        "default the one that CRF++ uses for chunking, which needs columns of words and of tags"
     )
     add_file(group, "--template", template)
-    told = "weights for the pairs of attribute and label seen in training, or for all"
+    told = "weights only for pairs of attribute and label seen in training, or for all pairs"
     add_choice(group, "--features", "S", names.SPACES[::-1], told)
-    add_number(group, "--min-count", whole, 1, "leave out attributes that occur less often")
-    told = f"rule out transitions that break the scheme {', '.join(names.SCHEMES)} (default: none)"
+    add_number(group, "--min-count", whole, 1, "ignore attributes that occur less often")
+    told = f"exclude transitions that violate the scheme {', '.join(names.SCHEMES)} (default: none)"
     group.add_argument("--forbid", metavar="S", choices=names.SCHEMES, help=told)
-    told = "put a hidden variable of N states beside every token (default: none)"
+    told = "attach a hidden variable with N states to every token (default: none)"
     group.add_argument("--hidden-states", "--hidden", metavar="N", type=natural, help=told)
-    told = "whether labels are linked, each with its hidden state, or the hidden states"
+    told = "whether the labels are linked (each with its hidden state), or the hidden states"
     add_choice(group, "--hidden-kind", "K", names.HIDDEN, told, default=None)
 
 
 def _add_objective(group: Any) -> None:
-    add_choice(group, "--loss", "L", names.LOSSES, "which loss")
-    told = "share of the log loss in the loss hybrid (default 0.5)"
+    add_choice(group, "--loss", "L", names.LOSSES, "the loss")
+    told = "mixing weight of the log loss in the hybrid loss (default 0.5)"
     add_number(group, "--alpha", real, None, told)
-    add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
+    add_number(group, "--C", positive, 1.0, "weight of the losses relative to the penalty")
     add_number(group, "--eps-y", real, None, "temperature of labels, instead of the loss's own")
-    add_number(group, "--eps-h", real, None, "that of hidden states, instead of the loss's own")
-    told = "what errors cost in losses with a margin, their number or their share"
+    add_number(group, "--eps-h", real, None, "temperature of hidden states")
+    told = "cost of errors in losses with a margin"
     add_choice(group, "--cost", "K", names.COSTS, told, default=None)
-    add_number(group, "--l1-ratio", real, 0.0, "share of the absolute values in the penalty")
+    add_number(group, "--l1-ratio", real, 0.0, "fraction of the penalty on absolute values")
 
 
 def _add_solver(group: Any) -> None:
-    add_choice(group, "--solver", "S", names.SOLVERS, "which solver")
+    add_choice(group, "--solver", "S", names.SOLVERS, "the solver")
     add_choice(
-        group, "--driver", "D", (*names.DRIVERS, *names.OLD_DRIVERS), "when inference is done anew"
+        group, "--driver", "D", (*names.DRIVERS, *names.OLD_DRIVERS), "when inference is repeated"
     )
     add_shared(group, "--max-iter", default=1000)
     add_number(group, "--tol", real, 1e-4, "relative tolerance at which to stop")
     add_shared(group, "--threads", "--seed")
-    told = "save the run there now and then; if the file exists, go on from it"
+    told = "save the run to this file at intervals; if the file exists, resume from it"
     add_file(group, "--checkpoint", told)
-    told = "time between two such saves (default 60)"
+    told = "seconds between two saves (default 60)"
     add_number(group, "--checkpoint-seconds", real, None, told)
 
 

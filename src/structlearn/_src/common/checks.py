@@ -75,8 +75,8 @@ def not_masked(what: str, given: Any) -> None:
     """Refuse an array that masks some of its entries, where nothing can be missing, and dates."""
     if np.ma.is_masked(given):
         raise ArgumentError(
-            f"{what} are an array that masks some of its entries, and nothing can be missing "
-            f"there; fill them in, as by `filled`, or leave them out"
+            f"{what} are a masked array, and no entry may be missing there; fill them in, for "
+            f"example with `filled`, or leave them out"
         )
     not_dates(what, given)
 
@@ -84,7 +84,7 @@ def not_masked(what: str, given: Any) -> None:
 def not_dates(what: str, given: Any) -> None:
     """Refuse an array of dates or times, which others would take for numbers."""
     if getattr(getattr(given, "dtype", None), "kind", "") in ("m", "M"):
-        raise ArgumentError(f"{what} are dates or times; make numbers of them first")
+        raise ArgumentError(f"{what} are dates or times; convert them to numbers first")
 
 
 def columns_of(part: Any) -> tuple[str, ...]:
@@ -99,14 +99,14 @@ def same_columns(parts: Any, needed: tuple[str, ...]) -> None:
     for i, names in given.items():
         if names and needed and names != needed:
             raise ArgumentError(
-                f"example {i} has the columns {list(names)}, and the first of training had "
+                f"example {i} has the columns {list(names)}, but the first training example had "
                 f"{list(needed)}; give the same columns in the same order"
             )
     if any(bool(names) != bool(needed) for names in given.values()):
         with_names, without = ("training", "X") if needed else ("X", "training")
         warn(
-            f"{with_names} has names of features and {without} has not, so that features are told "
-            f"apart by their order alone; give frames to both, or to none",
+            f"{with_names} has feature names and {without} has none, so features are matched by "
+            f"order alone; give data frames for both, or for neither",
             FeatureNameWarning,
         )
 
@@ -123,7 +123,7 @@ def numbers(argument: str, given: Any) -> Floats:
 def potentials(values: Any, what: str) -> Floats:
     """Return `values` as float64; minus infinity is a hard constraint, NaN and +inf are errors."""
     if np.ma.is_masked(values):
-        raise PotentialError(f"{what} masks some entries; give -inf to what must not happen")
+        raise PotentialError(f"{what} masks some entries; use -inf for forbidden combinations")
     array = as_array(values)
     if array.dtype.kind not in "fiub":  # text, objects, complex numbers, ragged lists
         raise PotentialError(f"{what} is not an array of numbers")
@@ -133,19 +133,19 @@ def potentials(values: Any, what: str) -> Floats:
         where = tuple(int(i) for i in np.argwhere(np.isnan(array))[0])
         raise PotentialError(
             f"{what} is NaN at {where}; log potentials must be numbers, or -inf for "
-            f"combinations that must not happen"
+            f"forbidden combinations"
         )
     if worst == np.inf:
         where = tuple(int(i) for i in np.argwhere(array == np.inf)[0])
         raise PotentialError(
-            f"{what} is +inf at {where}; to force a combination give all others -inf instead"
+            f"{what} is +inf at {where}; to force a combination, set all others to -inf"
         )
     least = array.min(where=array > -np.inf, initial=0.0)
     if max(worst, -least) > LARGEST_POTENTIAL:
         where = tuple(int(i) for i in np.argwhere(array == (least if -least > worst else worst))[0])
         raise PotentialError(
-            f"{what} is {array[where]:g} at {where}; log potentials beyond {LARGEST_POTENTIAL:g} "
-            f"drown all others in rounding: subtract a constant, or forbid with -inf"
+            f"{what} is {array[where]:g} at {where}; beyond {LARGEST_POTENTIAL:g} all other log "
+            f"potentials are lost in rounding: subtract a constant, or forbid with -inf"
         )
     return array
 

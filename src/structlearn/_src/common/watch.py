@@ -22,14 +22,14 @@ class Ending(StrEnum):
 
     sentence: str  #: what the ending means, in words
 
-    DONE = "done", "all that was asked for is done"
-    LIMIT = "limit", "the limit on iterations came first"
+    DONE = "done", "completed"
+    LIMIT = "limit", "iteration limit reached"
     TIME = "time", "time limit reached"
     INTERRUPTED = "interrupted", "interrupted"
     STOPPED = "stopped", "stopped by a callback"
-    STUCK = "stuck", "no step helps, though the optimum is not reached"
-    STALLED = "stalled", "values no longer fall, though the optimum is not reached"
-    DIVERGED = "diverged", "weights grew out of bounds"
+    STUCK = "stuck", "no step lowers the objective, but the optimum is not reached"
+    STALLED = "stalled", "the objective no longer falls, but the optimum is not reached"
+    DIVERGED = "diverged", "the weights became too large"
 
     def __new__(cls, value: str, sentence: str = "") -> Self:
         member = str.__new__(cls, value)

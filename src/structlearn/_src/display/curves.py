@@ -22,7 +22,7 @@ _SHOWN = {
     "value": "objective",
     "excess": "objective above the lowest",
     "gap": "duality gap",
-    "gradient": "norm of the gradient",
+    "gradient": "gradient norm",
 }
 _AGAINST = ("seconds", "iteration")
 
@@ -150,8 +150,8 @@ class HistoryDisplay:
         known = np.isfinite(y) if show == "value" else np.isfinite(y) & (y > 0)
         if not known.any():
             raise ArgumentError(
-                f"the history {name!r} knows no {_SHOWN[show]}; show something else, or use a "
-                f"solver that tells"
+                f"the history {name!r} has no {_SHOWN[show]}; show something else, or use a "
+                f"solver that reports it"
             )
         if against == "seconds" and not x.any():
             raise ArgumentError(

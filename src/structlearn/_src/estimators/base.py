@@ -122,7 +122,7 @@ def as_classes(given: Any, argument: str = "y") -> Any:
     from sklearn.utils.validation import assert_all_finite, column_or_1d
 
     if np.ma.is_masked(given):
-        raise ArgumentError(f"{argument} masks some classes; every one is needed: leave those out")
+        raise ArgumentError(f"{argument} masks some classes; leave out those entries")
     given = list(given) if isinstance(given, Set) else given
     if not isinstance(given, list | tuple):
         given = np.asarray(given)
@@ -162,7 +162,7 @@ def sample_weights(given: Any, n: int) -> Floats:
             f"number of at least 0, and below {checks.MOST:g}, for each"
         )
     if not weights.any():
-        raise ArgumentError("sample_weight is zero for all examples; at least one must count")
+        raise ArgumentError("sample_weight is zero for all examples; at least one must be positive")
     return weights
 
 

@@ -17,14 +17,14 @@ from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.loop import Callback, Fit, run
 from structlearn._src.solve.pick import choose
 
-#: What to do about endings that nobody asked for.
+#: What to do about endings other than convergence.
 _ADVICE = {
-    Ending.LIMIT: "raise max_iter or tol; features of very different scales are worth scaling",
+    Ending.LIMIT: "raise max_iter or tol; scale features of very different scales",
     Ending.STALLED: "scale the features, or let solver='auto' choose another solver",
-    Ending.TIME: "raise time_limit to go on",
-    Ending.INTERRUPTED: "fit again for an answer that is done",
-    Ending.STUCK: "the weights are the best so far; for a loss with kinks try solver='annealed'",
-    Ending.DIVERGED: "the weights are those from before",
+    Ending.TIME: "raise time_limit to continue",
+    Ending.INTERRUPTED: "fit again for a complete result",
+    Ending.STUCK: "the weights are the best so far; for non-smooth losses try solver='annealed'",
+    Ending.DIVERGED: "the weights are those from before the divergence",
 }
 
 

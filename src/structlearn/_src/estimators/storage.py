@@ -143,7 +143,7 @@ def save(estimator: Any, path: PathLike) -> None:
         family.build(kind, parts)
     except _WRONG as reason:
         raise ArgumentError(
-            f"this {name} could not be loaded again ({_worded(reason)}); fit it anew"
+            f"this {name} could not be loaded again ({_worded(reason)}); fit it again"
         ) from None
     arrays: store.Arrays = {}
     tree = family.table().encode(parts, "model", arrays)
@@ -171,7 +171,7 @@ def load(path: PathLike) -> Any:
         return family.build(str(kind), family.table().decode(tree | {"kind": "mapping"}, arrays))
     except _WRONG as reason:
         raise FormatError(
-            f"{path}: the model in the file is damaged ({_worded(reason)}); save it anew"
+            f"{path}: the model in the file is damaged ({_worded(reason)}); save it again"
         ) from None
 
 

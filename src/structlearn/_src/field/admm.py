@@ -305,7 +305,7 @@ def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None, watch:
     used = found.multipliers > 1e-3 * found.multipliers.max()
     forms = np.unique(signs[used]).tolist()
     raise InfeasibleError(
-        f"the hard constraints contradict each other: whatever the variables are, their "
+        f"the hard constraints contradict each other: for any values of the variables, their "
         f"violations add up to at least {found.lower:.3g}; the forms {forms[:10]} prove it, so "
         f"drop one of them or give it a weight",
         forms,

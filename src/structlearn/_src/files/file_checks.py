@@ -40,4 +40,4 @@ def offsets(what: str, given: Any, end: int) -> None:
 def within(what: str, given: Any, low: int, high: int) -> None:
     """Refuse whole numbers that are not from `low` to ``high - 1``."""
     if len(given) and not (given.min() >= low and given.max() < high):
-        raise FormatError(f"{what} lies outside of {low} to {high - 1}")
+        raise FormatError(f"{what} is outside {low} to {high - 1}")

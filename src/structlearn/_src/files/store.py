@@ -109,7 +109,7 @@ def _check_sum(path: PathLike, data: bytes, found: Any) -> None:
     if _checksum((start, _UNKNOWN, rest)).decode() != found:
         raise FormatError(
             f"{path}: the file was cut short or altered after it was written: its checksum does "
-            f"not fit; write it anew"
+            f"not match; write it again"
         )
 
 
@@ -119,7 +119,7 @@ def _meta(path: PathLike, facts: Mapping[str, str]) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError, RecursionError):  # also too long numbers, deep lists
         meta = None
     if not isinstance(meta, dict):
-        raise FormatError(f"{path}: the file's facts are damaged; write it anew")
+        raise FormatError(f"{path}: the file's facts are damaged; write it again")
     return meta | {"schema": facts["schema"]}
 
 

@@ -133,7 +133,7 @@ def read_variables(path: PathLike) -> list[int]:
         given = f"{len(numbers) - 1} follow a count of {numbers[0]}" if numbers else "it is empty"
         raise FormatError(f"{path}: need a count and that many variables; {given}")
     if len(set(numbers[1:])) < numbers[0]:
-        raise FormatError(f"{path}: a query variable stands there twice")
+        raise FormatError(f"{path}: a query variable occurs twice")
     return numbers[1:]
 
 
@@ -248,7 +248,7 @@ class _Model:
                 text.ENDED: "the file ends inside the scopes",
                 text.ARITY: "a scope starts with a whole number of at least 0, not {}",
                 text.VARIABLE: f"{{}} is no variable; they are 0 to {n_variables - 1}",
-                text.TWICE: "variable {} stands twice in its scope",
+                text.TWICE: "variable {} occurs twice in its scope",
             }
             raise self._error(end, f"factor {factor}: {words[wrong]}")
         scopes = np.delete(self._values[at + 1 : end], starts[:-1] - (at + 1))
@@ -268,7 +268,7 @@ class _Model:
             }
             raise self._error(end, f"factor {factor}: {words[wrong]}")
         if end < len(self._values):
-            raise self._error(end, "{} stands after the last table")
+            raise self._error(end, "{} follows the last table")
         with np.errstate(divide="ignore"):
             return sizes, np.log(self._values[: sizes.sum()])
 

@@ -325,7 +325,7 @@ def check_scopes(arities: Ints, scopes: Ints, n_variables: int) -> None:
     if wire.bad_scope(offsets_of(arities), scopes, n_variables, report):
         factor, variable = report.tolist()
         if 0 <= variable < n_variables:
-            raise GraphError(f"variable {variable} stands twice in the scope of factor {factor}")
+            raise GraphError(f"variable {variable} occurs twice in the scope of factor {factor}")
         raise GraphError(
             f"the scope of factor {factor} names variable {variable}, but there are "
             f"{n_variables} variables"

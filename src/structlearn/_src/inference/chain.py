@@ -57,7 +57,7 @@ def find_paths(wiring: Wiring) -> Paths | str:
     if count == wire.BRANCH:
         return f"it needs paths; variable {variable} is linked to more than two others"
     if count == wire.CYCLE:
-        return f"it needs paths; variable {variable} lies on a cycle"
+        return f"it needs paths; variable {variable} is on a cycle"
     borders = borders[: count + 1].copy()
     chains = np.repeat(np.arange(count, dtype=np.int64), np.diff(borders))
     return Paths(order, position, borders, chains)

@@ -184,8 +184,8 @@ def _answer(
 def _tell(trusted: Bools) -> None:
     if not trusted.all():
         warn(
-            f"inference for prediction cannot be trusted in {(~trusted).sum()} of {len(trusted)} "
-            f"examples: messages do not rest, or end elsewhere from another start; "
-            f"inference='trw' is steadier, 'exact' is right where it fits into memory",
+            f"inference for prediction is unreliable in {(~trusted).sum()} of {len(trusted)} "
+            f"examples: messages do not converge, or have several fixed points; "
+            f"inference='trw' is more stable, 'exact' is right if it fits into memory",
             InferenceWarning,
         )

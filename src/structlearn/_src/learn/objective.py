@@ -28,7 +28,7 @@ class Ability(Enum):
     BATCHES = "examples that can be taken a few at a time"
     LINEARISE = "a concave part to linearise"
     SOFTEN = "temperatures that can be raised"
-    RESUME = "worlds that go on from where inference stood"
+    RESUME = "worlds that warm-start inference"
 
 
 class Hints(NamedTuple):

@@ -251,6 +251,6 @@ def _check_costs(wiring: Wiring, labelled: Ints, states: int) -> None:
     lonely = labelled[np.diff(wiring.slot_offsets)[labelled] == 0]
     if len(lonely):
         raise ArgumentError(
-            f"the labelled variable {lonely[0]} is in no factor, so that its cost cannot count; "
+            f"the labelled variable {lonely[0]} is in no factor, so its cost has no effect; "
             f"give it a factor of its own"
         )

@@ -144,8 +144,8 @@ def _warn_of_repeated(program: Program) -> None:
     pairs = [f"{i + 1} as {j + 1}" for i, j in enumerate(before) if j < i]
     if pairs:
         warn(
-            f"of {len(program)} rules some say the same as one before ({', '.join(pairs)}): all of "
-            f"them count, where PSL keeps the first; leave the others out to agree with it",
+            f"of {len(program)} rules some repeat an earlier one ({', '.join(pairs)}): all of "
+            f"them are used, whereas PSL keeps the first; leave the others out to agree with it",
             RepeatedRuleWarning,
         )
 
@@ -336,21 +336,22 @@ class GroundProgram:
         if silent:
             empty = [each.name for each in self.tables.relations.values() if not each.size]
             why = f"; no atoms were given for {', '.join(empty)}" if empty else ""
-            many = "ground to nothing and have" if len(silent) > 1 else "grounds to nothing and has"
-            warn(f"{_some(silent, joint='; ')}, {many} no effect{why}", SilentRuleWarning)
+            many = "have" if len(silent) > 1 else "has"
+            told = f"{_some(silent, joint='; ')}, {many} no groundings and no effect{why}"
+            warn(told, SilentRuleWarning)
         counts = broken(grounding.rules, self.tables)
         missed = [f"{rule_name(grounding.rules, i)}, {n} times" for i, n in enumerate(counts) if n]
         if missed:
             warn(
                 f"observed atoms alone break {_some(missed, joint='; ')}: no values of the targets "
-                f"can mend that, and these groundings are left out, as in PSL",
+                f"can repair that, and these groundings are left out, as in PSL",
                 BrokenRuleWarning,
             )
         unreached = grounding.unreached
         if len(unreached):
             names = self.tables.names(unreached[:_SHOWN])
             warn(
-                f"no rule reaches {_some(names, len(unreached))}, so nothing speaks about the "
+                f"no rule reaches {_some(names, len(unreached))}, so nothing determines the "
                 f"value, which stays at 0.5",
                 UnreachedAtomWarning,
             )
@@ -364,7 +365,7 @@ class GroundProgram:
             texts = [_constraint(self.grounding, form) for form in error.forms[:_SHOWN]]
             raise InfeasibleError(
                 f"the hard rules cannot all hold: {_some(texts, len(error.forms), '; ')}; give one "
-                f"of them a weight, or mend the data",
+                f"of them a weight, or correct the data",
                 error.forms,
             ) from None
 

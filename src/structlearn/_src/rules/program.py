@@ -159,7 +159,7 @@ def read_program(
     if path.suffix != ".psl":
         whole = load(path, "the model")
         if data is not None:
-            whole.wrong("the model has its data in itself: give a .data file with a .psl file only")
+            whole.wrong("the model contains its own data: give a .data file with a .psl file only")
         return _read_config(whole, greedy)
     entries: dict[str, Part] = {}
     files = _data_files(path, data)

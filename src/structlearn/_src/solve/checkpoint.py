@@ -127,7 +127,7 @@ def load(
             raise
         raise FormatError(
             f"{checkpoint.path}: the checkpoint in the file is damaged ({reason!r}); remove it to "
-            f"start anew"
+            f"start again"
         ) from None
 
 
@@ -224,5 +224,5 @@ def _compare(checkpoint: Checkpoint, saved: dict[str, Any], now: dict[str, Any])
         raise ArgumentError(
             f"{checkpoint.path}: the checkpoint was saved with {name}={saved.get(name)!r}, but "
             f"this run has {name}={now.get(name)!r}; give another file, or remove this one to "
-            f"start anew"
+            f"start again"
         )

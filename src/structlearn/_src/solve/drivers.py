@@ -178,7 +178,7 @@ class Cccp(_Driver):
         words = (
             "converged: the bound has its optimum where it touches the objective"
             if fit.converged
-            else f"stuck: no step of {inner.name!r} lowers the bound; it may have a kink here"
+            else f"stuck: no step of {inner.name!r} lowers the bound, which may be non-smooth"
         )
         return Report(before, done=True, words=words, stuck=not fit.converged)
 

@@ -24,8 +24,8 @@ from structlearn._src.solve.base import Report, Solver, State, current_weights, 
 from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, fingerprint, load, save
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
 
-_DIVERGED = "diverged: weights grew out of bounds; take smaller steps"
-_STALLED = "stalled: values stand still"
+_DIVERGED = "diverged: the weights became too large; take smaller steps"
+_STALLED = "stalled: the objective no longer changes"
 _STOPPED = "stopped by a callback"
 _ENDS = {_DIVERGED: Ending.DIVERGED, _STOPPED: Ending.STOPPED}
 _WORSE = 0.01  # a run whose values all lie above its start by more has not settled yet
@@ -296,7 +296,7 @@ class _Loop:
             self.best, self.value = best, least
             return f"{_STALLED}, yet other steps gained {gain:.3g} more"
         lost = (report.stuck or report.moving) and (kinks or objective.smooth)
-        return f"{_STALLED} where no search can tell how far the optimum is" if lost else ""
+        return f"{_STALLED} where no search can tell how far away the optimum is" if lost else ""
 
     def progress_text(self) -> str:
         """Say how far the run is."""
@@ -315,7 +315,8 @@ class _Loop:
         except OSError as reason:  # a full disk must not cost the work of hours
             path = self.checkpoint.path
             warn(
-                f"{path}: no checkpoint was written ({reason}); the fit goes on", CheckpointWarning
+                f"{path}: no checkpoint was written ({reason}); fitting continues",
+                CheckpointWarning,
             )
         self.saved = time.monotonic()
 
@@ -354,7 +355,7 @@ class _Loop:
         if not math.isfinite(value):
             value = math.nan if ended == Ending.INTERRUPTED else self.best_value()
         if ended.early:
-            status = f"{ended.sentence} after {self.iteration} iterations; the best weights count"
+            status = f"{ended.sentence} after {self.iteration} iterations; keeping the best so far"
         else:
             status = why or f"stopped at max_iter={max_iter} before reaching tol={self.tol}"
         converged = ended == Ending.DONE

@@ -225,7 +225,7 @@ def final_report(start: Point, gradient: float, arrived: bool) -> Report:
     words = (
         "converged: no step lowers the objective beyond rounding"
         if arrived
-        else "stuck: no step against the gradient lowers the objective; it may have a kink here"
+        else "stuck: no step against the gradient lowers the objective, which may be non-smooth"
     )
     return Report(start.value, gradient=gradient, done=True, words=words, stuck=not arrived)
 

@@ -324,7 +324,7 @@ class InfiniteHMM(StateChain):
         check_is_fitted(self, "draws_")
         emission = self.settings_["emission"]
         if emission != needed:
-            raise AttributeError(f"emission={emission!r} has no such attribute")
+            raise AttributeError(f"emission={emission!r} does not have this attribute")
 
     def _read(self, X: Any, lengths: Any, first: bool = False) -> Points | Symbols:
         """Read sequences; all but the first ones as those."""

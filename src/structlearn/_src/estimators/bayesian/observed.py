@@ -126,7 +126,7 @@ def read_symbols(X: Any, lengths: Any, coder: LabelCoder | None = None) -> Symbo
         if symbol not in known:
             raise ArgumentError(
                 f"the symbol {symbol!r} was not among those of training; give None or -1 in its "
-                f"place, as for one that is missing, or fit anew"
+                f"place, which marks it as missing, or fit again"
             )
     return Symbols(coder.transform(rows), offsets, coder)
 

@@ -31,7 +31,7 @@ _TIGHTEST = 1e-8  # of `spread`: with less, rounding leaves covariances that are
 _AGREE = 1.2  # R-hat: above, chains differ by more than a few draws of each can explain
 _ADVICE = (
     "give the same data and parameters, of which n_draws may grow, or use warm_start=False to "
-    "begin anew"
+    "start again"
 )
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -166,7 +166,7 @@ class Sampled(FittedSettings):
                 is_setting = name in self.get_params(deep=False)
                 was = f"{name} was {before.get(name)!r} and is {value!r}"
                 raise ArgumentError(
-                    f"warm_start=True goes on with the chains of the fit before, but "
+                    f"warm_start=True continues the chains of the previous fit, but "
                     f"{was if is_setting else f'the {name} differ'}; {_ADVICE}"
                 )
 
@@ -198,8 +198,8 @@ class Sampled(FittedSettings):
             sweeps = max(chain.sweeps for chain in self.chains_)
             warn(
                 f"{ended.sentence} after {sweeps} sweeps, before the first draw was kept "
-                f"(burn_in={self.burn_in}); answers come from where chains stand, which is no draw "
-                f"from the posterior; give more time, or go on with warm_start=True",
+                f"(burn_in={self.burn_in}); predictions use the current states of chains, not "
+                f"draws from the posterior; allow more time, or use warm_start=True to continue",
                 BurnInWarning,
             )
             return
@@ -210,8 +210,8 @@ class Sampled(FittedSettings):
         name = max(found, key=lambda name: np.nan_to_num(found[name]))
         if found[name] > _AGREE:
             warn(
-                f"chains do not agree: R-hat of {name} is {found[name]:.2f}, above {_AGREE}; look "
-                f"at diagnostics(), give more burn_in, or go on with warm_start=True and more "
+                f"the chains disagree: R-hat of {name} is {found[name]:.2f}, above {_AGREE}; see "
+                f"diagnostics(), raise burn_in, or continue with warm_start=True and larger "
                 f"n_draws",
                 MixingWarning,
             )

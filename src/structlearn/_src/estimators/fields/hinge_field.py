@@ -37,10 +37,10 @@ class _FieldAttributes:
     status_: str
     ended_: Ending
 
-    energy_: float = _of_result("energy", "Energy of the best values, with the weights as given.")
-    lower_bound_: float = _of_result("lower", "No values that keep the hard constraints have less.")
+    energy_: float = _of_result("energy", "Energy of the inferred values, with weights as given.")
+    lower_bound_: float = _of_result("lower", "Proved lower bound on the optimal energy.")
     gap_: float = _of_result("gap", "Certified distance of the energy from the optimum.")
-    violation_: float = _of_result("violation", "By how much a hard constraint is missed at most.")
+    violation_: float = _of_result("violation", "Largest violation of a hard constraint.")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -159,7 +159,7 @@ class HingeField(FieldEstimator):
             self._result = self.start = self._solve(None)
             if not self._result.converged:
                 warn(
-                    f"inference ended before tol={self.tol:g} ({self._result.status}): give it a "
+                    f"inference ended before tol={self.tol:g} ({self._result.status}): use a "
                     f"larger max_iter or time_limit",
                     UncertifiedWarning,
                 )

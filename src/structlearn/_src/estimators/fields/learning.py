@@ -105,7 +105,7 @@ class FieldLearning(FitSettings):
             return made
         if meant:
             raise ArgumentError(
-                f"{meant[0]} means nothing to driver='bilevel': leave it out, or choose one of "
+                f"{meant[0]} has no effect with driver='bilevel': leave it out, or choose one of "
                 f"{', '.join(map(repr, FIELD_DRIVERS[2:]))}"
             )
         return replace(made, surrogate="none", tol=given.get("tol", _ROUGH))
@@ -152,7 +152,7 @@ class FieldLearning(FitSettings):
             fit = fit._replace(value=math.nan)  # no time was left to find it
         if weights[examples.hinges.sizes[:-1] > 0].max() <= _VANISHED * objective.hints.step:
             warn(
-                "all weights are 0 or nearly so after learning: the best values are those of no "
+                "after learning all weights are 0 or nearly so: predictions are those without "
                 "rules; use driver='bilevel', or another surrogate",
                 VanishedWeightsWarning,
             )

@@ -103,7 +103,7 @@ def load_rules(path: PathLike, make: Any, parameters: Mapping[str, Any]) -> Any:
     check_schema(path, schema, SCHEMA, "; files of PSL are read by RuleModel.from_file")
     with _damaged(path):
         if record.pop("sha256", None) not in (None, _checksum(record)):  # earlier files have none
-            raise FormatError("its checksum does not fit; whoever changed it on purpose removes it")
+            raise FormatError("its checksum does not match; remove it if you edited the file")
         if not record.keys() <= _KEYS:
             raise FormatError(f"there is no place for {max(record.keys() - _KEYS)!r}")
         for rule in record["rules"]:

@@ -183,7 +183,7 @@ def _objective(
     weights = weights * _class_weights(estimator.class_weight, plan.classes, examples)
     if not weights.any():
         raise ArgumentError(
-            "class_weight and sample_weight leave no example that counts; at least one needs "
+            "class_weight and sample_weight give every example a weight of 0; at least one needs "
             "a weight above 0"
         )
     examples = replace(examples, weights=weights)
@@ -204,7 +204,7 @@ def _start(
     if estimator.warm_start and hasattr(estimator, "weights_"):
         if not _alike(plan, estimator.plan_):
             raise ArgumentError(
-                "warm_start=True, but the earlier fit had other features, labels or weights; "
+                "warm_start=True, but the previous fit had other features, labels or weights; "
                 "use the same ones, or warm_start=False"
             )
         return np.array(estimator.weights_)
@@ -300,10 +300,10 @@ def _trusted(
     value = bound if judge is steady else judge.value(found.weights)
     if judge is not steady and 0 < value <= _OFF * found.value:
         return found
-    said = "tree-reweighted ones" if judge is steady else "exact inference"
+    said = "tree-reweighted messages" if judge is steady else "exact inference"
     claim = (
-        f"plain messages claim an objective of {found.value:.4g}, but {said} {value:.4g}: the "
-        f"graphs are too strongly coupled for them"
+        f"belief propagation gives an objective of {found.value:.4g}, but {said} {value:.4g}: the "
+        f"graphs are too strongly coupled for it"
     )
     if method == "bp":
         warn(f"{claim}; choose inference='trw', or 'exact' for narrow graphs", InferenceWarning)
@@ -311,9 +311,9 @@ def _trusted(
     other = fit(steady)
     better = judge.value(other.weights)
     if better <= value:
-        warn(f"{claim}. The weights were learnt anew by 'trw', to {better:.4g}", InferenceWarning)
+        warn(f"{claim}. The weights were learnt again by 'trw', to {better:.4g}", InferenceWarning)
         return other._replace(status=f"{other.status}, by tree-reweighted messages")
-    warn(f"{claim}. Weights learnt by 'trw' have {better:.4g}, so they stay", InferenceWarning)
+    warn(f"{claim}. Learning by 'trw' gave {better:.4g}, so the weights are kept", InferenceWarning)
     return found._replace(value=value)
 
 
@@ -324,8 +324,8 @@ def _warn_of_negative(found: Fit, method: str) -> None:
     """
     if found.value < 0.0:
         warn(
-            f"the objective is claimed to be {found.value:.4g}, and none is below 0: messages of "
-            f"inference={method!r} cannot be trusted here; choose loss='log' or 'latent-hinge', or "
+            f"the objective is reported as {found.value:.4g}, but none is below 0: messages of "
+            f"inference={method!r} are unreliable here; choose loss='log' or 'latent-hinge', or "
             f"'exact' for narrow graphs",
             InferenceWarning,
         )

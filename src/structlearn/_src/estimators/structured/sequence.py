@@ -154,7 +154,7 @@ def _check_allowed(sequences: Sequences, coder: Coder, labels: Ints) -> None:
         start, stop = sequences.offsets[lost[0]], sequences.offsets[lost[0] + 1]
         what = _forbidden_step(sequences, coder.names.tolist(), labels[start:stop])
         raise ArgumentError(
-            f"sequence {lost[0]} {what}, which `forbidden` rules out; mend its labels or the rule"
+            f"sequence {lost[0]} {what}, which `forbidden` rules out; change its labels or the rule"
         )
 
 
