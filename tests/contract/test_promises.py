@@ -1,6 +1,6 @@
 """What every ending of every method promises, on problems made to break it, by enumeration.
 
-The promises are those of docs/guide/methods.md, "What an answer promises".
+The promises are those of docs/guide/methods.md, "What an answer guarantees".
 """
 
 import numpy as np
