@@ -187,7 +187,7 @@ def test_a_kink_is_called_by_its_name():
     fit = run(Lbfgs(), toy, start(toy), tol=None)
     assert not fit.converged
     assert fit.status.startswith("stuck")
-    assert "kink" in fit.status
+    assert "non-smooth" in fit.status
 
 
 def test_lbfgs_refuses_l1():
