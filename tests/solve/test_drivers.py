@@ -174,7 +174,7 @@ def test_rough_values_do_not_decide():
 
 
 def test_paired_refuses():
-    with pytest.raises(ArgumentError, match=r"solver='paired': .*inference stood"):
+    with pytest.raises(ArgumentError, match=r"solver='paired': .*warm-start inference"):
         run(Paired(Lbfgs()), Logistic(0), np.zeros(6))
     with pytest.raises(ArgumentError, match="owlqn"):
         run(Paired(Lbfgs()), Slow(0, l1_ratio=0.5), np.zeros(6))
