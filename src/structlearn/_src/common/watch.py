@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 from structlearn._src.common.errors import ArgumentError
 
 _QUICKEST = 1e-9  # seconds of a step, where the clock shows none
 
-#: Called with the fraction done (0 to 1) and a few words on the state of the work.
+#: Called with the fraction done (0 to 1) and a few words on the state of the work. Where the end
+#: is not known before, the fraction is the way of some number to its tolerance, on a log scale.
 Progress = Callable[[float, str], None]
 
 
@@ -66,13 +67,23 @@ def time_left() -> float | None:
 class Watch:
     """Knows when to stop, and whom to tell how far the work is."""
 
-    def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
-        if progress is not None and not callable(progress):
+    def __init__(
+        self, time_limit: float | None = None, progress: Progress | bool | None = None
+    ) -> None:
+        if not is_progress(progress):
             raise ArgumentError(
-                f"progress={progress!r} must be a function of a fraction and a text, or None"
+                f"progress={progress!r} must be a function of a fraction and a text, True for a "
+                f"bar, or None"
             )
-        self._end = None if time_limit is None else time.monotonic() + float(time_limit)
-        self._progress = progress
+        self._begun = time.monotonic()
+        self._end = None if time_limit is None else self._begun + float(time_limit)
+        self._bar = _bar() if progress is True else None
+        self._progress: Progress | None = self._bar
+        if not isinstance(progress, bool):
+            self._progress = progress
+        self._span = (0.0, 1.0)  # which part of all work the loop under way is
+        self._told = 0.0  # the fraction told last
+        self._depth = 0  # loops under way, one in the other
         self._interrupted = False  # remembered, so that work around the interrupted part ends too
 
     @property
@@ -90,12 +101,58 @@ class Watch:
         if self._progress is not None:
             self._progress(fraction, words)
 
-    def repeat(self, step: Callable[[], bool], limit: int, words: Callable[[], str]) -> Ending:
+    def _tell_share(self, share: float, words: Callable[[], str]) -> None:
+        """Report the share of the loop under way that is done, or of the time; it never falls."""
+        if self._progress is None:
+            return
+        start, stop = self._span
+        fraction = start + (stop - start) * share
+        if self._end is not None and self._end > self._begun:
+            gone = (time.monotonic() - self._begun) / (self._end - self._begun)
+            fraction = max(fraction, min(gone, 1.0))
+        self._told = max(fraction, self._told)
+        self.tell(self._told, words())
+
+    def repeat(
+        self,
+        step: Callable[[], bool],
+        limit: int,
+        words: Callable[[], str],
+        near: Callable[[], float] | None = None,
+    ) -> Ending:
         """Call `step` until it returns True; say why it ended.
 
         An interrupt from the keyboard ends the work here, so that the caller can return what it
-        has.
+        has. Where `limit` is seldom reached, `near` says which part of the way is done.
         """
+        if self._depth == 0:
+            self._told = 0.0
+            self._span = (0.0, 1.0)
+            if self._bar is not None:
+                self._bar.begin()
+                self._bar.listen()
+        outer = self._span
+        self._depth += 1
+        ended = None
+        try:
+            ended = self._repeat(step, limit, words, near)
+        finally:
+            self._depth -= 1
+            self._span = outer
+            if self._bar is not None and self._depth == 0:
+                self._bar.ignore()
+                if ended is not None:
+                    self._bar.close(words(), ended is Ending.DONE)
+        return ended
+
+    def _repeat(
+        self,
+        step: Callable[[], bool],
+        limit: int,
+        words: Callable[[], str],
+        near: Callable[[], float] | None,
+    ) -> Ending:
+        whole = self._span
         end = math.inf if self._end is None else self._end
         # A loop inside the first step of another one belongs to that step, which is finished.
         end_of_step = min(_end_of_step.get(), end)
@@ -103,12 +160,15 @@ class Watch:
         outer_step = _end_of_step.set(math.inf)
         try:
             for i in range(limit):
+                self._span = part(whole, i, limit)
                 done = step()
                 if self._interrupted:
                     return Ending.INTERRUPTED
                 if done:
                     return Ending.DONE
-                self.tell((i + 1) / limit, words())
+                self._span = whole
+                share = (i + 1) / limit
+                self._tell_share(share if near is None else max(near(), share), words)
                 if self.expired:
                     return Ending.TIME
                 _end_of_step.set(end_of_step)
@@ -123,6 +183,47 @@ class Watch:
             _end_of_step.reset(outer_step)
             _end_of_all.reset(outer)
         return Ending.LIMIT
+
+
+def is_progress(given: object) -> bool:
+    """Tell whether something can be told of progress, or says that a bar is wanted, or nothing."""
+    return given is None or isinstance(given, bool) or callable(given)
+
+
+def _bar() -> Any:
+    from structlearn._src.common.bar import ProgressBar
+
+    return ProgressBar()
+
+
+def part(span: tuple[float, float], i: int, n: int) -> tuple[float, float]:
+    """Return the `i`-th of `n` equal parts of a span."""
+    start, stop = span
+    width = (stop - start) / n
+    return start + i * width, start + (i + 1) * width
+
+
+class Approach:
+    """How near a number is to where it must fall to, on a log scale.
+
+    Examples
+    --------
+    >>> approach = Approach()
+    >>> [round(approach.share(times), 2) for times in (1e4, 1e3, 1e2, 1.0)]
+    [0.0, 0.25, 0.5, 1.0]
+    """
+
+    def __init__(self) -> None:
+        self._most = 1.0
+        self._share = 0.0
+
+    def share(self, times: float) -> float:
+        """Take how many times too large the number is; NaN and infinity say nothing new."""
+        if math.isfinite(times):
+            self._most = max(self._most, times)
+            way = math.log(self._most)
+            self._share = 1.0 if times <= 1.0 else 1.0 - math.log(times) / way
+        return self._share
 
 
 class Pace:

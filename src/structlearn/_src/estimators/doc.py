@@ -65,7 +65,8 @@ n_jobs
 time_limit
     Seconds after which fitting ends with the best weights so far.
 progress
-    Called with the fraction done and a few words after every iteration.
+    True shows a bar on standard error; a function is called with the fraction done and a few words
+    after every iteration.
 callbacks
     Each is called with an event after every iteration; one that returns True ends the fit.
 checkpoint
@@ -159,7 +160,8 @@ time_limit
     Seconds after which sampling ends with the draws so far; a `BurnInWarning` says that there are
     none.
 progress
-    Called with the fraction done and a few words after every sweep.""",
+    True shows a bar on standard error; a function is called with the fraction done and a few words
+    after every sweep.""",
     "{draws}": """\
 draws_, chains_
     All draws, and the chains with all that they need to go on; the `trace` of a chain has what
@@ -178,7 +180,8 @@ n_jobs
 time_limit
     Seconds after which `predict` and `fit` end with the best so far.
 progress
-    Called with the fraction done and a few words.""",
+    True shows a bar on standard error; a function is called with the fraction done and a few
+    words.""",
     "{found}": """\
 result_
     All about the last inference, which is made if there is none for these weights.
