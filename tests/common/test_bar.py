@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 
 import numpy as np
 import pytest
@@ -109,10 +110,10 @@ def test_other_work_has_its_own_rate(clock, bar, capsys):
 
 def test_the_way_to_a_tolerance_is_on_a_log_scale():
     approach = Approach()
-    assert approach.share(float("inf")) == 0.0
+    assert math.isnan(approach.share(math.inf))
     assert approach.share(1e6) == 0.0
     assert approach.share(1e3) == pytest.approx(0.5)
-    assert approach.share(float("nan")) == pytest.approx(0.5)
+    assert approach.share(math.nan) == pytest.approx(0.5)
     assert approach.share(0.0) == 1.0
 
 
@@ -130,8 +131,16 @@ def test_loops_in_loops_share_the_way_and_time_counts():
     watch.repeat(lambda: False, 4, str, lambda: 0.6)
     assert told == [0.6, 0.6, 0.75, 1.0]
     told.clear()
+    watch.repeat(lambda: False, 2, str, lambda: math.nan)
+    assert told == [0.5, 1.0]
+    told.clear()
     Watch(1e-9, lambda share, words: told.append(share)).repeat(lambda: False, 100, str)
     assert told == [1.0]
+
+
+def test_a_limit_is_no_end_to_draw(clock, bar, capsys):
+    Watch(progress=bar).repeat(lambda: False, 2, lambda: "iteration 1", lambda: math.nan)
+    assert capsys.readouterr().err.startswith("\riteration 1")
 
 
 def test_progress_true_shows_a_bar_on_standard_error(capsys):

@@ -28,6 +28,10 @@ column. The file may have its own column of labels at the end or lack it: only t
 the model's template names are read.
 """
 _EPILOG = """\
+examples:
+  structlearn tag new.txt --model tagger.model > tagged.txt
+  cat new.txt | structlearn tag --model tagger.model --marginals
+
 With --k the labellings of every sentence follow each other, best first, each under a line
 '# rank score', as CRF++ writes them; the score is the sum of the weights that a labelling uses.
 """
@@ -36,9 +40,9 @@ With --k the labellings of every sentence follow each other, best first, each un
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
     told = "label the tokens of a column file"
-    parser = add_command(subparsers, "tag", run, told, _DESCRIPTION, _EPILOG)
+    parser = add_command(subparsers, "tag", run, told, _DESCRIPTION, _EPILOG, "[FILE] --model FILE")
     add_text(parser)
-    add_file(parser, "--model", "what 'structlearn train' wrote", metavar="M", required=True)
+    add_file(parser, "--model", "what 'structlearn train' wrote", required=True)
     told = "write to this file instead of standard output, gzipped if it ends in .gz"
     add_file(parser, "--output", told)
     told = "add one more column: the probability of the label"

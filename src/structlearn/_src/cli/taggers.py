@@ -12,6 +12,7 @@ from structlearn._src.common.errors import ArgumentError, FormatError, QueryErro
 if TYPE_CHECKING:
     from structlearn._src.common.arrays import Floats, Ints
     from structlearn._src.estimators.structured.sequence import SequenceLabeler
+    from structlearn._src.metrics.chunks import ChunkScores
     from structlearn._src.text.columns import Columns
     from structlearn._src.text.template import Template
 
@@ -165,11 +166,15 @@ class Tagger:
 # ---- how good ----------------------------------------------------------------------------
 
 
-def judge(gold: Columns, predicted: Ints, names: Sequence[str]) -> str:
-    """Compare the last column of a file with labels given as numbers of `names`.
+class Scores(NamedTuple):
+    """How good labels are, and whether they are those of chunks."""
 
-    Returns what conlleval prints if these are labels of chunks, else the accuracy alone.
-    """
+    chunks: ChunkScores
+    chunked: bool
+
+
+def compare(gold: Columns, predicted: Ints, names: Sequence[str]) -> Scores:
+    """Compare the last column of a file with labels given as numbers of `names`."""
     import numpy as np
 
     from structlearn._src.metrics.chunks import chunk_scores, has_chunks
@@ -178,9 +183,29 @@ def judge(gold: Columns, predicted: Ints, names: Sequence[str]) -> str:
     number = {name: i for i, name in enumerate(all_names)}
     guessed = np.array([number[name] for name in names])[predicted]
     scores = chunk_scores(gold.ids[:, -1], guessed, gold.offsets, all_names)
-    if has_chunks(all_names):
-        return scores.report()
+    return Scores(scores, has_chunks(all_names))
+
+
+def in_full(scores: Scores) -> str:
+    """Return what conlleval prints if these are labels of chunks, else the accuracy alone."""
+    found = scores.chunks
+    if scores.chunked:
+        return found.report()
     return (
-        f"processed {scores.n_tokens} tokens; correct: {scores.n_right}.\n"
-        f"accuracy: {100 * scores.accuracy:6.2f}%\n"
+        f"processed {found.n_tokens} tokens; correct: {found.n_right}.\n"
+        f"accuracy: {100 * found.accuracy:6.2f}%\n"
     )
+
+
+def in_short(scores: Scores) -> str:
+    """Return accuracy and, of chunks, F1."""
+    found = scores.chunks
+    f1 = f", F1 {100 * found.f1:.2f}" if scores.chunked else ""
+    return f"accuracy {100 * found.accuracy:.2f} %{f1}"
+
+
+def facts(scores: Scores) -> dict[str, float]:
+    """Return the same for programs, as shares."""
+    found = scores.chunks
+    f1 = {"precision": found.precision, "recall": found.recall, "f1": found.f1}
+    return {"accuracy": found.accuracy, **(f1 if scores.chunked else {})}

@@ -23,8 +23,9 @@ from structlearn._src.cli.arguments import (
     positive,
     real,
     whole,
+    write_facts,
 )
-from structlearn._src.cli.progress import ProgressLine, say
+from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common import names
 from structlearn._src.common.watch import Ending
 
@@ -38,6 +39,10 @@ Learn to label tokens from a column file: one token a line, its columns apart by
 blank line after every sentence, and the label in the last column.
 """
 _EPILOG = """\
+examples:
+  structlearn train train.txt --model tagger.model --test test.txt
+  structlearn train train.txt --model tagger.model --template my.template --loss hinge --C 0.1
+
 The objective is 1/2 |w|^2 + C * (sum of the losses of the sentences); with --l1-ratio R the
 penalty is (1 - R)/2 |w|^2 + R |w|_1. So C is CRF++'s -c, and 1 / (2 C) is CRFsuite's c2.
 
@@ -54,11 +59,13 @@ still written if there is one).
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
     told = "learn a tagger from a column file"
-    parser = add_command(subparsers, "train", run, told, _DESCRIPTION, _EPILOG)
+    parser = add_command(
+        subparsers, "train", run, told, _DESCRIPTION, _EPILOG, "TRAIN --model FILE"
+    )
     parser.add_argument("file", metavar="TRAIN", type=Path, help="a column file; may be gzipped")
-    add_file(parser, "--model", "where to write the model", metavar="M", required=True)
+    add_file(parser, "--model", "where to write the model", required=True)
     add_file(parser, "--test", "a column file to evaluate the model on")
-    add_shared(parser, "--quiet", "--progress")
+    add_shared(parser, "--quiet", "--progress", "--log", "--json")
     _add_features(parser.add_argument_group("features"))
     _add_objective(parser.add_argument_group("objective"))
     _add_solver(parser.add_argument_group("solver"))
@@ -71,33 +78,32 @@ def _add_features(group: Any) -> None:
     )
     add_file(group, "--template", template)
     told = "weights for the pairs of attribute and label seen in training, or for all"
-    add_choice(group, "--features", "S", names.SPACES[::-1], told)
+    add_choice(group, "--features", names.SPACES[::-1], told)
     add_number(group, "--min-count", whole, 1, "leave out attributes that occur less often")
-    told = f"rule out transitions that break the scheme {', '.join(names.SCHEMES)} (default: none)"
-    group.add_argument("--forbid", metavar="S", choices=names.SCHEMES, help=told)
+    told = "rule out transitions that break this scheme (default: none)"
+    add_choice(group, "--forbid", names.SCHEMES, told, default=None, help=told)
     told = "put a hidden variable of N states beside every token (default: none)"
     group.add_argument("--hidden-states", "--hidden", metavar="N", type=natural, help=told)
     told = "whether labels are linked, each with its hidden state, or the hidden states"
-    add_choice(group, "--hidden-kind", "K", names.HIDDEN, told, default=None)
+    add_choice(group, "--hidden-kind", names.HIDDEN, told, default=None)
 
 
 def _add_objective(group: Any) -> None:
-    add_choice(group, "--loss", "L", names.LOSSES, "which loss")
+    add_choice(group, "--loss", names.LOSSES, "which loss")
     told = "share of the log loss in the loss hybrid (default 0.5)"
     add_number(group, "--alpha", real, None, told)
     add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
     add_number(group, "--eps-y", real, None, "temperature of labels, instead of the loss's own")
     add_number(group, "--eps-h", real, None, "that of hidden states, instead of the loss's own")
     told = "what errors cost in losses with a margin, their number or their share"
-    add_choice(group, "--cost", "K", names.COSTS, told, default=None)
+    add_choice(group, "--cost", names.COSTS, told, default=None)
     add_number(group, "--l1-ratio", real, 0.0, "share of the absolute values in the penalty")
 
 
 def _add_solver(group: Any) -> None:
-    add_choice(group, "--solver", "S", names.SOLVERS, "which solver")
-    add_choice(
-        group, "--driver", "D", (*names.DRIVERS, *names.OLD_DRIVERS), "when inference is done anew"
-    )
+    add_choice(group, "--solver", names.SOLVERS, "which solver")
+    drivers = (*names.DRIVERS, *names.OLD_DRIVERS)
+    add_choice(group, "--driver", drivers, "when inference is done anew")
     add_shared(group, "--max-iter", default=1000)
     add_number(group, "--tol", real, 1e-4, "relative tolerance at which to stop")
     add_shared(group, "--threads", "--seed")
@@ -112,24 +118,37 @@ def run(args: argparse.Namespace) -> int:
     from structlearn._src.estimators.storage import save
 
     started = time.perf_counter()
-    _check_effects(args)
-    inputs = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
-    check_output("--model", args.model, inputs)
-    check_output("--checkpoint", args.checkpoint, inputs | {"--model": args.model})
+    _check(args)
     template = _template(args.template)
     test = None if args.test is None else _labelled(args.test, template)
+    progress = ProgressLine(args.progress, args.quiet, log=args.log)
     labeler = _labeler(args, template)
-    _fit(args, labeler, template)
+    _fit(args, labeler, template, progress)
     if labeler.n_iter_ == 0:
         raise KeyboardInterrupt
+    seconds = time.perf_counter() - started
+    progress.tell("done", _verdict(labeler), seconds)
     save(labeler, args.model)
-    if not args.quiet:
-        words = _verdict(labeler, time.perf_counter() - started)
-        say(f"structlearn: {words}; the model is in {args.model}\n")
+    progress.tell("wrote", f"{args.model} ({_size(args.model)})")
+    facts = _facts(labeler, seconds) | {"model": str(args.model)}
     if test is not None:
         tagger = taggers.Tagger(labeler, str(args.model))
-        sys.stdout.write(taggers.judge(test.columns, tagger.predict(test.columns), tagger.names))
+        scores = taggers.compare(test.columns, tagger.predict(test.columns), tagger.names)
+        progress.tell("test", taggers.in_short(scores))
+        sys.stdout.write(taggers.in_full(scores))
+        facts |= {"test": taggers.facts(scores)}
+    write_facts(args.json, facts)
     return 130 if labeler.ended_ is Ending.INTERRUPTED else 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what cannot end well before any work is done."""
+    _check_effects(args)
+    files = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
+    for option in ("--model", "--checkpoint", "--log", "--json"):
+        path = getattr(args, option.strip("-"))
+        check_output(option, path, files)
+        files[option] = path
 
 
 def _check_effects(args: argparse.Namespace) -> None:
@@ -186,17 +205,25 @@ def _labeler(args: argparse.Namespace, template: Template) -> SequenceLabeler:
     )
 
 
-def _fit(args: argparse.Namespace, labeler: SequenceLabeler, template: Template) -> None:
+def _fit(
+    args: argparse.Namespace, labeler: SequenceLabeler, template: Template, progress: ProgressLine
+) -> None:
     """Train on the file, which is not kept longer than needed."""
     from sklearn.exceptions import ConvergenceWarning
 
-    progress = ProgressLine(args.progress, args.quiet, every=0.0)
+    begun = time.perf_counter()
     progress(None, "reading")
     text = _labelled(args.file, template)
-    labeler.callbacks = (progress.iteration,)
+    n_tokens = len(text.columns.ends)
+    n_labels = len(text.columns.vocabularies[-1])
+    counts = f"{len(text.columns.offsets) - 1:,} sentences, {n_tokens:,} tokens, {n_labels} labels"
+    progress.tell("read", counts, time.perf_counter() - begun)
+    progress.tell("train", f"{args.loss} loss, C = {args.C:g}, solver {args.solver}")
+    labeler.progress = progress if progress.shown else None
     columns = taggers.without_last(text.columns)
     labels = taggers.gold_labels(text.columns)
     del text
+    progress.begin()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict says it
@@ -217,14 +244,36 @@ def _checkpoint(args: argparse.Namespace) -> Checkpoint | None:
 # ---- out ---------------------------------------------------------------------------------
 
 
-def _verdict(labeler: SequenceLabeler, seconds: float) -> str:
+def _verdict(labeler: SequenceLabeler) -> str:
+    """Say how training ended; of a value that is not known, the last that was."""
     value = labeler.value_
-    known = [] if math.isnan(value) else [f"objective {value:.6f}"]
-    parts = [
-        f"{labeler.n_iter_} iterations",
-        *known,
-        f"{len(labeler.weights_)} weights",
-        f"{seconds:.1f} s",
-        labeler.status_,
-    ]
-    return "; ".join(parts)
+    where = ""
+    if math.isnan(value):
+        history = labeler.history_
+        known = [i for i, x in enumerate(history.value) if math.isfinite(x)]
+        if known:
+            value = float(history.value[known[-1]])
+            where = f" at iteration {history.iteration[known[-1]]}"
+    objective = "" if math.isnan(value) else f"objective {value:.6g}{where}, "
+    n = labeler.n_iter_
+    iterations = f"{n} iteration{'s' * (n != 1)}"
+    return f"{labeler.status_}, {iterations}, {objective}{len(labeler.weights_):,} weights"
+
+
+def _facts(labeler: SequenceLabeler, seconds: float) -> dict[str, Any]:
+    """Return what the verdict says, for programs."""
+    return {
+        "ended": str(labeler.ended_),
+        "converged": labeler.converged_,
+        "status": labeler.status_,
+        "iterations": labeler.n_iter_,
+        "objective": labeler.value_,
+        "weights": len(labeler.weights_),
+        "seconds": seconds,
+    }
+
+
+def _size(path: Path) -> str:
+    """Return the size of a file in words."""
+    size = path.stat().st_size
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"

@@ -40,6 +40,8 @@ class ProgressBar:
         Seconds between two lines where there is no terminal.
     """
 
+    draws = True  #: it can be told that the share is not known: by None
+
     def __init__(self, every: float = LOG) -> None:
         self.terminal = sys.stderr is not None and sys.stderr.isatty()
         self._every = every

@@ -101,10 +101,17 @@ class Watch:
         if self._progress is not None:
             self._progress(fraction, words)
 
-    def _tell_share(self, share: float, words: Callable[[], str]) -> None:
+    def _tell_share(
+        self, share: float, words: Callable[[], str], near: Callable[[], float] | None
+    ) -> None:
         """Report the share of the loop under way that is done, or of the time; it never falls."""
         if self._progress is None:
             return
+        way = share if near is None else near()
+        if math.isnan(way) and self._end is None and getattr(self._progress, "draws", False):
+            self._progress(None, words())  # type: ignore[arg-type]  # a limit is no end to draw
+            return
+        share = way if way > share else share  # not so NaN
         start, stop = self._span
         fraction = start + (stop - start) * share
         if self._end is not None and self._end > self._begun:
@@ -123,7 +130,8 @@ class Watch:
         """Call `step` until it returns True; say why it ended.
 
         An interrupt from the keyboard ends the work here, so that the caller can return what it
-        has. Where `limit` is seldom reached, `near` says which part of the way is done.
+        has. Where `limit` is seldom reached, `near` says which part of the way is done; NaN if it
+        cannot tell.
         """
         if self._depth == 0:
             self._told = 0.0
@@ -167,8 +175,7 @@ class Watch:
                 if done:
                     return Ending.DONE
                 self._span = whole
-                share = (i + 1) / limit
-                self._tell_share(share if near is None else max(near(), share), words)
+                self._tell_share((i + 1) / limit, words, near)
                 if self.expired:
                     return Ending.TIME
                 _end_of_step.set(end_of_step)
@@ -215,10 +222,13 @@ class Approach:
 
     def __init__(self) -> None:
         self._most = 1.0
-        self._share = 0.0
+        self._share = math.nan
 
     def share(self, times: float) -> float:
-        """Take how many times too large the number is; NaN and infinity say nothing new."""
+        """Take how many times too large the number is; NaN and infinity say nothing new.
+
+        Returns NaN while nothing is known.
+        """
         if math.isfinite(times):
             self._most = max(self._most, times)
             way = math.log(self._most)

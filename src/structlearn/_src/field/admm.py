@@ -201,7 +201,7 @@ class _MapSearch:
     def near(self) -> float:
         """Return which part of the way to a gap that is small enough is done, on a log scale."""
         gap = abs(self.best.energy - self.lower)
-        return self.approach.share(gap / (self.tol * self.size)) if self.tol else 0.0
+        return self.approach.share(gap / (self.tol * self.size)) if self.tol else np.nan
 
     @property
     def size(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,7 @@ class Messenger:
         ended = watch.repeat(
             step, sweeps if hurried else -(-sweeps // chunk),
             lambda: f"sweep {sweeps - left}, largest change {self.residual.max():.1e}{stops}",
-            lambda: approach.share(self.residual.max() / tol) if tol else 0.0,
+            lambda: approach.share(self.residual.max() / tol) if tol else math.nan,
         )  # fmt: skip
         if self.linear:
             self._to_log()

@@ -26,7 +26,9 @@ def standstill_reason(
     report: Report, history: History, tol: float, patience: int, again: float
 ) -> str:
     """Say that values stand still; empty if they do not, or if that would mean nothing."""
-    if not gain_left(report, history, patience, again) <= tol * abs(history.best()):
+    if report.moving or not gain_left(report, history, patience, again) <= tol * abs(
+        history.best()
+    ):
         return ""
     if again > 1.0:
         return f"converged: as many iterations again would gain less than tol={tol:g}"
@@ -35,7 +37,7 @@ def standstill_reason(
 
 def gain_left(report: Report, history: History, patience: int, again: float) -> float:
     """Return what is left to gain at the rate of the last iterations; NaN if that means nothing."""
-    if math.isnan(report.value) or not math.isnan(report.gap) or report.moving:
+    if math.isnan(report.value) or not math.isnan(report.gap):
         return math.nan  # where there is a gap, it alone tells
     if history.best() > history.start + _WORSE * abs(history.start):
         return math.nan  # steps that were too long at first get their time
@@ -47,27 +49,34 @@ def gain_left(report: Report, history: History, patience: int, again: float) -> 
 class Outlook:
     """What is known last of a run: its value, and the number that is nearest to end it."""
 
+    tol: float | None = None
     value: float = math.nan
     name: str = ""  # of the number
     size: float = math.nan  # relative to the value
-    tol: float | None = None
+    times: float = math.nan  # how many times too large it is, and whatever else must fall
     approach: Approach = field(default_factory=Approach)
 
     def hear(self, report: Report, norm: float, gain: float) -> None:
         """Take over what a step has told; what it did not tell stays as it was."""
-        if not math.isfinite(report.value):
+        scale = abs(report.value)
+        if not 0.0 < scale < math.inf:
             return
         self.value = report.value
         sizes = {"gap": report.gap, "gradient": report.gradient * max(1.0, norm), "gain": gain}
-        scale = abs(report.value)
-        known = {name: x / scale for name, x in sizes.items() if scale and 0 <= x < math.inf}
-        if known:
-            self.name = min(known, key=known.__getitem__)
-            self.size = known[self.name]
+        known = {name: x / scale for name, x in sizes.items() if 0.0 <= x < math.inf}
+        if report.moving and math.isnan(report.excess):
+            known.pop("gain", None)
+        if not known:
+            return
+        self.name = min(known, key=known.__getitem__)
+        self.size = known[self.name]
+        if self.tol:
+            more = report.excess if self.name == "gain" else 1.0
+            self.times = max(self.size / self.tol, 1.0) * max(more, 1.0)
 
     def share(self) -> float:
-        """Return which part of the way to the tolerance is done, on a log scale."""
-        return self.approach.share(self.size / self.tol) if self.tol else 0.0
+        """Return which part of the way to the tolerance is done, on a log scale; NaN if unknown."""
+        return math.nan if math.isnan(self.times) else self.approach.share(self.times)
 
     def words(self) -> str:
         """Say what is known, or nothing."""
