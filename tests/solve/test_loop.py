@@ -198,7 +198,10 @@ def test_progress():
     told = []
     play(values(5.0, math.nan), watch=Watch(progress=lambda *what: told.append(what)))
     # What is known stays, be it told by the last step or by one before.
-    assert told == [(0.5, "iteration 1, objective 5"), (1.0, "iteration 2, objective 5")]
+    assert told == [
+        (0.5, "iteration 1, objective 5.00000"),
+        (1.0, "iteration 2, objective 5.00000"),
+    ]
 
 
 @pytest.mark.parametrize("report", [Report(9.0), Report()])

@@ -96,8 +96,6 @@ def run(args: argparse.Namespace) -> int:
     try:
         progress(None, "reading")
         graph, evidence, chosen = _read(args)
-        counts = f"{graph.n_variables:,} variables, {graph.n_factors:,} factors"
-        progress.tell("read", f"{counts}, {len(evidence):,} observed")
         progress(None, "choosing a method")
         progress.begin()
         answer = _ask(args, graph, evidence, progress)
@@ -105,7 +103,10 @@ def run(args: argparse.Namespace) -> int:
         progress.clear()
     write_output(args.output, _text(args.query, answer, chosen).encode())
     seconds = time.perf_counter() - started
-    progress.tell("done", f"{args.query} {'; '.join(_verdict(answer))}", seconds)
+    counts = f"{graph.n_variables:,} variables, {graph.n_factors:,} factors"
+    progress.tell("read", f"{counts}, {len(evidence):,} observed")
+    progress.tell("done", f"{args.query} {_verdict(answer)}", seconds)
+    progress.tell("result", _value(answer))
     for note in _unused_evidence(args):
         progress.tell("note", note)
     write_facts(args.json, _facts(args, answer, seconds))
@@ -208,11 +209,11 @@ def _text(task: str, answer: Answer, chosen: list[int]) -> str:
     return UaiAnswer(task, answer.value, answer.marginals, assignment).text()
 
 
-def _verdict(answer: Answer) -> list[str]:
-    """Method, exact or not, and what is known about the value."""
+def _verdict(answer: Answer) -> str:
+    """Say who answered, and whether the answer is exact."""
     kind = "exact" if answer.exact else "approximate"
-    status = [] if answer.method in EXACT else [answer.status]
-    return [f"{kind}: {answer.method}", *status, _value(answer)]
+    status = "" if answer.method in EXACT else f"; {answer.status}"
+    return f"{kind}: {answer.method}{status}"
 
 
 def _value(answer: Answer) -> str:

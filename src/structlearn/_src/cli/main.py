@@ -95,16 +95,15 @@ def _run(given: Sequence[str], commands: Sequence[Any], args: argparse.Namespace
         hint = _hint(more, known)
         help_ = f"(see 'structlearn {args.command} --help')"
         return _fail(f"error: unrecognized arguments: {' '.join(more)}{hint} {help_}")
-    told = (getattr(args, name, None) for name in ("progress", "log"))
-    if (sys.stderr.isatty() or any(told)) and not getattr(args, "quiet", False):
-        _show_log()
-    with _short_warnings():
+    wanted = sys.stderr.isatty() or any(getattr(args, name, None) for name in ("progress", "log"))
+    with _short_warnings(), _shown_log(wanted and not getattr(args, "quiet", False)):
         code = int(args.run(args))
     sys.stdout.flush()
     return code
 
 
-def _show_log() -> None:
+@contextlib.contextmanager
+def _shown_log(wanted: bool) -> Iterator[None]:
     """Show what the library tells its log, such as that it compiles, over the bar."""
     import logging
 
@@ -116,9 +115,18 @@ def _show_log() -> None:
             say(f"structlearn: {record.getMessage()}\n")
 
     log = logging.getLogger("structlearn")
-    if not log.handlers:
-        log.addHandler(Shown())
-        log.setLevel(logging.INFO)
+    if not wanted or log.handlers:
+        yield
+        return
+    handler = Shown()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def make_parser(commands: Sequence[Any] = ()) -> _Parser:
@@ -199,8 +207,11 @@ def _hint(given: Sequence[str], known: Sequence[str]) -> str:
     """Suggest an option for the first that is not known."""
     names = (each.partition("=")[0] for each in given if each.startswith("--"))
     odd = [name for name in names if name not in known]
-    close = did_you_mean(odd[0], [name for name in known if name.startswith("--")]) if odd else ""
-    return f"; {odd[0]} is not known{close.replace(';', ',')}" if close else ""
+    if not odd:
+        return ""
+    long = [name.strip("-") for name in known if name.startswith("--")]
+    close = did_you_mean(odd[0].strip("-"), long)  # dashes would make all of them alike
+    return close.replace("; did", f"; {odd[0]} is not known, did").replace("mean '", "mean '--")
 
 
 def _fail(message: str, code: int = BAD_INPUT) -> int:

@@ -157,10 +157,10 @@ class _Task:
         self.interrupted |= self.model.ended_ == Ending.INTERRUPTED
         model = self.model
         weights = sum(rule.weight is not None for rule in self._rules)
-        value = "" if math.isnan(model.value_) else f", objective {model.value_:.6g}"
-        verdict = f"{model.status_}, {model.n_iter_} iterations{value}, {weights} weights"
+        value = "" if math.isnan(model.value_) else f", objective {model.value_:#.6g}"
         seconds = time.perf_counter() - started
-        self.progress.tell("learnt", verdict, seconds)
+        self.progress.tell("done", model.status_, seconds)
+        self.progress.tell("learnt", f"{weights} weights, {model.n_iter_} iterations{value}")
         self.facts["learn"] = {
             "ended": str(model.ended_),
             "converged": model.converged_,
@@ -189,7 +189,8 @@ class _Task:
         self.interrupted |= result.ended == Ending.INTERRUPTED
         self.progress.clear()
         seconds = time.perf_counter() - started
-        self.progress.tell("done", _verdict(self.model), seconds)
+        self.progress.tell("done", result.status, seconds)
+        self.progress.tell("result", _verdict(self.model))
         self.facts["infer"] = {
             "ended": str(result.ended),
             "converged": result.converged,
@@ -268,10 +269,8 @@ def _verdict(model: RuleModel) -> str:
     largest = max((w for w in model.weights_.tolist() if w < float("inf")), default=0.0) or 1.0
     scaled = result.energy / largest
     missed = f", violation {result.violation:.1e}" if result.violation else ""
-    return (
-        f"{result.status}, energy {result.energy:.6g} ({scaled:.6g} in PSL's scale), "
-        f"gap {result.gap:.1e}{missed}"
-    )
+    energy = f"energy {result.energy:#.6g} ({scaled:#.6g} in PSL's scale)"
+    return f"{energy}, gap {result.gap:.1e}{missed}"
 
 
 def _print_pulls(model: RuleModel, atom: str, number: int) -> None:

@@ -127,7 +127,8 @@ def run(args: argparse.Namespace) -> int:
     if labeler.n_iter_ == 0:
         raise KeyboardInterrupt
     seconds = time.perf_counter() - started
-    progress.tell("done", _verdict(labeler), seconds)
+    progress.tell("done", labeler.status_, seconds)
+    progress.tell("result", verdict(labeler))
     save(labeler, args.model)
     progress.tell("wrote", f"{args.model} ({_size(args.model)})")
     facts = _facts(labeler, seconds) | {"model": str(args.model)}
@@ -244,8 +245,8 @@ def _checkpoint(args: argparse.Namespace) -> Checkpoint | None:
 # ---- out ---------------------------------------------------------------------------------
 
 
-def _verdict(labeler: SequenceLabeler) -> str:
-    """Say how training ended; of a value that is not known, the last that was."""
+def verdict(labeler: SequenceLabeler) -> str:
+    """Say what training found; of a value that is not known, the last that was."""
     value = labeler.value_
     where = ""
     if math.isnan(value):
@@ -254,10 +255,9 @@ def _verdict(labeler: SequenceLabeler) -> str:
         if known:
             value = float(history.value[known[-1]])
             where = f" at iteration {history.iteration[known[-1]]}"
-    objective = "" if math.isnan(value) else f"objective {value:.6g}{where}, "
-    n = labeler.n_iter_
-    iterations = f"{n} iteration{'s' * (n != 1)}"
-    return f"{labeler.status_}, {iterations}, {objective}{len(labeler.weights_):,} weights"
+    objective = "" if math.isnan(value) else f"objective {value:#.6g}{where}, "
+    plural = "s" * (labeler.n_iter_ != 1)
+    return f"{labeler.n_iter_} iteration{plural}, {objective}{len(labeler.weights_):,} weights"
 
 
 def _facts(labeler: SequenceLabeler, seconds: float) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class ProgressBar:
         self.terminal = sys.stderr is not None and sys.stderr.isatty()
         self._every = every
         self._handler: Any = None
+        self._level = 0  # of the log before
         self.begin()
 
     def begin(self) -> None:
@@ -122,6 +123,7 @@ class ProgressBar:
         log = logging.getLogger("structlearn")
         if self._handler is None and not log.handlers:
             self._handler = _handler(self)
+            self._level = log.level
             log.addHandler(self._handler)
             log.setLevel(logging.INFO)
 
@@ -132,7 +134,7 @@ class ProgressBar:
         if self._handler is not None:
             log = logging.getLogger("structlearn")
             log.removeHandler(self._handler)
-            log.setLevel(logging.NOTSET)
+            log.setLevel(self._level)
         self._handler = None
 
 

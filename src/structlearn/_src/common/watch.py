@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -201,6 +202,11 @@ def _bar() -> Any:
     from structlearn._src.common.bar import ProgressBar
 
     return ProgressBar()
+
+
+def brief(number: float) -> str:
+    """Write the size of a small number, as 6e-4."""
+    return re.sub(r"e([+-])0+(?=\d)", r"e\1", f"{number:.0e}").replace("e+", "e")
 
 
 def part(span: tuple[float, float], i: int, n: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import InfeasibleError
-from structlearn._src.common.watch import Approach, Ending, Progress, Watch
+from structlearn._src.common.watch import Approach, Ending, Progress, Watch, brief
 from structlearn._src.field.consensus import ALLOWED, AdmmState, Appraisal, Consensus
 from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
 from structlearn._src.field.newton import Polish
@@ -194,9 +194,9 @@ class _MapSearch:
     def words(self) -> str:
         """Say how far it is."""
         energy, lower = self.unit * self.best.energy, self.unit * self.lower
-        stops = f" (stops at {self.unit * self.tol * self.size:.1e})" if self.tol else ""
-        gap = f", gap {energy - lower:.1e}{stops}" if np.isfinite(lower) else ""
-        return f"step {self.iterations}, energy {energy:.6g}{gap}"
+        stops = f" (stops at {brief(self.unit * self.tol * self.size)})" if self.tol else ""
+        gap = f", gap {brief(energy - lower)}{stops}" if np.isfinite(lower) else ""
+        return f"step {self.iterations}, energy {energy:#.6g}{gap}"
 
     def near(self) -> float:
         """Return which part of the way to a gap that is small enough is done, on a log scale."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from structlearn._src.common.history import History
-from structlearn._src.common.watch import Approach
+from structlearn._src.common.watch import Approach, brief
 from structlearn._src.solve.base import Report
 
 _WORSE = 0.01  # a run whose values all lie above its start by more has not settled yet
@@ -71,7 +71,7 @@ class Outlook:
         self.name = min(known, key=known.__getitem__)
         self.size = known[self.name]
         if self.tol:
-            more = report.excess if self.name == "gain" else 1.0
+            more = report.excess if self.name == "gain" and report.moving else 1.0
             self.times = max(self.size / self.tol, 1.0) * max(more, 1.0)
 
     def share(self) -> float:
@@ -80,7 +80,7 @@ class Outlook:
 
     def words(self) -> str:
         """Say what is known, or nothing."""
-        parts = [] if math.isnan(self.value) else [f"objective {self.value:.6g}"]
+        parts = [] if math.isnan(self.value) else [f"objective {self.value:#.6g}"]
         if self.name and self.tol:
-            parts.append(f"{self.name} {self.size:.1e} (stops at {self.tol:.0e})")
+            parts.append(f"{self.name} {brief(self.size)} (stops at {brief(self.tol)})")
         return "".join(f", {part}" for part in parts)
