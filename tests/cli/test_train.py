@@ -99,8 +99,8 @@ def test_the_verdict_for_programs_and_the_log(learn, place):
     code, out, err = learn("--max-iter", 2, "--test", place / "test", *files, "--quiet")
     assert (code, err) == (0, "")
     found = json.loads((place / "verdict").read_text())
-    assert (found["ended"], found["converged"], found["iterations"]) == ("limit", False, 2)
-    assert found["objective"] == load(place / "model").value_
+    assert (found["ended"], found["converged"], found["n_iter"]) == ("limit", False, 2)
+    assert found["value"] == load(place / "model").value_
     assert f"accuracy: {100 * found['test']['accuracy']:6.2f}%" in out
     words = [line.split()[2] for line in (place / "log").read_text().splitlines()]
     assert words == ["read", "train", "done", "result", "wrote", "test"]

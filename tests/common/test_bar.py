@@ -163,13 +163,16 @@ def test_without_it_nothing_is_shown(progress, capsys):
 
 
 def test_what_the_log_is_told_is_shown_above_the_bar(clock, bar, capsys):
-    bar.listen()
-    bar(0.5, "working")
-    logging.getLogger("structlearn").info("compiling")
-    bar.ignore()
+    def work():
+        bar(0.5, "working")
+        logging.getLogger("structlearn").info("compiling")
+        return "done"
+
+    assert bar.around(work, lambda: "worked") == "done"
     logging.getLogger("structlearn").info("not shown")
     text = capsys.readouterr().err
-    assert text.endswith("\rstructlearn: compiling\n")
+    assert "\rstructlearn: compiling\n" in text
+    assert text.endswith(f"\r{'#' * 24}  worked  0.0 s\n")
 
 
 def test_whoever_asks_for_verbose_is_told_of_progress():

@@ -186,16 +186,29 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def write_facts(path: Path | None, facts: Mapping[str, Any]) -> None:
-    """Write what is known as one JSON object, None for what is not; nothing if there is no file."""
+    """Write what is known as one JSON object; nothing if there is no file."""
     import json
 
-    if path is None:
-        return
-    known = {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in facts.items()
-    }
-    write_output(path, (json.dumps(known, default=float) + "\n").encode())
+    if path is not None:
+        write_output(path, (json.dumps(facts, default=float) + "\n").encode())
+
+
+def facts_of(found: Any, names: str, **more: Any) -> dict[str, Any]:
+    """Return some attributes by name, without what marks them as fitted; None for NaN."""
+    facts = {name.strip("_"): getattr(found, name) for name in names.split()} | more
+    odd = {k for k, x in facts.items() if isinstance(x, float) and not math.isfinite(x)}
+    return {name: None if name in odd else value for name, value in facts.items()}
+
+
+def check_outputs(
+    args: argparse.Namespace, inputs: Mapping[str, Path | None], *options: str
+) -> None:
+    """Refuse files that cannot be written, or that the command reads or writes otherwise."""
+    known = dict(inputs)
+    for option in options:
+        path = getattr(args, option.strip("-"))
+        check_output(option, path, known)
+        known[option] = path
 
 
 def write_output(path: Path | None, data: bytes) -> None:

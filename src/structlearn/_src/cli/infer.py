@@ -16,7 +16,8 @@ from structlearn._src.cli.arguments import (
     add_number,
     add_old,
     add_shared,
-    check_output,
+    check_outputs,
+    facts_of,
     natural,
     positive,
     whole,
@@ -109,24 +110,9 @@ def run(args: argparse.Namespace) -> int:
     progress.tell("result", _value(answer))
     for note in _unused_evidence(args):
         progress.tell("note", note)
-    write_facts(args.json, _facts(args, answer, seconds))
+    told = "method ended exact converged status value lower upper"
+    write_facts(args.json, facts_of(answer, told, query=args.query, seconds=seconds))
     return 130 if answer.ended is Ending.INTERRUPTED else 0
-
-
-def _facts(args: argparse.Namespace, answer: Answer, seconds: float) -> dict[str, Any]:
-    """Return what the verdict says, for programs; values are natural logarithms."""
-    return {
-        "query": args.query,
-        "method": answer.method,
-        "ended": str(answer.ended),
-        "exact": answer.exact,
-        "converged": answer.converged,
-        "status": answer.status,
-        "value": answer.value,
-        "lower": answer.lower,
-        "upper": answer.upper,
-        "seconds": seconds,
-    }
 
 
 # ---- in ----------------------------------------------------------------------------------
@@ -142,10 +128,7 @@ def _check(args: argparse.Namespace) -> None:
         )
     inputs = {"MODEL.uai": args.model, "--evidence": args.evidence}
     inputs["--map-variables"] = args.map_variables
-    for option in ("--output", "--log", "--json"):
-        path = getattr(args, option.strip("-"))
-        check_output(option, path, inputs)
-        inputs[option] = path
+    check_outputs(args, inputs, "--output", "--log", "--json")
 
 
 def _read(args: argparse.Namespace) -> tuple[FactorGraph, dict[Hashable, int], list[int]]:

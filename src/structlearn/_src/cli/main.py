@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from structlearn._src.cli.progress import fail, finish, paint, say
+from structlearn._src.common.bar import shown_log
 from structlearn._src.common.errors import RuleError, StructlearnError, did_you_mean
 from structlearn._version import __version__
 
@@ -96,37 +97,12 @@ def _run(given: Sequence[str], commands: Sequence[Any], args: argparse.Namespace
         help_ = f"(see 'structlearn {args.command} --help')"
         return _fail(f"error: unrecognized arguments: {' '.join(more)}{hint} {help_}")
     wanted = sys.stderr.isatty() or any(getattr(args, name, None) for name in ("progress", "log"))
-    with _short_warnings(), _shown_log(wanted and not getattr(args, "quiet", False)):
+    with _short_warnings(), contextlib.ExitStack() as stack:
+        if wanted and not getattr(args, "quiet", False):
+            stack.enter_context(shown_log(lambda text: say(f"{text}\n")))
         code = int(args.run(args))
     sys.stdout.flush()
     return code
-
-
-@contextlib.contextmanager
-def _shown_log(wanted: bool) -> Iterator[None]:
-    """Show what the library tells its log, such as that it compiles, over the bar."""
-    import logging
-
-    class Shown(logging.Handler):
-        """Shows messages."""
-
-        def emit(self, record: logging.LogRecord) -> None:
-            """Show one."""
-            say(f"structlearn: {record.getMessage()}\n")
-
-    log = logging.getLogger("structlearn")
-    if not wanted or log.handlers:
-        yield
-        return
-    handler = Shown()
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
 
 
 def make_parser(commands: Sequence[Any] = ()) -> _Parser:

@@ -9,7 +9,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from structlearn._src.cli.arguments import add_command, write_facts, write_output
+from structlearn._src.cli.arguments import add_command, facts_of, write_facts, write_output
 from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.cli.psl_options import add_options, check
 from structlearn._src.common.errors import (
@@ -161,15 +161,9 @@ class _Task:
         seconds = time.perf_counter() - started
         self.progress.tell("done", model.status_, seconds)
         self.progress.tell("learnt", f"{weights} weights, {model.n_iter_} iterations{value}")
-        self.facts["learn"] = {
-            "ended": str(model.ended_),
-            "converged": model.converged_,
-            "status": model.status_,
-            "iterations": model.n_iter_,
-            "objective": model.value_,
-            "weights": model.weights_.tolist(),
-            "seconds": seconds,
-        }
+        told = "ended_ converged_ status_ n_iter_ value_"
+        learnt = facts_of(model, told, weights=model.weights_.tolist(), seconds=seconds)
+        self.facts["learn"] = learnt
         self._write_program()
 
     def infer(self) -> None:
@@ -191,15 +185,8 @@ class _Task:
         seconds = time.perf_counter() - started
         self.progress.tell("done", result.status, seconds)
         self.progress.tell("result", _verdict(self.model))
-        self.facts["infer"] = {
-            "ended": str(result.ended),
-            "converged": result.converged,
-            "status": result.status,
-            "energy": result.energy,
-            "gap": result.gap,
-            "violation": result.violation,
-            "seconds": seconds,
-        }
+        told = "ended converged status energy gap violation"
+        self.facts["infer"] = facts_of(result, told, seconds=seconds)
         self._write_atoms()
         for metric, predicate in args.evaluate:
             options = {"threshold": args.threshold, "category": args.category}

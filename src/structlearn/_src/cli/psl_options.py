@@ -11,7 +11,7 @@ from structlearn._src.cli.arguments import (
     add_number,
     add_old,
     add_shared,
-    check_output,
+    check_outputs,
     natural,
     positive,
     real,
@@ -137,9 +137,7 @@ def check(args: argparse.Namespace) -> None:
             )
     if args.output is not None and args.output.exists() and not args.output.is_dir():
         raise ArgumentError(f"--output {args.output} is a file; need a folder")
-    read = {"MODEL": args.model, "DATA": args.data}
-    check_output("--log", args.log, read)
-    check_output("--json", args.json, read | {"--log": args.log})
+    check_outputs(args, {"MODEL": args.model, "DATA": args.data}, "--log", "--json")
     others = [args.infer, args.learn, args.explain, args.evaluate]
     if args.estimate and any(others):
         raise ArgumentError("--estimate stands alone: leave out the other things to do")

@@ -18,7 +18,8 @@ from structlearn._src.cli.arguments import (
     add_number,
     add_shared,
     check_effects,
-    check_output,
+    check_outputs,
+    facts_of,
     natural,
     positive,
     real,
@@ -118,7 +119,9 @@ def run(args: argparse.Namespace) -> int:
     from structlearn._src.estimators.storage import save
 
     started = time.perf_counter()
-    _check(args)
+    _check_effects(args)
+    files = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
+    check_outputs(args, files, "--model", "--checkpoint", "--log", "--json")
     template = _template(args.template)
     test = None if args.test is None else _labelled(args.test, template)
     progress = ProgressLine(args.progress, args.quiet, log=args.log)
@@ -131,7 +134,9 @@ def run(args: argparse.Namespace) -> int:
     progress.tell("result", verdict(labeler))
     save(labeler, args.model)
     progress.tell("wrote", f"{args.model} ({_size(args.model)})")
-    facts = _facts(labeler, seconds) | {"model": str(args.model)}
+    told = "ended_ converged_ status_ n_iter_ value_"
+    weights = len(labeler.weights_)
+    facts = facts_of(labeler, told, weights=weights, seconds=seconds, model=str(args.model))
     if test is not None:
         tagger = taggers.Tagger(labeler, str(args.model))
         scores = taggers.compare(test.columns, tagger.predict(test.columns), tagger.names)
@@ -140,16 +145,6 @@ def run(args: argparse.Namespace) -> int:
         facts |= {"test": taggers.facts(scores)}
     write_facts(args.json, facts)
     return 130 if labeler.ended_ is Ending.INTERRUPTED else 0
-
-
-def _check(args: argparse.Namespace) -> None:
-    """Refuse what cannot end well before any work is done."""
-    _check_effects(args)
-    files = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
-    for option in ("--model", "--checkpoint", "--log", "--json"):
-        path = getattr(args, option.strip("-"))
-        check_output(option, path, files)
-        files[option] = path
 
 
 def _check_effects(args: argparse.Namespace) -> None:
@@ -258,19 +253,6 @@ def verdict(labeler: SequenceLabeler) -> str:
     objective = "" if math.isnan(value) else f"objective {value:#.6g}{where}, "
     plural = "s" * (labeler.n_iter_ != 1)
     return f"{labeler.n_iter_} iteration{plural}, {objective}{len(labeler.weights_):,} weights"
-
-
-def _facts(labeler: SequenceLabeler, seconds: float) -> dict[str, Any]:
-    """Return what the verdict says, for programs."""
-    return {
-        "ended": str(labeler.ended_),
-        "converged": labeler.converged_,
-        "status": labeler.status_,
-        "iterations": labeler.n_iter_,
-        "objective": labeler.value_,
-        "weights": len(labeler.weights_),
-        "seconds": seconds,
-    }
 
 
 def _size(path: Path) -> str:

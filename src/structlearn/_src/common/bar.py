@@ -7,6 +7,8 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 TERMINAL, LOG = 0.1, 5.0  # seconds between two reports: for the eye, and for a file
@@ -45,8 +47,6 @@ class ProgressBar:
     def __init__(self, every: float = LOG) -> None:
         self.terminal = sys.stderr is not None and sys.stderr.isatty()
         self._every = every
-        self._handler: Any = None
-        self._level = 0  # of the log before
         self.begin()
 
     def begin(self) -> None:
@@ -73,13 +73,21 @@ class ProgressBar:
             write(f"\r{' ' * self._drawn}\r")
         self._drawn = 0
 
-    def close(self, words: str, done: bool) -> None:
-        """Leave a last line, with the bar full if all is done, and begin anew."""
+    def around(self, work: Callable[[], Any], words: Callable[[], str]) -> Any:
+        """Do some work that reports here; leave a last line, with the bar full if all is done."""
+        self.begin()
+        try:
+            with shown_log(self.line):
+                ended = work()
+        except BaseException:
+            self.clear()
+            raise
         seconds = spell(time.monotonic() - self._begun)
-        self._show(1.0 if done else self._share, words, [seconds])
+        self._show(1.0 if ended == "done" else self._share, words(), [seconds])
         if self.terminal:
             write("\n")
-        self.begin()
+        self._drawn = 0
+        return ended
 
     # ---- one line ------------------------------------------------------------------------
 
@@ -114,41 +122,30 @@ class ProgressBar:
         self.clear()
         write(f"{text}\n")
 
-    # ---- what the library tells its log --------------------------------------------------
 
-    def listen(self) -> None:
-        """Show what the library tells its log, such as that it compiles, while nobody else does."""
-        import logging
-
-        log = logging.getLogger("structlearn")
-        if self._handler is None and not log.handlers:
-            self._handler = _handler(self)
-            self._level = log.level
-            log.addHandler(self._handler)
-            log.setLevel(logging.INFO)
-
-    def ignore(self) -> None:
-        """Listen no more."""
-        import logging
-
-        if self._handler is not None:
-            log = logging.getLogger("structlearn")
-            log.removeHandler(self._handler)
-            log.setLevel(self._level)
-        self._handler = None
-
-
-def _handler(bar: ProgressBar) -> Any:
+@contextmanager
+def shown_log(show: Callable[[str], None]) -> Iterator[None]:
+    """Show what the library tells its log, such as that it compiles, unless somebody else does."""
     import logging
 
     class Shown(logging.Handler):
-        """Shows messages above the bar."""
+        """Shows messages."""
 
         def emit(self, record: logging.LogRecord) -> None:
             """Show one."""
-            bar.line(f"structlearn: {record.getMessage()}")
+            show(f"structlearn: {record.getMessage()}")
 
-    return Shown()
+    log = logging.getLogger("structlearn")
+    handlers = log.handlers
+    level = log.level
+    if not handlers:
+        log.handlers = [Shown()]
+        log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.handlers = handlers
+        log.setLevel(level)
 
 
 def draw(share: float | None) -> str:

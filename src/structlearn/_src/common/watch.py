@@ -134,24 +134,12 @@ class Watch:
         has. Where `limit` is seldom reached, `near` says which part of the way is done; NaN if it
         cannot tell.
         """
-        if self._depth == 0:
-            self._told = 0.0
-            self._span = (0.0, 1.0)
-            if self._bar is not None:
-                self._bar.begin()
-                self._bar.listen()
-        outer = self._span
-        self._depth += 1
-        ended = None
-        try:
-            ended = self._repeat(step, limit, words, near)
-        finally:
-            self._depth -= 1
-            self._span = outer
-            if self._bar is not None and self._depth == 0:
-                self._bar.ignore()
-                if ended is not None:
-                    self._bar.close(words(), ended is Ending.DONE)
+        if self._depth:
+            return self._repeat(step, limit, words, near)
+        self._told = 0.0
+        if self._bar is None:
+            return self._repeat(step, limit, words, near)
+        ended: Ending = self._bar.around(lambda: self._repeat(step, limit, words, near), words)
         return ended
 
     def _repeat(
@@ -162,6 +150,8 @@ class Watch:
         near: Callable[[], float] | None,
     ) -> Ending:
         whole = self._span
+        width = (whole[1] - whole[0]) / max(limit, 1)
+        self._depth += 1
         end = math.inf if self._end is None else self._end
         # A loop inside the first step of another one belongs to that step, which is finished.
         end_of_step = min(_end_of_step.get(), end)
@@ -169,7 +159,7 @@ class Watch:
         outer_step = _end_of_step.set(math.inf)
         try:
             for i in range(limit):
-                self._span = part(whole, i, limit)
+                self._span = (whole[0] + i * width, whole[0] + (i + 1) * width)
                 done = step()
                 if self._interrupted:
                     return Ending.INTERRUPTED
@@ -188,6 +178,8 @@ class Watch:
                 raise  # the time of the work around it
             return Ending.TIME
         finally:
+            self._depth -= 1
+            self._span = whole
             _end_of_step.reset(outer_step)
             _end_of_all.reset(outer)
         return Ending.LIMIT
@@ -207,13 +199,6 @@ def _bar() -> Any:
 def brief(number: float) -> str:
     """Write the size of a small number, as 6e-4."""
     return re.sub(r"e([+-])0+(?=\d)", r"e\1", f"{number:.0e}").replace("e+", "e")
-
-
-def part(span: tuple[float, float], i: int, n: int) -> tuple[float, float]:
-    """Return the `i`-th of `n` equal parts of a span."""
-    start, stop = span
-    width = (stop - start) / n
-    return start + i * width, start + (i + 1) * width
 
 
 class Approach:
