@@ -75,7 +75,7 @@ def test_progress_and_verdict(learn, place, monkeypatch):
         r"train     log loss, C = 1, solver auto",
         r"done      stopped at max_iter=3 .*, \d+\.\d s",
         r"result    3 iterations, objective \d+\.\d+, \d+ weights",
-        rf"wrote     {place}/model \([\d.]+ kB\)",
+        rf"wrote     {place}/model \(0\.\d\d MB\)",
     ]
     assert all(map(re.fullmatch, patterns, lines))
     assert len(lines) == len(patterns)

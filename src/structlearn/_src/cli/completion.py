@@ -22,23 +22,15 @@ _ZSH = """\
 autoload -U +X compinit && compinit
 autoload -U +X bashcompinit && bashcompinit
 """
-#: Words by "COMMAND" and by "COMMAND --option"; where an option is not listed, files.
+#: Words by "COMMAND --option" and by "COMMAND"; where there are none, files.
 _SCRIPT = """\
 _structlearn() {
-    local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words=""
-    local command="${COMP_WORDS[1]}"
-    if [ "$COMP_CWORD" -eq 1 ]; then
-        words=@commands@
-    else
-        case "$command $before" in
-@values@
-        *) case "$current" in
-            -*) case "$command" in
-@options@
-                esac ;;
-            esac ;;
-        esac
-    fi
+    local current="${COMP_WORDS[COMP_CWORD]}" command="${COMP_WORDS[1]}" words=""
+    if [ "$COMP_CWORD" -eq 1 ]; then command=""; fi
+    case "$command ${COMP_WORDS[COMP_CWORD-1]}" in
+@values@    *) if [ "${current:0:1}" = - ]; then case "$command" in
+@options@        esac; fi ;;
+    esac
     COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
 complete -o default -F _structlearn structlearn
@@ -63,21 +55,17 @@ def run(args: argparse.Namespace) -> int:
 
 def script(commands: Any) -> str:
     """Return the script of bash for these commands and their parsers."""
+    values = [_case('" structlearn"', [*commands, "--help", "--version"])]
     options = []
-    values = []
     for name, parser in commands.items():
         shown = [each for each in parser._actions if each.help is not argparse.SUPPRESS]
-        every = [option for action in shown for option in action.option_strings]
-        options.append(f"                {name}) words={_quoted(every)} ;;")
+        options.append(_case(name, [word for action in shown for word in action.option_strings]))
         for action in shown:
-            places = "|".join(f'"{name} {option}"' for option in action.option_strings)
-            if action.choices and not places:  # a word after the command itself
-                places = f'"{name} {name}"'
+            before = action.option_strings or [name]  # a word after the command itself
             if action.choices:
-                values.append(f"        {places}) words={_quoted(action.choices)} ;;")
-    filled = _SCRIPT.replace("@commands@", _quoted([*commands, "--help", "--version"]))
-    return filled.replace("@values@", "\n".join(values)).replace("@options@", "\n".join(options))
+                values.append(_case("|".join(f'"{name} {x}"' for x in before), action.choices))
+    return _SCRIPT.replace("@values@", "".join(values)).replace("@options@", "".join(options))
 
 
-def _quoted(words: Any) -> str:
-    return shlex.quote(" ".join(map(str, words)))
+def _case(pattern: str, words: Any) -> str:
+    return f"    {pattern}) words={shlex.quote(' '.join(words))} ;;\n"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from structlearn._src.cli.progress import fail, finish, paint, say
+from structlearn._src.cli.progress import BAD_INPUT, fail, finish, paint, say
 from structlearn._src.common.bar import shown_log
 from structlearn._src.common.errors import RuleError, StructlearnError, did_you_mean
 from structlearn._version import __version__
@@ -47,7 +47,7 @@ examples:
 
 'structlearn COMMAND --help' says more about each command.
 """
-BAD_INPUT, INTERRUPTED, CLOSED = 2, 130, 141  # the last two as a shell counts SIGINT and SIGPIPE
+INTERRUPTED, CLOSED = 130, 141  # as a shell counts SIGINT and SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None, commands: Sequence[Any] = ()) -> int:
@@ -62,20 +62,20 @@ def main(argv: Sequence[str] | None = None, commands: Sequence[Any] = ()) -> int
     except SystemExit as stop:  # argparse has printed its help or its error
         return int(stop.code or 0)
     except KeyboardInterrupt:
-        return _fail("interrupted before there was an answer", INTERRUPTED)
+        return fail("interrupted before there was an answer", INTERRUPTED)
     except BrokenPipeError:
         return _closed()
     except RuleError as error:  # its lines and the caret belong below each other
         say(f"structlearn: {paint('error:', 'red')} {error}\n")
         return BAD_INPUT
     except StructlearnError as error:
-        return _fail(f"error: {error}")
+        return fail(f"error: {error}")
     except OSError as error:
-        return _fail(f"error: {_about_file(error)}")
+        return fail(f"error: {_about_file(error)}")
     except MemoryError:
-        return _fail(f"error: there is not enough memory for this{_SAVING.get(args.command, '')}")
+        return fail(f"error: there is not enough memory for this{_SAVING.get(args.command, '')}")
     except RecursionError:
-        return _fail("error: the input nests too deeply")
+        return fail("error: the input nests too deeply")
     finally:
         finish()
 
@@ -95,7 +95,7 @@ def _run(given: Sequence[str], commands: Sequence[Any], args: argparse.Namespace
         known = [] if parser.commands is None else options_of(parser.commands[args.command])
         hint = _hint(more, known)
         help_ = f"(see 'structlearn {args.command} --help')"
-        return _fail(f"error: unrecognized arguments: {' '.join(more)}{hint} {help_}")
+        return fail(f"error: unrecognized arguments: {' '.join(more)}{hint} {help_}")
     wanted = sys.stderr.isatty() or any(getattr(args, name, None) for name in ("progress", "log"))
     with _short_warnings(), contextlib.ExitStack() as stack:
         if wanted and not getattr(args, "quiet", False):
@@ -140,7 +140,7 @@ def _others() -> Iterator[Any]:
 
 def _elsewhere(args: argparse.Namespace) -> int:
     """Say where a command is that was not installed with the library."""
-    return _fail(
+    return fail(
         f"error: {args.command!r} comes with the repository, not with the installed library: "
         f"clone it and run '{_ELSEWHERE[args.command][0]}'"
     )
@@ -170,7 +170,7 @@ class _Parser(argparse.ArgumentParser):
         """Print one line and end."""
         if "required" in message:  # what is missing may be there, misspelt
             message += _hint(self.given, options_of(self))
-        self.exit(_fail(f"error: {message} (see '{self.prog} --help')"))
+        self.exit(fail(f"error: {message} (see '{self.prog} --help')"))
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[str]:
@@ -190,10 +190,6 @@ def _hint(given: Sequence[str], known: Sequence[str]) -> str:
     return close.replace("; did", f"; {odd[0]} is not known, did").replace("mean '", "mean '--")
 
 
-def _fail(message: str, code: int = BAD_INPUT) -> int:
-    return fail(message, code)
-
-
 def _about_file(error: OSError) -> str:
     if not error.strerror:
         return str(error)
@@ -211,7 +207,7 @@ def _closed() -> int:
 @contextlib.contextmanager
 def _short_warnings() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        _fail(f"warning: {message}")
+        fail(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -53,15 +53,12 @@ def of_hidden(estimator: Any, label: str | None, everything: bool = False) -> li
 
 def _model(estimator: Any, everything: bool) -> str:
     untold = RUN_ONLY | {"template", "warm_start"}  # they say nothing about the model, or too much
-    chosen = {k: repr(v) for k, v in estimator.get_params().items() if k not in untold}
-    default = {
-        name: repr(each.default) for name, each in signature(type(estimator)).parameters.items()
-    }
-    used = [
-        f"{key}={value}"
-        for key, value in sorted(chosen.items())
-        if everything or value != default.get(key)
+    chosen = {k: repr(v) for k, v in estimator.get_params(deep=False).items() if k not in untold}
+    default = signature(type(estimator)).parameters
+    told = [
+        key for key in sorted(chosen) if everything or chosen[key] != repr(default[key].default)
     ]
+    used = [f"{key}={chosen[key]}" for key in told]
     return f"model: {type(estimator).__name__}({', '.join(used)})"
 
 

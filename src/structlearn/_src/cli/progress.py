@@ -9,6 +9,7 @@ from pathlib import Path
 
 from structlearn._src.common.bar import LOG, ProgressBar, spell, write
 
+BAD_INPUT = 2  # exit code
 _CODES = {"bold": 1, "red": 31, "green": 32}
 _WORD = 10  # columns of the word that a line begins with
 _drawn: ProgressLine | None = None  # whose bar other lines must not run into
@@ -27,11 +28,12 @@ def finish() -> None:
     global _drawn
     if _drawn is not None:
         _drawn.clear()
-        _drawn.close_log()
+        if _drawn.log is not None:
+            _drawn.log.close()
     _drawn = None
 
 
-def fail(message: str, code: int) -> int:
+def fail(message: str, code: int = BAD_INPUT) -> int:
     """Write one line about what went wrong, the word before its colon in colour; return `code`."""
     kind, colon, rest = " ".join(message.split()).partition(": ")
     told = kind in ("error", "warning")
@@ -60,10 +62,10 @@ class ProgressLine(ProgressBar):
         global _drawn
         super().__init__(every)
         self.quiet = quiet
-        self.shown = (not quiet and (wanted or self.terminal)) or log is not None
         self._visible = not quiet and (wanted or self.terminal)
+        self.shown = self._visible or log is not None
         self._logged = self._next_log = time.monotonic()
-        self._log = None if log is None else log.open("w", encoding="utf-8")
+        self.log = None if log is None else log.open("w", encoding="utf-8")
         _drawn = self
 
     def __call__(self, share: float | None, words: str) -> None:
@@ -71,7 +73,7 @@ class ProgressLine(ProgressBar):
         if self._visible:
             super().__call__(share, words)
         now = time.monotonic()
-        if self._log is not None and now >= self._next_log + LOG:
+        if self.log is not None and now >= self._next_log + LOG:
             self._next_log = now
             known = "" if share is None else f"{share:4.0%} "
             self.note(f"{known}{words}  {spell(now - self._logged)}")
@@ -86,12 +88,6 @@ class ProgressLine(ProgressBar):
 
     def note(self, text: str) -> None:
         """Write a line to the log, with the time of day."""
-        if self._log is not None:
-            self._log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
-            self._log.flush()
-
-    def close_log(self) -> None:
-        """Write no more to the log."""
-        if self._log is not None:
-            self._log.close()
-        self._log = None
+        if self.log is not None:
+            self.log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+            self.log.flush()

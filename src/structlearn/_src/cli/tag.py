@@ -17,7 +17,7 @@ from structlearn._src.cli.arguments import (
     write_output,
 )
 from structlearn._src.cli.progress import say
-from structlearn._src.cli.taggers import Tagger, Text, add_text, check_columns, read_text
+from structlearn._src.cli.taggers import Tagger, Text, add_text, check_columns, counts, read_text
 
 if TYPE_CHECKING:
     from structlearn._src.common.arrays import Floats, Ints
@@ -66,17 +66,9 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - started
     write_output(args.output, out)
     if not args.quiet:
-        say(f"structlearn: {_verdict(text, seconds)}\n")
+        speed = f"{len(text.columns.ends) / seconds:,.0f} tokens per second"
+        say(f"{'done':<10}{counts(text.columns)}, {seconds:.3f} s, {speed}\n")
     return 0
-
-
-def _verdict(text: Text, seconds: float) -> str:
-    n_tokens = len(text.columns.ends)
-    n_sentences = len(text.columns.offsets) - 1
-    return (
-        f"{n_tokens} tokens in {n_sentences} sentences; {seconds:.3f} s, "
-        f"{n_tokens / seconds:.0f} tokens per second"
-    )
 
 
 def _tagged(tagger: Tagger, text: Text, labels: Ints, marginals: Floats | None) -> bytes:

@@ -53,6 +53,11 @@ def read_text(path: Path | None) -> Text:
 # ---- columns -----------------------------------------------------------------------------
 
 
+def counts(columns: Columns) -> str:
+    """Say how large a file is."""
+    return f"{len(columns.offsets) - 1:,} sentences, {len(columns.ends):,} tokens"
+
+
 def without_last(columns: Columns) -> Columns:
     """Leave out the last column, which holds the labels."""
     return columns._replace(ids=columns.ids[:, :-1], vocabularies=columns.vocabularies[:-1])
@@ -195,17 +200,3 @@ def in_full(scores: Scores) -> str:
         f"processed {found.n_tokens} tokens; correct: {found.n_right}.\n"
         f"accuracy: {100 * found.accuracy:6.2f}%\n"
     )
-
-
-def in_short(scores: Scores) -> str:
-    """Return accuracy and, of chunks, F1."""
-    found = scores.chunks
-    f1 = f", F1 {100 * found.f1:.2f}" if scores.chunked else ""
-    return f"accuracy {100 * found.accuracy:.2f} %{f1}"
-
-
-def facts(scores: Scores) -> dict[str, float]:
-    """Return the same for programs, as shares."""
-    found = scores.chunks
-    f1 = {"precision": found.precision, "recall": found.recall, "f1": found.f1}
-    return {"accuracy": found.accuracy, **(f1 if scores.chunked else {})}

@@ -133,16 +133,18 @@ def run(args: argparse.Namespace) -> int:
     progress.tell("done", labeler.status_, seconds)
     progress.tell("result", verdict(labeler))
     save(labeler, args.model)
-    progress.tell("wrote", f"{args.model} ({_size(args.model)})")
+    progress.tell("wrote", f"{args.model} ({args.model.stat().st_size / 1e6:.2f} MB)")
     told = "ended_ converged_ status_ n_iter_ value_"
     weights = len(labeler.weights_)
     facts = facts_of(labeler, told, weights=weights, seconds=seconds, model=str(args.model))
     if test is not None:
         tagger = taggers.Tagger(labeler, str(args.model))
         scores = taggers.compare(test.columns, tagger.predict(test.columns), tagger.names)
-        progress.tell("test", taggers.in_short(scores))
+        f1 = f", F1 {100 * scores.chunks.f1:.2f}" if scores.chunked else ""
+        progress.tell("test", f"accuracy {100 * scores.chunks.accuracy:.2f} %{f1}")
         sys.stdout.write(taggers.in_full(scores))
-        facts |= {"test": taggers.facts(scores)}
+        told = "accuracy precision recall f1" if scores.chunked else "accuracy"
+        facts["test"] = facts_of(scores.chunks, told)
     write_facts(args.json, facts)
     return 130 if labeler.ended_ is Ending.INTERRUPTED else 0
 
@@ -210,10 +212,9 @@ def _fit(
     begun = time.perf_counter()
     progress(None, "reading")
     text = _labelled(args.file, template)
-    n_tokens = len(text.columns.ends)
+    counts = taggers.counts(text.columns)
     n_labels = len(text.columns.vocabularies[-1])
-    counts = f"{len(text.columns.offsets) - 1:,} sentences, {n_tokens:,} tokens, {n_labels} labels"
-    progress.tell("read", counts, time.perf_counter() - begun)
+    progress.tell("read", f"{counts}, {n_labels} labels", time.perf_counter() - begun)
     progress.tell("train", f"{args.loss} loss, C = {args.C:g}, solver {args.solver}")
     labeler.progress = progress if progress.shown else None
     columns = taggers.without_last(text.columns)
@@ -242,20 +243,9 @@ def _checkpoint(args: argparse.Namespace) -> Checkpoint | None:
 
 def verdict(labeler: SequenceLabeler) -> str:
     """Say what training found; of a value that is not known, the last that was."""
-    value = labeler.value_
-    where = ""
-    if math.isnan(value):
-        history = labeler.history_
-        known = [i for i, x in enumerate(history.value) if math.isfinite(x)]
-        if known:
-            value = float(history.value[known[-1]])
-            where = f" at iteration {history.iteration[known[-1]]}"
-    objective = "" if math.isnan(value) else f"objective {value:#.6g}{where}, "
-    plural = "s" * (labeler.n_iter_ != 1)
-    return f"{labeler.n_iter_} iteration{plural}, {objective}{len(labeler.weights_):,} weights"
-
-
-def _size(path: Path) -> str:
-    """Return the size of a file in words."""
-    size = path.stat().st_size
-    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+    history = labeler.history_
+    known = [(labeler.value_, "")] if math.isfinite(labeler.value_) else []
+    before = zip(history.value, history.iteration, strict=True)
+    known += [(x, f" at iteration {i}") for x, i in before if math.isfinite(x)][-1:]
+    objective = "".join(f"objective {x:#.6g}{where}, " for x, where in known[:1])
+    return f"{labeler.n_iter_} iterations, {objective}{len(labeler.weights_):,} weights"

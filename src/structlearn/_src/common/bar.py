@@ -34,12 +34,7 @@ class ProgressBar:
 
     An instance is a `structlearn._src.common.watch.Progress`. Words that begin with a unit and a
     number, such as "iteration 20", give the rate. On a terminal one line is overwritten, elsewhere
-    a line with the time of day is added every few seconds.
-
-    Parameters
-    ----------
-    every
-        Seconds between two lines where there is no terminal.
+    a line with the time of day is added `every` few seconds.
     """
 
     draws = True  #: it can be told that the share is not known: by None

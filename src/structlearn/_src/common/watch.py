@@ -78,10 +78,12 @@ class Watch:
             )
         self._begun = time.monotonic()
         self._end = None if time_limit is None else self._begun + float(time_limit)
-        self._bar = _bar() if progress is True else None
-        self._progress: Progress | None = self._bar
-        if not isinstance(progress, bool):
-            self._progress = progress
+        self._bar: Any = None
+        if progress is True:
+            from structlearn._src.common.bar import ProgressBar
+
+            self._bar = ProgressBar()
+        self._progress: Progress | None = self._bar if isinstance(progress, bool) else progress
         self._span = (0.0, 1.0)  # which part of all work the loop under way is
         self._told = 0.0  # the fraction told last
         self._depth = 0  # loops under way, one in the other
@@ -134,10 +136,9 @@ class Watch:
         has. Where `limit` is seldom reached, `near` says which part of the way is done; NaN if it
         cannot tell.
         """
-        if self._depth:
-            return self._repeat(step, limit, words, near)
-        self._told = 0.0
-        if self._bar is None:
+        if not self._depth:
+            self._told = 0.0
+        if self._depth or self._bar is None:
             return self._repeat(step, limit, words, near)
         ended: Ending = self._bar.around(lambda: self._repeat(step, limit, words, near), words)
         return ended
@@ -190,26 +191,13 @@ def is_progress(given: object) -> bool:
     return given is None or isinstance(given, bool) or callable(given)
 
 
-def _bar() -> Any:
-    from structlearn._src.common.bar import ProgressBar
-
-    return ProgressBar()
-
-
 def brief(number: float) -> str:
     """Write the size of a small number, as 6e-4."""
     return re.sub(r"e([+-])0+(?=\d)", r"e\1", f"{number:.0e}").replace("e+", "e")
 
 
 class Approach:
-    """How near a number is to where it must fall to, on a log scale.
-
-    Examples
-    --------
-    >>> approach = Approach()
-    >>> [round(approach.share(times), 2) for times in (1e4, 1e3, 1e2, 1.0)]
-    [0.0, 0.25, 0.5, 1.0]
-    """
+    """How near a number is to where it must fall to, on a log scale from 0 to 1."""
 
     def __init__(self) -> None:
         self._most = 1.0
