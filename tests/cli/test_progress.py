@@ -23,7 +23,7 @@ def test_a_terminal_gets_one_line_that_is_cleared(capsys, monkeypatch):
     line(0.25, "half " * 40)
     line(0.5, "too soon after the first to be shown")
     shown = capsys.readouterr().err
-    assert shown.startswith("\r######------------------  half half")
+    assert shown.startswith("\r####------------  half half")
     assert "soon" not in shown
     assert len(shown) <= 80
     assert "\n" not in shown

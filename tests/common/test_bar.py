@@ -59,7 +59,7 @@ def test_times():
 
 def test_the_bar_fills():
     cells = [draw(share).count("#") for share in (0.0, 0.5, 0.999, 1.0, 1.5)]
-    assert cells == [0, 12, 23, 24, 24]
+    assert cells == [0, 8, 15, 16, 16]
     assert draw(None) == ""
 
 
@@ -69,7 +69,7 @@ def test_rate_and_time_left(clock, bar, capsys):
     clock.now += 2.0
     bar(0.25, "iteration 10, objective 5")
     shown = capsys.readouterr().err
-    assert shown.startswith("\r######---")
+    assert shown.startswith("\r####---")
     assert "iteration 10, objective 5  5/s, 2.0 s, about 6.0 s left" in shown
     assert "\n" not in shown
 
@@ -172,7 +172,7 @@ def test_what_the_log_is_told_is_shown_above_the_bar(clock, bar, capsys):
     logging.getLogger("structlearn").info("not shown")
     text = capsys.readouterr().err
     assert "\rstructlearn: compiling\n" in text
-    assert text.endswith(f"\r{'#' * 24}  worked  0.0 s\n")
+    assert text.endswith(f"\r{'#' * 16}  worked  0.0 s\n")
 
 
 def test_whoever_asks_for_verbose_is_told_of_progress():

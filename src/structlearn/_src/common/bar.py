@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 TERMINAL, LOG = 0.1, 5.0  # seconds between two reports: for the eye, and for a file
-_CELLS = 24  # of the bar, which leaves most of 80 columns to the words
+_CELLS = 16  # of the bar, which leaves most of 80 columns to the words
 _KNOWN = 0.5  # seconds after which rate and time left are more than a guess
 _LITTLE = 0.01  # share of the work that must be done before its end is foretold
 _COUNTED = re.compile(r"(\w+) (\d+)\b")  # words such as "iteration 20"
