@@ -40,7 +40,7 @@ def show(tmp_path, capsys):
 
 
 def test_summary(show):
-    first, parts = show()
+    first, parts = show("--all")
     labeler = show.model()
     lines = dict(line.split(": ", 1) for line in first.splitlines())
     assert lines["model"].startswith("SequenceLabeler(C=1.0, alpha=0.5, ")
@@ -49,8 +49,17 @@ def test_summary(show):
     assert lines["weights"].startswith(f"{len(labeler.weights_)}, of which ")
     naive = Naive.of(labeler)
     value = float(re.search(r"objective (\S+);", lines["training"])[1])
-    assert value == pytest.approx(naive.objective(sentences(0)))
+    assert value == pytest.approx(naive.objective(sentences(0)), rel=1e-5)
     assert list(parts) == ["features", "transitions"]
+
+
+def test_parameters_that_differ_from_their_defaults(show):
+    first, _ = show(train=["--C", "2", "--loss", "hinge", "--features", "dense"])
+    told = first.splitlines()[0]
+    assert "C=2.0" in told
+    assert "loss='hinge'" in told
+    assert "alpha" not in told
+    assert "alpha=0.5" in show("--all")[0].splitlines()[0]
 
 
 @pytest.mark.parametrize("label", [None, "I"])

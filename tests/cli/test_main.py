@@ -7,6 +7,7 @@ import importlib
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -58,6 +59,7 @@ def test_help_names_every_command(capsys):
     out = capsys.readouterr().out
     assert set(parsers()) == {
         "train", "tag", "evaluate", "inspect", "infer", "psl", "demo", "reproduce", "warm-up",
+        "completion",
     }  # fmt: skip
     assert all(name in out for name in parsers())
 
@@ -81,7 +83,6 @@ def test_help_of_infer_knows_all_methods():
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        ([], "COMMAND"),
         (["fly"], "'fly'"),
         (["infer"], "MODEL.uai"),
         (["infer", "m.uai"], "--query"),
@@ -128,12 +129,16 @@ def test_errors_of_a_command_become_one_line(error, code, line, capsys):
 def test_what_saves_memory_is_an_option_of_the_command(monkeypatch, capsys):
     for name in set(parsers()) - {"demo", "reproduce"}:  # of another package
         module = importlib.import_module(f"structlearn._src.cli.{name.replace('-', '_')}")
-        given = {"train": ["a", "--model", "m"], "infer": ["a", "--query", "PR"]}.get(name, [])
-        given = (
-            ["--model", "m"] if name in ("tag", "inspect") else ["m"] if name == "psl" else given
-        )
+        given = {
+            "train": "a --model m",
+            "tag": "--model m",
+            "inspect": "--model m",
+            "infer": "a --query PR",
+            "psl": "m",
+            "completion": "bash",
+        }.get(name, "")
         monkeypatch.setattr(module, "run", raising(MemoryError()))
-        assert main([name, *given]) == 2
+        assert main([name, *given.split()]) == 2
         err = capsys.readouterr().err
         known = {option for a in parsers()[name]._actions for option in a.option_strings}
         assert err.startswith("structlearn: error: there is not enough memory")
@@ -208,6 +213,42 @@ def test_the_package_is_the_command():
     command = [sys.executable, "-m", "structlearn", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("structlearn ")
+
+
+def test_without_a_command_there_is_help(capsys):
+    """On standard error and with the code of bad usage, as no answer was asked for."""
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("usage: structlearn")
+    assert all(name in err for name in parsers())
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (["trian", "x"], "did you mean 'train'?"),
+        (["train", "x", "--modle", "m"], "--modle is not known, did you mean '--model'?"),
+        (["train", "x", "--model", "m", "--los=log"], "--los is not known, did you mean '--loss'?"),
+        (["train", "x", "--model", "m", "--loss", "hing"], "did you mean 'hinge'?"),
+        (["infer", "x", "--query", "PR", "--method", "bpp"], "did you mean 'bp'?"),
+    ],
+)
+def test_typos_get_a_hint(argv, hint, capsys):
+    assert main(argv) == 2
+    err = capsys.readouterr().err
+    assert hint in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["train", "tag", "infer", "psl"])
+def test_help_has_examples_that_can_be_read(name, capsys):
+    main([name, "--help"])
+    examples = re.findall(rf"structlearn ({name} [^|>\n]+)", capsys.readouterr().out)
+    read = [shlex.split(each) for each in examples if "[options]" not in each]
+    assert len(read) >= 2
+    for argv in read:
+        assert main_module.make_parser().parse_args(argv).command == name
 
 
 def test_unknown_options_point_to_the_help_of_their_command(capsys):

@@ -73,8 +73,8 @@ def test_best_labels_are_one_more_column(width, separator, tag, naive):
         i for i, line in enumerate(text.splitlines()) if not line
     ]
     assert re.match(
-        rf"structlearn: {len(expected)} tokens in {len(NEW)} sentences; "
-        r"\d+\.\d{3} s, \d+ tokens per second\n$",
+        rf"done +{len(NEW)} sentences, {len(expected)} tokens, "
+        r"\d+\.\d{3} s, [\d,]+ tokens per second\n$",
         err,
     )
 

@@ -13,8 +13,9 @@ from structlearn._src.common.history import History
 from structlearn._src.common.watch import Watch
 from structlearn._src.solve.base import Report, Solver
 from structlearn._src.solve.lbfgs import Lbfgs
-from structlearn._src.solve.loop import run, small_reason, standstill_reason
+from structlearn._src.solve.loop import run
 from structlearn._src.solve.stochastic import Stochastic
+from structlearn._src.solve.stopping import small_reason, standstill_reason
 from toys import Kinks, Logistic, Quadratic
 
 
@@ -196,7 +197,11 @@ def test_only_true_stops():
 def test_progress():
     told = []
     play(values(5.0, math.nan), watch=Watch(progress=lambda *what: told.append(what)))
-    assert told == [(0.5, "iteration 1, 5"), (1.0, "iteration 2")]
+    # What is known stays, be it told by the last step or by one before.
+    assert told == [
+        (0.5, "iteration 1, objective 5.00000"),
+        (1.0, "iteration 2, objective 5.00000"),
+    ]
 
 
 @pytest.mark.parametrize("report", [Report(9.0), Report()])

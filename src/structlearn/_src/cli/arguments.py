@@ -43,6 +43,9 @@ def natural(text: str) -> int:
     return whole(text, low=0)
 
 
+#: Short forms, the same in every command.
+_SHORT = {"--quiet": "-q", "--output": "-o", "--model": "-m"}
+
 #: Options that mean the same in every command that has them.
 _SHARED: dict[str, dict[str, Any]] = {
     "--seed": {
@@ -57,7 +60,17 @@ _SHARED: dict[str, dict[str, Any]] = {
         "type": whole,
         "help": "maximum number of iterations (default %(default)s)",
     },
-    "--quiet": {"action": "store_true", "help": "print only errors and the requested output"},
+    "--quiet": {"action": "store_true", "help": "say nothing but errors and what was asked for"},
+    "--log": {
+        "metavar": "FILE",
+        "type": Path,
+        "help": "write progress and verdict to this file too, each line with its time",
+    },
+    "--json": {
+        "metavar": "FILE",
+        "type": Path,
+        "help": "write the verdict to this file, as one JSON object",
+    },
     "--progress": {
         "action": "store_true",
         "help": "report progress even if standard error is not a terminal",
@@ -66,15 +79,25 @@ _SHARED: dict[str, dict[str, Any]] = {
 
 
 def add_command(
-    subparsers: Any, name: str, run: Run, help: str, description: str, epilog: str = ""
+    subparsers: Any,
+    name: str,
+    run: Run,
+    help: str,
+    description: str,
+    epilog: str = "",
+    usage: str = "",
 ) -> argparse.ArgumentParser:
-    """Add a command to the parser of the program, and return its own."""
+    """Add a command to the parser of the program, and return its own.
+
+    `usage` is what a line that calls it must have; by default all options are listed there.
+    """
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name,
         help=help,
         description=description,
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage=f"structlearn {name} {usage} [options]" if usage else None,
         allow_abbrev=False,
     )
     parser.set_defaults(run=run)
@@ -84,16 +107,18 @@ def add_command(
 def add_shared(group: Any, *names: str, **changes: Any) -> None:
     """Add options that several commands have; `changes` are what this command has otherwise."""
     for name in names:
-        group.add_argument(name, **(_SHARED[name] | changes))
+        group.add_argument(*flags(name), **(_SHARED[name] | changes))
 
 
-def add_choice(
-    group: Any, name: str, letter: str, words: tuple[str, ...], text: str, **more: Any
-) -> None:
+def flags(name: str) -> list[str]:
+    """Return an option with its short form, if it has one."""
+    return [_SHORT[name], name] if name in _SHORT else [name]
+
+
+def add_choice(group: Any, name: str, words: tuple[str, ...], text: str, **more: Any) -> None:
     """Add an option that takes one of a few words, by default the first."""
-    told = f"{text}: {', '.join(words)} (default {words[0]})"
-    more = {"default": words[0]} | more
-    group.add_argument(name, metavar=letter, choices=words, help=told, **more)
+    more = {"default": words[0], "help": f"{text} (default {words[0]})"} | more
+    group.add_argument(name, choices=words, **more)
 
 
 def add_number(group: Any, name: str, kind: Any, default: Any, text: str) -> None:
@@ -105,7 +130,7 @@ def add_number(group: Any, name: str, kind: Any, default: Any, text: str) -> Non
 
 def add_file(group: Any, name: str, text: str, **more: Any) -> None:
     """Add an option that takes the name of a file."""
-    group.add_argument(name, **({"metavar": "F", "type": Path, "help": text} | more))
+    group.add_argument(*flags(name), **({"metavar": "FILE", "type": Path, "help": text} | more))
 
 
 def add_old(group: Any, old: str, new: str, **kind: Any) -> None:
@@ -158,6 +183,32 @@ def _same(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:
         return os.path.realpath(one) == os.path.realpath(other)
+
+
+def write_facts(path: Path | None, facts: Mapping[str, Any]) -> None:
+    """Write what is known as one JSON object; nothing if there is no file."""
+    import json
+
+    if path is not None:
+        write_output(path, (json.dumps(facts, default=float) + "\n").encode())
+
+
+def facts_of(found: Any, names: str, **more: Any) -> dict[str, Any]:
+    """Return some attributes by name, without what marks them as fitted; None for NaN."""
+    facts = {name.strip("_"): getattr(found, name) for name in names.split()} | more
+    odd = {k for k, x in facts.items() if isinstance(x, float) and not math.isfinite(x)}
+    return {name: None if name in odd else value for name, value in facts.items()}
+
+
+def check_outputs(
+    args: argparse.Namespace, inputs: Mapping[str, Path | None], *options: str
+) -> None:
+    """Refuse files that cannot be written, or that the command reads or writes otherwise."""
+    known = dict(inputs)
+    for option in options:
+        path = getattr(args, option.strip("-"))
+        check_output(option, path, known)
+        known[option] = path
 
 
 def write_output(path: Path | None, data: bytes) -> None:

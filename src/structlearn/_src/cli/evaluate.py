@@ -23,7 +23,7 @@ def add(subparsers: Any) -> None:
     told = "accuracy and chunk F1 of a model, or of a tagged file"
     parser = add_command(subparsers, "evaluate", run, told, _DESCRIPTION)
     taggers.add_text(parser)
-    add_file(parser, "--model", "model written by 'structlearn train'", metavar="M")
+    add_file(parser, "--model", "what 'structlearn train' wrote")
     add_shared(parser, "--threads")
 
 
@@ -32,16 +32,17 @@ def run(args: argparse.Namespace) -> int:
     check_effects(args, {"--threads": (args.model is not None, "--model")})
     tagger = taggers.Tagger.load(args.model, args.threads) if args.model else None
     text = taggers.read_text(args.file)
-    sys.stdout.write(_compare(text) if tagger is None else _predict(tagger, text))
+    scores = _compare(text) if tagger is None else _predict(tagger, text)
+    sys.stdout.write(taggers.in_full(scores))
     return 0
 
 
-def _predict(tagger: taggers.Tagger, text: taggers.Text) -> str:
+def _predict(tagger: taggers.Tagger, text: taggers.Text) -> taggers.Scores:
     taggers.check_columns(text, tagger.template, labelled=True)
-    return taggers.judge(text.columns, tagger.predict(text.columns), tagger.names)
+    return taggers.compare(text.columns, tagger.predict(text.columns), tagger.names)
 
 
-def _compare(text: taggers.Text) -> str:
+def _compare(text: taggers.Text) -> taggers.Scores:
     columns = text.columns
     if columns.width < 2:
         raise FormatError(
@@ -49,4 +50,6 @@ def _compare(text: taggers.Text) -> str:
             f"labels; give a file that 'structlearn tag' wrote, or a --model"
         )
     predicted = columns.ids[:, -1].astype("int64")
-    return taggers.judge(taggers.without_last(columns), predicted, columns.vocabularies[-1].list())
+    return taggers.compare(
+        taggers.without_last(columns), predicted, columns.vocabularies[-1].list()
+    )

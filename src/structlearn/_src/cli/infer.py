@@ -16,13 +16,15 @@ from structlearn._src.cli.arguments import (
     add_number,
     add_old,
     add_shared,
-    check_output,
+    check_outputs,
+    facts_of,
     natural,
     positive,
     whole,
+    write_facts,
     write_output,
 )
-from structlearn._src.cli.progress import ProgressLine, say
+from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
 from structlearn._src.common.watch import Ending
 from structlearn._src.inference.names import ASSIGNMENTS, EXACT, METHODS, Query
@@ -39,6 +41,10 @@ QUERIES = {
     "MMAP": Query.MARGINAL_MAP,
 }
 _EPILOG = """\
+examples:
+  structlearn infer network.uai --query MAR --evidence network.uai.evid
+  structlearn infer network.uai --query MAP --time-limit 60 --output network.MAP
+
 queries:
   PR    log10 of the partition function
   MAR   the marginal of every variable
@@ -46,7 +52,7 @@ queries:
   MMAP  the most probable assignment of --map-variables, with all others summed out
 
 The answer goes to standard output; how it was found, whether it is exact, and what bounds are
-known go to standard error, in one line. All files may be gzipped.
+known go to standard error. All files may be gzipped.
 
 exit codes: 0 an answer was given, 2 bad usage or input, 130 interrupted (the best answer so far
 is still given if there is one).
@@ -62,21 +68,22 @@ def add(subparsers: Any) -> None:
         "run inference on a UAI model: PR, MAR, MAP or MMAP",
         "Run inference on a model in the format of the UAI competitions.",
         _EPILOG,
+        "MODEL.uai --query QUERY",
     )
     option = parser.add_argument
     option("model", metavar="MODEL.uai", type=Path, help="a MARKOV or BAYES file")
     add_file(parser, "--evidence", "observed variables; by default none")
-    told = f"{', '.join(QUERIES)}; see below"
-    option("--query", metavar="Q", required=True, choices=QUERIES, type=str.upper, help=told)
-    told = "for MMAP: a file with the number of query variables and their indices"
+    told = "what is asked; see below"
+    option("--query", required=True, choices=tuple(QUERIES), type=str.upper, help=told)
+    told = "for MMAP: how many variables to maximise over, and which"
     add_file(parser, "--map-variables", told)
-    told = "inference method; auto is exact where that is feasible"
-    add_choice(parser, "--method", "M", ("auto", *METHODS), told)
-    told = "seconds after which approximate methods return their best result"
+    told = "who answers; auto is exact where that is possible"
+    add_choice(parser, "--method", ("auto", *METHODS), told)
+    told = "seconds after which approximate methods give the best they have"
     add_number(parser, "--time-limit", positive, None, told)
     add_number(parser, "--max-table", whole, 2**25, "largest table in exact inference, in entries")
     add_shared(parser, "--max-iter", default=500)
-    add_shared(parser, "--seed", "--threads", "--quiet", "--progress")
+    add_shared(parser, "--seed", "--threads", "--quiet", "--progress", "--log", "--json")
     add_old(parser, "--random-state", "--seed", type=natural)
     add_old(parser, "--jobs", "--threads", type=whole)
     add_file(parser, "--output", "write the answer to this file instead of standard output")
@@ -86,19 +93,25 @@ def run(args: argparse.Namespace) -> int:
     """Read, infer, write the answer and the verdict."""
     started = time.perf_counter()
     _check(args)
-    progress = ProgressLine(args.progress, args.quiet)
+    progress = ProgressLine(args.progress, args.quiet, log=args.log)
     try:
-        progress(0.0, "reading")
+        progress(None, "reading")
         graph, evidence, chosen = _read(args)
-        progress(0.0, "choosing a method")
+        progress(None, "choosing a method")
+        progress.begin()
         answer = _ask(args, graph, evidence, progress)
     finally:
         progress.clear()
     write_output(args.output, _text(args.query, answer, chosen).encode())
     seconds = time.perf_counter() - started
-    parts = [*_verdict(answer), f"{seconds:.2f} s", *_unused_evidence(args)]
-    if not args.quiet:
-        say(f"structlearn: {args.query} {'; '.join(parts)}\n")
+    counts = f"{graph.n_variables:,} variables, {graph.n_factors:,} factors"
+    progress.tell("read", f"{counts}, {len(evidence):,} observed")
+    progress.tell("done", f"{args.query} {_verdict(answer)}", seconds)
+    progress.tell("result", _value(answer))
+    for note in _unused_evidence(args):
+        progress.tell("note", note)
+    told = "method ended exact converged status value lower upper"
+    write_facts(args.json, facts_of(answer, told, query=args.query, seconds=seconds))
     return 130 if answer.ended is Ending.INTERRUPTED else 0
 
 
@@ -114,7 +127,8 @@ def _check(args: argparse.Namespace) -> None:
             else f"--map-variables is for --query MMAP, not for {args.query}"
         )
     inputs = {"MODEL.uai": args.model, "--evidence": args.evidence}
-    check_output("--output", args.output, inputs | {"--map-variables": args.map_variables})
+    inputs["--map-variables"] = args.map_variables
+    check_outputs(args, inputs, "--output", "--log", "--json")
 
 
 def _read(args: argparse.Namespace) -> tuple[FactorGraph, dict[Hashable, int], list[int]]:
@@ -178,11 +192,11 @@ def _text(task: str, answer: Answer, chosen: list[int]) -> str:
     return UaiAnswer(task, answer.value, answer.marginals, assignment).text()
 
 
-def _verdict(answer: Answer) -> list[str]:
-    """Method, exact or not, and what is known about the value."""
+def _verdict(answer: Answer) -> str:
+    """Say who answered, and whether the answer is exact."""
     kind = "exact" if answer.exact else "approximate"
-    status = [] if answer.method in EXACT else [answer.status]
-    return [f"{kind}: {answer.method}", *status, _value(answer)]
+    status = "" if answer.method in EXACT else f"; {answer.status}"
+    return f"{kind}: {answer.method}{status}"
 
 
 def _value(answer: Answer) -> str:

@@ -19,8 +19,10 @@ def add(subparsers: Any) -> None:
     """Add the command to the parser."""
     told = "top features, transitions and parameters of a model"
     parser = add_command(subparsers, "inspect", run, told, _DESCRIPTION)
-    add_file(parser, "--model", "model written by 'structlearn train'", metavar="M", required=True)
-    add_number(parser, "--top", whole, 20, "number of weights of each sign to show")
+    add_file(parser, "--model", "what 'structlearn train' wrote", required=True)
+    add_number(parser, "--top", whole, 20, "how many weights to show of each sign")
+    told = "show all parameters, not only those that differ from their defaults"
+    parser.add_argument("--all", action="store_true", help=told)
     parser.add_argument("--label", metavar="L", help="show only weights that concern this label")
 
 
@@ -33,12 +35,12 @@ def run(args: argparse.Namespace) -> int:
     estimator = load(args.model)
     plan = getattr(estimator, "plan_", None)
     if plan is None:
-        print("\n".join(report.of_hidden(estimator, args.label)))
+        print("\n".join(report.of_hidden(estimator, args.label, args.all)))
         return 0
     names = [str(name) for name in plan.classes.tolist()]
     if args.label is not None and args.label not in names:
         raise ArgumentError(f"--label {args.label} is not a label; they are {', '.join(names)}")
-    print("\n".join(report.summary(estimator, names)))
+    print("\n".join(report.summary(estimator, names, args.all)))
     if isinstance(plan.design, PairwiseDesign):  # a hidden chain has no weights by label alone
         for lines in report.parts(plan, estimator.weights_, names, args.top, args.label):
             print("\n" + "\n".join(lines))

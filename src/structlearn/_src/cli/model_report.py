@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from inspect import signature
 from itertools import product
 from typing import Any
 
@@ -30,14 +31,14 @@ _TOLD = {  # of models with hidden states or components, where they have it
 Names = Callable[[Ints], list[str]]
 
 
-def of_hidden(estimator: Any, label: str | None) -> list[str]:
+def of_hidden(estimator: Any, label: str | None, everything: bool = False) -> list[str]:
     """Return what there is of a model with hidden states, or components, and no other weights."""
     if label is not None:
         raise ArgumentError(
             f"--label {label} chooses among the weights of features, which a "
             f"{type(estimator).__name__} does not have; leave it out"
         )
-    rows = [_model(estimator)]
+    rows = [_model(estimator, everything)]
     for title, name in _TOLD.items():
         found = getattr(estimator, name, None)
         if found is not None:
@@ -50,19 +51,24 @@ def of_hidden(estimator: Any, label: str | None) -> list[str]:
     return rows
 
 
-def _model(estimator: Any) -> str:
+def _model(estimator: Any, everything: bool) -> str:
     untold = RUN_ONLY | {"template", "warm_start"}  # they say nothing about the model, or too much
-    chosen = {k: v for k, v in estimator.get_params().items() if k not in untold}
-    used = [f"{key}={value!r}" for key, value in sorted(chosen.items())]
+    chosen = {k: repr(v) for k, v in estimator.get_params(deep=False).items() if k not in untold}
+    default = signature(type(estimator)).parameters
+    told = [
+        key for key in sorted(chosen) if everything or chosen[key] != repr(default[key].default)
+    ]
+    used = [f"{key}={chosen[key]}" for key in told]
     return f"model: {type(estimator).__name__}({', '.join(used)})"
 
 
-def summary(estimator: Any, names: Sequence[str]) -> list[str]:
+def summary(estimator: Any, names: Sequence[str], everything: bool = False) -> list[str]:
+    """Return what there is of a model in a few lines; `everything` counts all parameters."""
     weights, value = estimator.weights_, estimator.value_
-    known = [] if math.isnan(value) else [f"objective {value:.6f}"]
+    known = [] if math.isnan(value) else [f"objective {value:.6g}"]
     fit = [f"{estimator.n_iter_} iterations", *known, estimator.status_]
     return [
-        _model(estimator),
+        _model(estimator, everything),
         f"labels: {len(names)}: {' '.join(names)}",
         f"features: {meaning(estimator.plan_.model.groups[0][0], np.arange(0))[2]}",
         f"weights: {len(weights)}, of which {(weights != 0).sum()} are not 0",

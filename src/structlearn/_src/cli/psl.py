@@ -16,13 +16,16 @@ from structlearn._src.cli.arguments import (
     add_number,
     add_old,
     add_shared,
+    check_outputs,
+    facts_of,
     natural,
     positive,
     real,
     whole,
+    write_facts,
     write_output,
 )
-from structlearn._src.cli.progress import ProgressLine, say
+from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common import names
 from structlearn._src.common.errors import (
     ArgumentError,
@@ -80,7 +83,7 @@ _HINTS = {
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
     told = "infer, learn and explain weighted rules (PSL)"
-    parser = add_command(subparsers, "psl", run, told, _DESCRIPTION, _EPILOG)
+    parser = add_command(subparsers, "psl", run, told, _DESCRIPTION, _EPILOG, "MODEL [DATA]")
     option = parser.add_argument
     place: Any = {"nargs": "?", "type": Path}
     told = "a model in .json or .yaml, or rules in a .psl file"
@@ -113,14 +116,14 @@ def _add_tasks(group: Any) -> None:
     option("--category", metavar="I", type=int, action="append", help=f"{which} (default: last)")
     folder = "folder for the results; created if needed"
     option("-o", "--output", metavar="DIR", type=Path, help=folder)
-    split = f"which data: {', '.join(names.SPLITS)} (default infer; for --learn it is learn)"
-    option("--split", metavar="S", choices=names.SPLITS, help=split)
-    option("--greedy", action="store_true", help="parse coefficients as PSL's own parser does")
+    split = "which data (default infer; for --learn it is learn)"
+    option("--split", choices=names.SPLITS, help=split)
+    option("--greedy", action="store_true", help="let coefficients bind as in PSL's own parser")
 
 
 def _add_learning(group: Any) -> None:
-    told = "how inference and weight updates alternate"
-    add_choice(group, "--driver", "D", names.FIELD_DRIVERS, told)
+    told = "how inference and weight steps take turns"
+    add_choice(group, "--driver", names.FIELD_DRIVERS, told)
     add_old(group, "--learner", "--driver", choices=(*names.FIELD_DRIVERS, *names.OLD_DRIVERS))
     most = "maximum number of weight updates (default: the library's)"
     add_number(group, "--learn-max-iter", whole, None, most)
@@ -129,12 +132,12 @@ def _add_learning(group: Any) -> None:
     add_number(group, "--sweeps", whole, None, paired)
     add_old(group, "--steps", "--sweeps", type=whole)
     add_number(group, "--warm-up", natural, None, "evaluations before its first step (default 10)")
-    add_choice(group, "--rule", "R", names.STEP_RULES, "how step lengths decrease")
-    first = "length of the first weight update, in units of the mean weight (default: the rule's)"
+    add_choice(group, "--rule", names.STEP_RULES, "how weight steps get shorter")
+    first = "length of the first weight step, in units of the mean weight (default: the rule's)"
     add_number(group, "--step-size", positive, None, first)
-    stands = f"replacement for the entropy in --driver paired: {', '.join(names.SURROGATES)}"
-    group.add_argument("--surrogate", metavar="H", choices=names.SURROGATES, help=stands)
-    add_number(group, "--C", positive, 1.0, "weight of the losses relative to the penalty")
+    stands = "what stands for the entropy in --driver paired"
+    group.add_argument("--surrogate", choices=names.SURROGATES, help=stands)
+    add_number(group, "--C", positive, 1.0, "weight of the losses against the penalty")
 
 
 def _add_running(group: Any) -> None:
@@ -144,7 +147,7 @@ def _add_running(group: Any) -> None:
     add_number(group, "--time-limit", positive, None, "seconds until the best result is given")
     memory = "memory limit for the tables of atoms, such as 2GB; beyond it they spill to disk"
     option("--memory", metavar="M", help=memory)
-    add_shared(group, "--threads", "--progress", "--quiet")
+    add_shared(group, "--threads", "--progress", "--quiet", "--log", "--json")
 
 
 def _add_names_of_psl(group: Any) -> None:
@@ -169,6 +172,7 @@ def run(args: argparse.Namespace) -> int:
             task.infer()
     finally:
         task.progress.clear()
+    write_facts(args.json, task.facts)
     return 130 if task.interrupted else 0
 
 
@@ -200,6 +204,7 @@ def _check(args: argparse.Namespace) -> None:
             )
     if args.output is not None and args.output.exists() and not args.output.is_dir():
         raise ArgumentError(f"--output {args.output} is a file; need a folder")
+    check_outputs(args, {"MODEL": args.model, "DATA": args.data}, "--log", "--json")
     others = [args.infer, args.learn, args.explain, args.evaluate]
     if args.estimate and any(others):
         raise ArgumentError("--estimate stands alone: leave out the other things to do")
@@ -213,11 +218,12 @@ class _Task:
 
         self.args = args
         self.interrupted = False
-        self.progress = ProgressLine(args.progress)
+        self.facts: dict[str, Any] = {}  # what the verdict says, for programs
         self.program: ProgramFile = read_program(args.model, args.data, greedy=args.greedy)
         if not self.program.declarations:
             name = args.model.with_suffix(".data").name
             raise ArgumentError(f"{args.model} has no data: name its .data file, or make {name}")
+        self.progress = ProgressLine(args.progress, args.quiet, log=args.log)
         self.model: RuleModel  # of the rules that were read last
         self._rules: Program = ()
         if args.output is not None:
@@ -225,13 +231,23 @@ class _Task:
 
     def _read(self, split: str) -> None:
         """Have a model of the rules and the atoms of a split, with the weights so far."""
+        begun = time.perf_counter()
         self.progress(None, "reading atoms")
         rules = self.program.rules_for(split)
         if rules != self._rules:
             self.model = self._made(rules, self.model if self._rules else None)
             self._rules = rules
         self.model.read(self.program, split)
+        counts = f"{len(rules)} rules, {len(self.model.tables.relations)} predicates"
+        self.progress.tell("read", counts, time.perf_counter() - begun)
         self.progress(None, "grounding")
+
+    def _ground(self) -> None:
+        begun = time.perf_counter()
+        hinges = self.model.grounding_.hinges
+        counts = f"{hinges.n_forms:,} groundings over {hinges.n_variables:,} targets"
+        self.progress.tell("ground", counts, time.perf_counter() - begun)
+        self.progress.begin()
 
     def _made(self, rules: Program, before: RuleModel | None) -> RuleModel:
         from structlearn._src.estimators.fields.rule_model import RuleModel
@@ -244,12 +260,6 @@ class _Task:
             n = len(self.program.rules)  # that all splits share
             model.weights_ = [*before.weights_[:n], *model.weights_[n:]]
         return model
-
-    def _say(self, started: float, *parts: str) -> None:
-        self.progress.clear()
-        if not self.args.quiet:
-            seconds = f"{time.perf_counter() - started:.2f} s"
-            say(f"structlearn: {'; '.join([*parts, seconds])}\n")
 
     # ---- what to do ------------------------------------------------------------------------
 
@@ -271,16 +281,22 @@ class _Task:
         direct = ("driver", "surrogate", "C", "sweeps", "warm_up", "rule", "step_size")
         given = {name: getattr(args, name) for name in direct} | {"max_iter": args.learn_max_iter}
         options = {name: value for name, value in given.items() if value is not None}
-        self.model.grounding_  # noqa: B018  its warnings are shown, that of the fit is not
+        self._ground()  # its warnings are shown, that of the fit is not
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the verdict says how the fit ended
             warnings.simplefilter("always", VanishedWeightsWarning)
-            self.model.fit(callbacks=(self.progress.iteration,), **options)
+            self.model.fit(**options)
+        self.progress.clear()
         self.interrupted |= self.model.ended_ == Ending.INTERRUPTED
-        value = "" if math.isnan(self.model.value_) else f"objective {self.model.value_:.6g} after "
-        value += f"{self.model.n_iter_} iterations"
+        model = self.model
         weights = sum(rule.weight is not None for rule in self._rules)
-        self._say(started, f"learnt {weights} weights", value, self.model.status_)
+        value = "" if math.isnan(model.value_) else f", objective {model.value_:#.6g}"
+        seconds = time.perf_counter() - started
+        self.progress.tell("done", model.status_, seconds)
+        self.progress.tell("learnt", f"{weights} weights, {model.n_iter_} iterations{value}")
+        told = "ended_ converged_ status_ n_iter_ value_"
+        facts = {"weights": model.weights_.tolist(), "seconds": seconds}
+        self.facts["learn"] = facts_of(model, told, **facts)
         self._write_program()
 
     def infer(self) -> None:
@@ -293,18 +309,23 @@ class _Task:
         for _, predicate in args.evaluate:
             self.model.tables.relation(predicate)
         atoms = {atom: find_atom(self.model.tables, atom) for atom in args.explain}
+        self._ground()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UncertifiedWarning)  # the verdict says it
             result = self.model.result_
         self.interrupted |= result.ended == Ending.INTERRUPTED
-        self._say(started, *_verdict(self.model))
+        self.progress.clear()
+        seconds = time.perf_counter() - started
+        self.progress.tell("done", result.status, seconds)
+        self.progress.tell("result", _verdict(self.model))
+        told = "ended converged status energy gap violation"
+        self.facts["infer"] = facts_of(result, told, seconds=seconds)
         self._write_atoms()
         for metric, predicate in args.evaluate:
             options = {"threshold": args.threshold, "category": args.category}
             score = self.model.score(metric=metric, predicate=predicate, **options)
             print(f"{metric}\t{predicate}\t{score:.6f}")
-        if not args.quiet:
-            self._tell_evaluations()
+        self._tell_evaluations()
         for atom, number in atoms.items():
             _print_pulls(self.model, atom, number)
 
@@ -320,7 +341,7 @@ class _Task:
                     ]
                 except ArgumentError as error:  # no truth, or all of one class
                     scores = [str(error)]
-                say(f"structlearn: {each.name} of {name}: {', '.join(scores)}\n")
+                self.progress.tell("score", f"{each.name} of {name}: {', '.join(scores)}")
 
     # ---- out -------------------------------------------------------------------------------
 
@@ -338,6 +359,7 @@ class _Task:
         config = learned_json(self.program, self.model.rules_, folder)
         write_output(path, text.encode())
         write_output(path.with_suffix(".json"), config.encode())
+        self.progress.tell("wrote", f"{path} and {path.with_suffix('.json').name}")
 
     def _write_atoms(self) -> None:
         args = self.args
@@ -351,6 +373,7 @@ class _Task:
             else:
                 path = args.output / f"{name.upper()}.txt"
                 write_output(path, "".join(lines).encode())
+                self.progress.tell("wrote", f"{path} ({len(lines):,} atoms)")
 
 
 def _lines(columns: Any) -> list[str]:
@@ -361,17 +384,11 @@ def _lines(columns: Any) -> list[str]:
     ]
 
 
-def _verdict(model: RuleModel) -> list[str]:
+def _verdict(model: RuleModel) -> str:
     result = model.result_
-    hinges = model.grounding_.hinges
     largest = max((w for w in model.weights_.tolist() if w < float("inf")), default=0.0) or 1.0
-    return [
-        f"{hinges.n_forms} groundings over {hinges.n_variables} targets",
-        f"energy {result.energy:.9g} ({result.energy / largest:.9g} in PSL's scale)",
-        f"gap {result.gap:.2g}",
-        f"violation {result.violation:.2g}",
-        result.status,
-    ]
+    energy = f"energy {result.energy:#.6g} ({result.energy / largest:#.6g} in PSL's scale)"
+    return f"{energy}, gap {result.gap:.1e}, violation {result.violation:.1e}"
 
 
 def _print_pulls(model: RuleModel, atom: str, number: int) -> None:

@@ -17,7 +17,7 @@ from structlearn._src.cli.arguments import (
     write_output,
 )
 from structlearn._src.cli.progress import say
-from structlearn._src.cli.taggers import Tagger, Text, add_text, check_columns, read_text
+from structlearn._src.cli.taggers import Tagger, Text, add_text, check_columns, counts, read_text
 
 if TYPE_CHECKING:
     from structlearn._src.common.arrays import Floats, Ints
@@ -28,6 +28,10 @@ column. The file may or may not have a column of labels at the end: only the col
 the model's template names are read.
 """
 _EPILOG = """\
+examples:
+  structlearn tag new.txt --model tagger.model > tagged.txt
+  cat new.txt | structlearn tag --model tagger.model --marginals
+
 With --k the labellings of every sentence follow each other, best first, each under a line
 '# rank score', as CRF++ writes them; the score is the sum of the weights that a labelling uses.
 """
@@ -36,9 +40,9 @@ With --k the labellings of every sentence follow each other, best first, each un
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
     told = "label the tokens of a column file"
-    parser = add_command(subparsers, "tag", run, told, _DESCRIPTION, _EPILOG)
+    parser = add_command(subparsers, "tag", run, told, _DESCRIPTION, _EPILOG, "[FILE] --model FILE")
     add_text(parser)
-    add_file(parser, "--model", "model written by 'structlearn train'", metavar="M", required=True)
+    add_file(parser, "--model", "what 'structlearn train' wrote", required=True)
     told = "write to this file instead of standard output, gzipped if it ends in .gz"
     add_file(parser, "--output", told)
     told = "add a column with the probability of the label"
@@ -62,17 +66,9 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - started
     write_output(args.output, out)
     if not args.quiet:
-        say(f"structlearn: {_verdict(text, seconds)}\n")
+        speed = f"{len(text.columns.ends) / seconds:,.0f} tokens per second"
+        say(f"{'done':<10}{counts(text.columns)}, {seconds:.3f} s, {speed}\n")
     return 0
-
-
-def _verdict(text: Text, seconds: float) -> str:
-    n_tokens = len(text.columns.ends)
-    n_sentences = len(text.columns.offsets) - 1
-    return (
-        f"{n_tokens} tokens in {n_sentences} sentences; {seconds:.3f} s, "
-        f"{n_tokens / seconds:.0f} tokens per second"
-    )
 
 
 def _tagged(tagger: Tagger, text: Text, labels: Ints, marginals: Floats | None) -> bytes:

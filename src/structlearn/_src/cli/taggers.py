@@ -12,6 +12,7 @@ from structlearn._src.common.errors import ArgumentError, FormatError, QueryErro
 if TYPE_CHECKING:
     from structlearn._src.common.arrays import Floats, Ints
     from structlearn._src.estimators.structured.sequence import SequenceLabeler
+    from structlearn._src.metrics.chunks import ChunkScores
     from structlearn._src.text.columns import Columns
     from structlearn._src.text.template import Template
 
@@ -50,6 +51,11 @@ def read_text(path: Path | None) -> Text:
 
 
 # ---- columns -----------------------------------------------------------------------------
+
+
+def counts(columns: Columns) -> str:
+    """Say how large a file is."""
+    return f"{len(columns.offsets) - 1:,} sentences, {len(columns.ends):,} tokens"
 
 
 def without_last(columns: Columns) -> Columns:
@@ -165,11 +171,15 @@ class Tagger:
 # ---- how good ----------------------------------------------------------------------------
 
 
-def judge(gold: Columns, predicted: Ints, names: Sequence[str]) -> str:
-    """Compare the last column of a file with labels given as numbers of `names`.
+class Scores(NamedTuple):
+    """How good labels are, and whether they are those of chunks."""
 
-    Returns what conlleval prints if these are labels of chunks, else the accuracy alone.
-    """
+    chunks: ChunkScores
+    chunked: bool
+
+
+def compare(gold: Columns, predicted: Ints, names: Sequence[str]) -> Scores:
+    """Compare the last column of a file with labels given as numbers of `names`."""
     import numpy as np
 
     from structlearn._src.metrics.chunks import chunk_scores, has_chunks
@@ -178,9 +188,15 @@ def judge(gold: Columns, predicted: Ints, names: Sequence[str]) -> str:
     number = {name: i for i, name in enumerate(all_names)}
     guessed = np.array([number[name] for name in names])[predicted]
     scores = chunk_scores(gold.ids[:, -1], guessed, gold.offsets, all_names)
-    if has_chunks(all_names):
-        return scores.report()
+    return Scores(scores, has_chunks(all_names))
+
+
+def in_full(scores: Scores) -> str:
+    """Return what conlleval prints if these are labels of chunks, else the accuracy alone."""
+    found = scores.chunks
+    if scores.chunked:
+        return found.report()
     return (
-        f"processed {scores.n_tokens} tokens; correct: {scores.n_right}.\n"
-        f"accuracy: {100 * scores.accuracy:6.2f}%\n"
+        f"processed {found.n_tokens} tokens; correct: {found.n_right}.\n"
+        f"accuracy: {100 * found.accuracy:6.2f}%\n"
     )

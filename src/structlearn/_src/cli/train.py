@@ -18,13 +18,15 @@ from structlearn._src.cli.arguments import (
     add_number,
     add_shared,
     check_effects,
-    check_output,
+    check_outputs,
+    facts_of,
     natural,
     positive,
     real,
     whole,
+    write_facts,
 )
-from structlearn._src.cli.progress import ProgressLine, say
+from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common import names
 from structlearn._src.common.watch import Ending
 
@@ -38,6 +40,10 @@ Learn to label tokens from a column file: one token per line, columns separated 
 blank line after every sentence, and the label in the last column.
 """
 _EPILOG = """\
+examples:
+  structlearn train train.txt --model tagger.model --test test.txt
+  structlearn train train.txt --model tagger.model --template my.template --loss hinge --C 0.1
+
 The objective is 1/2 |w|^2 + C * (sum of the losses of the sentences); with --l1-ratio R the
 penalty is (1 - R)/2 |w|^2 + R |w|_1. So C is CRF++'s -c, and 1 / (2 C) is CRFsuite's c2.
 
@@ -54,11 +60,13 @@ still written if there is one).
 def add(subparsers: Any) -> None:
     """Add the command to the parser."""
     told = "learn a tagger from a column file"
-    parser = add_command(subparsers, "train", run, told, _DESCRIPTION, _EPILOG)
+    parser = add_command(
+        subparsers, "train", run, told, _DESCRIPTION, _EPILOG, "TRAIN --model FILE"
+    )
     parser.add_argument("file", metavar="TRAIN", type=Path, help="a column file; may be gzipped")
-    add_file(parser, "--model", "where to write the model", metavar="M", required=True)
+    add_file(parser, "--model", "where to write the model", required=True)
     add_file(parser, "--test", "a column file to evaluate the model on")
-    add_shared(parser, "--quiet", "--progress")
+    add_shared(parser, "--quiet", "--progress", "--log", "--json")
     _add_features(parser.add_argument_group("features"))
     _add_objective(parser.add_argument_group("objective"))
     _add_solver(parser.add_argument_group("solver"))
@@ -70,34 +78,33 @@ def _add_features(group: Any) -> None:
         "default the one that CRF++ uses for chunking, which needs columns of words and of tags"
     )
     add_file(group, "--template", template)
-    told = "weights only for pairs of attribute and label seen in training, or for all pairs"
-    add_choice(group, "--features", "S", names.SPACES[::-1], told)
-    add_number(group, "--min-count", whole, 1, "ignore attributes that occur less often")
-    told = f"exclude transitions that violate the scheme {', '.join(names.SCHEMES)} (default: none)"
-    group.add_argument("--forbid", metavar="S", choices=names.SCHEMES, help=told)
-    told = "attach a hidden variable with N states to every token (default: none)"
+    told = "weights for the pairs of attribute and label seen in training, or for all"
+    add_choice(group, "--features", names.SPACES[::-1], told)
+    add_number(group, "--min-count", whole, 1, "leave out attributes that occur less often")
+    told = "rule out transitions that break this scheme (default: none)"
+    add_choice(group, "--forbid", names.SCHEMES, told, default=None, help=told)
+    told = "put a hidden variable of N states beside every token (default: none)"
     group.add_argument("--hidden-states", "--hidden", metavar="N", type=natural, help=told)
-    told = "whether the labels are linked (each with its hidden state), or the hidden states"
-    add_choice(group, "--hidden-kind", "K", names.HIDDEN, told, default=None)
+    told = "whether labels are linked, each with its hidden state, or the hidden states"
+    add_choice(group, "--hidden-kind", names.HIDDEN, told, default=None)
 
 
 def _add_objective(group: Any) -> None:
-    add_choice(group, "--loss", "L", names.LOSSES, "the loss")
-    told = "mixing weight of the log loss in the hybrid loss (default 0.5)"
+    add_choice(group, "--loss", names.LOSSES, "which loss")
+    told = "share of the log loss in the loss hybrid (default 0.5)"
     add_number(group, "--alpha", real, None, told)
     add_number(group, "--C", positive, 1.0, "weight of the losses relative to the penalty")
     add_number(group, "--eps-y", real, None, "temperature of labels, instead of the loss's own")
-    add_number(group, "--eps-h", real, None, "temperature of hidden states")
-    told = "cost of errors in losses with a margin"
-    add_choice(group, "--cost", "K", names.COSTS, told, default=None)
-    add_number(group, "--l1-ratio", real, 0.0, "fraction of the penalty on absolute values")
+    add_number(group, "--eps-h", real, None, "that of hidden states, instead of the loss's own")
+    told = "what errors cost in losses with a margin, their number or their share"
+    add_choice(group, "--cost", names.COSTS, told, default=None)
+    add_number(group, "--l1-ratio", real, 0.0, "share of the absolute values in the penalty")
 
 
 def _add_solver(group: Any) -> None:
-    add_choice(group, "--solver", "S", names.SOLVERS, "the solver")
-    add_choice(
-        group, "--driver", "D", (*names.DRIVERS, *names.OLD_DRIVERS), "when inference is repeated"
-    )
+    add_choice(group, "--solver", names.SOLVERS, "which solver")
+    drivers = (*names.DRIVERS, *names.OLD_DRIVERS)
+    add_choice(group, "--driver", drivers, "when inference is done anew")
     add_shared(group, "--max-iter", default=1000)
     add_number(group, "--tol", real, 1e-4, "relative tolerance at which to stop")
     add_shared(group, "--threads", "--seed")
@@ -113,22 +120,32 @@ def run(args: argparse.Namespace) -> int:
 
     started = time.perf_counter()
     _check_effects(args)
-    inputs = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
-    check_output("--model", args.model, inputs)
-    check_output("--checkpoint", args.checkpoint, inputs | {"--model": args.model})
+    files = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
+    check_outputs(args, files, "--model", "--checkpoint", "--log", "--json")
     template = _template(args.template)
     test = None if args.test is None else _labelled(args.test, template)
+    progress = ProgressLine(args.progress, args.quiet, log=args.log)
     labeler = _labeler(args, template)
-    _fit(args, labeler, template)
+    _fit(args, labeler, template, progress)
     if labeler.n_iter_ == 0:
         raise KeyboardInterrupt
+    seconds = time.perf_counter() - started
+    progress.tell("done", labeler.status_, seconds)
+    progress.tell("result", verdict(labeler))
     save(labeler, args.model)
-    if not args.quiet:
-        words = _verdict(labeler, time.perf_counter() - started)
-        say(f"structlearn: {words}; the model is in {args.model}\n")
+    progress.tell("wrote", f"{args.model} ({args.model.stat().st_size / 1e6:.2f} MB)")
+    told = "ended_ converged_ status_ n_iter_ value_"
+    weights = len(labeler.weights_)
+    facts = facts_of(labeler, told, weights=weights, seconds=seconds, model=str(args.model))
     if test is not None:
         tagger = taggers.Tagger(labeler, str(args.model))
-        sys.stdout.write(taggers.judge(test.columns, tagger.predict(test.columns), tagger.names))
+        scores = taggers.compare(test.columns, tagger.predict(test.columns), tagger.names)
+        f1 = f", F1 {100 * scores.chunks.f1:.2f}" if scores.chunked else ""
+        progress.tell("test", f"accuracy {100 * scores.chunks.accuracy:.2f} %{f1}")
+        sys.stdout.write(taggers.in_full(scores))
+        told = "accuracy precision recall f1" if scores.chunked else "accuracy"
+        facts["test"] = facts_of(scores.chunks, told)
+    write_facts(args.json, facts)
     return 130 if labeler.ended_ is Ending.INTERRUPTED else 0
 
 
@@ -186,17 +203,24 @@ def _labeler(args: argparse.Namespace, template: Template) -> SequenceLabeler:
     )
 
 
-def _fit(args: argparse.Namespace, labeler: SequenceLabeler, template: Template) -> None:
+def _fit(
+    args: argparse.Namespace, labeler: SequenceLabeler, template: Template, progress: ProgressLine
+) -> None:
     """Train on the file, which is not kept longer than needed."""
     from sklearn.exceptions import ConvergenceWarning
 
-    progress = ProgressLine(args.progress, args.quiet, every=0.0)
+    begun = time.perf_counter()
     progress(None, "reading")
     text = _labelled(args.file, template)
-    labeler.callbacks = (progress.iteration,)
+    counts = taggers.counts(text.columns)
+    n_labels = len(text.columns.vocabularies[-1])
+    progress.tell("read", f"{counts}, {n_labels} labels", time.perf_counter() - begun)
+    progress.tell("train", f"{args.loss} loss, C = {args.C:g}, solver {args.solver}")
+    labeler.progress = progress if progress.shown else None
     columns = taggers.without_last(text.columns)
     labels = taggers.gold_labels(text.columns)
     del text
+    progress.begin()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict says it
@@ -217,14 +241,11 @@ def _checkpoint(args: argparse.Namespace) -> Checkpoint | None:
 # ---- out ---------------------------------------------------------------------------------
 
 
-def _verdict(labeler: SequenceLabeler, seconds: float) -> str:
-    value = labeler.value_
-    known = [] if math.isnan(value) else [f"objective {value:.6f}"]
-    parts = [
-        f"{labeler.n_iter_} iterations",
-        *known,
-        f"{len(labeler.weights_)} weights",
-        f"{seconds:.1f} s",
-        labeler.status_,
-    ]
-    return "; ".join(parts)
+def verdict(labeler: SequenceLabeler) -> str:
+    """Say what training found; of a value that is not known, the last that was."""
+    history = labeler.history_
+    known = [(labeler.value_, "")] if math.isfinite(labeler.value_) else []
+    before = zip(history.value, history.iteration, strict=True)
+    known += [(x, f" at iteration {i}") for x, i in before if math.isfinite(x)][-1:]
+    objective = "".join(f"objective {x:#.6g}{where}, " for x, where in known[:1])
+    return f"{labeler.n_iter_} iterations, {objective}{len(labeler.weights_):,} weights"

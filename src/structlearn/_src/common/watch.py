@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 from structlearn._src.common.errors import ArgumentError
 
 _QUICKEST = 1e-9  # seconds of a step, where the clock shows none
 
-#: Called with the fraction done (0 to 1) and a few words on the state of the work.
+#: Called with the fraction done (0 to 1) and a few words on the state of the work. Where the end
+#: is not known before, the fraction is the way of some number to its tolerance, on a log scale.
 Progress = Callable[[float, str], None]
 
 
@@ -66,13 +68,25 @@ def time_left() -> float | None:
 class Watch:
     """Knows when to stop, and whom to tell how far the work is."""
 
-    def __init__(self, time_limit: float | None = None, progress: Progress | None = None) -> None:
-        if progress is not None and not callable(progress):
+    def __init__(
+        self, time_limit: float | None = None, progress: Progress | bool | None = None
+    ) -> None:
+        if not is_progress(progress):
             raise ArgumentError(
-                f"progress={progress!r} must be a function of a fraction and a text, or None"
+                f"progress={progress!r} must be a function of a fraction and a text, True for a "
+                f"bar, or None"
             )
-        self._end = None if time_limit is None else time.monotonic() + float(time_limit)
-        self._progress = progress
+        self._begun = time.monotonic()
+        self._end = None if time_limit is None else self._begun + float(time_limit)
+        self._bar: Any = None
+        if progress is True:
+            from structlearn._src.common.bar import ProgressBar
+
+            self._bar = ProgressBar()
+        self._progress: Progress | None = self._bar if isinstance(progress, bool) else progress
+        self._span = (0.0, 1.0)  # which part of all work the loop under way is
+        self._told = 0.0  # the fraction told last
+        self._depth = 0  # loops under way, one in the other
         self._interrupted = False  # remembered, so that work around the interrupted part ends too
 
     @property
@@ -90,12 +104,55 @@ class Watch:
         if self._progress is not None:
             self._progress(fraction, words)
 
-    def repeat(self, step: Callable[[], bool], limit: int, words: Callable[[], str]) -> Ending:
+    def _tell_share(
+        self, share: float, words: Callable[[], str], near: Callable[[], float] | None
+    ) -> None:
+        """Report the share of the loop under way that is done, or of the time; it never falls."""
+        if self._progress is None:
+            return
+        way = share if near is None else near()
+        if math.isnan(way) and self._end is None and getattr(self._progress, "draws", False):
+            self._progress(None, words())  # type: ignore[arg-type]  # a limit is no end to draw
+            return
+        share = way if way > share else share  # not so NaN
+        start, stop = self._span
+        fraction = start + (stop - start) * share
+        if self._end is not None and self._end > self._begun:
+            gone = (time.monotonic() - self._begun) / (self._end - self._begun)
+            fraction = max(fraction, min(gone, 1.0))
+        self._told = max(fraction, self._told)
+        self.tell(self._told, words())
+
+    def repeat(
+        self,
+        step: Callable[[], bool],
+        limit: int,
+        words: Callable[[], str],
+        near: Callable[[], float] | None = None,
+    ) -> Ending:
         """Call `step` until it returns True; say why it ended.
 
         An interrupt from the keyboard ends the work here, so that the caller can return what it
-        has.
+        has. Where `limit` is seldom reached, `near` says which part of the way is done; NaN if it
+        cannot tell.
         """
+        if not self._depth:
+            self._told = 0.0
+        if self._depth or self._bar is None:
+            return self._repeat(step, limit, words, near)
+        ended: Ending = self._bar.around(lambda: self._repeat(step, limit, words, near), words)
+        return ended
+
+    def _repeat(
+        self,
+        step: Callable[[], bool],
+        limit: int,
+        words: Callable[[], str],
+        near: Callable[[], float] | None,
+    ) -> Ending:
+        whole = self._span
+        width = (whole[1] - whole[0]) / max(limit, 1)
+        self._depth += 1
         end = math.inf if self._end is None else self._end
         # A loop inside the first step of another one belongs to that step, which is finished.
         end_of_step = min(_end_of_step.get(), end)
@@ -103,12 +160,14 @@ class Watch:
         outer_step = _end_of_step.set(math.inf)
         try:
             for i in range(limit):
+                self._span = (whole[0] + i * width, whole[0] + (i + 1) * width)
                 done = step()
                 if self._interrupted:
                     return Ending.INTERRUPTED
                 if done:
                     return Ending.DONE
-                self.tell((i + 1) / limit, words())
+                self._span = whole
+                self._tell_share((i + 1) / limit, words, near)
                 if self.expired:
                     return Ending.TIME
                 _end_of_step.set(end_of_step)
@@ -120,9 +179,40 @@ class Watch:
                 raise  # the time of the work around it
             return Ending.TIME
         finally:
+            self._depth -= 1
+            self._span = whole
             _end_of_step.reset(outer_step)
             _end_of_all.reset(outer)
         return Ending.LIMIT
+
+
+def is_progress(given: object) -> bool:
+    """Tell whether something can be told of progress, or says that a bar is wanted, or nothing."""
+    return given is None or isinstance(given, bool) or callable(given)
+
+
+def brief(number: float) -> str:
+    """Write the size of a small number, as 6e-4."""
+    return re.sub(r"e([+-])0+(?=\d)", r"e\1", f"{number:.0e}").replace("e+", "e")
+
+
+class Approach:
+    """How near a number is to where it must fall to, on a log scale from 0 to 1."""
+
+    def __init__(self) -> None:
+        self._most = 1.0
+        self._share = math.nan
+
+    def share(self, times: float) -> float:
+        """Take how many times too large the number is; NaN and infinity say nothing new.
+
+        Returns NaN while nothing is known.
+        """
+        if math.isfinite(times):
+            self._most = max(self._most, times)
+            way = math.log(self._most)
+            self._share = 1.0 if times <= 1.0 else 1.0 - math.log(times) / way
+        return self._share
 
 
 class Pace:

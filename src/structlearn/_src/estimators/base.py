@@ -21,6 +21,8 @@ from structlearn._src.common.errors import ArgumentError, did_you_mean
 
 _WIDEST = 200  # characters of one parameter in `repr`, so that an array does not fill the screen
 
+_VERBOSE = "progress=True shows how far the work is"  # to whoever looks for what others have
+
 
 class _StandIn:
     """What is needed of scikit-learn's `BaseEstimator` while nobody has imported it."""
@@ -69,6 +71,8 @@ class Estimator(_StandIn):
     """Base class of all estimators: parameters are what `__init__` takes."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if "verbose" in kwargs and "verbose" not in inspect.signature(cls).parameters:
+            raise TypeError(f"{cls.__name__} has no parameter 'verbose'; {_VERBOSE}")
         if "sklearn.base" in sys.modules:
             _join()
         return super().__new__(cls)
@@ -78,7 +82,8 @@ class Estimator(_StandIn):
         known = self.get_params()
         for name in parameters:
             if name.partition("__")[0] not in known:
-                raise ArgumentError(f"there is no parameter {name!r}{did_you_mean(name, known)}")
+                hint = f"; {_VERBOSE}" if name == "verbose" else did_you_mean(name, known)
+                raise ArgumentError(f"there is no parameter {name!r}{hint}")
         for name, value in sorted(parameters.items(), key=lambda item: "__" in item[0]):
             outer, _, inner = name.partition("__")  # inner ones last: the outer may be new too
             if inner:

@@ -66,7 +66,8 @@ n_jobs
 time_limit
     Seconds after which fitting stops and keeps the best weights so far.
 progress
-    Called after every iteration with the fraction completed and a short text.
+    True shows a bar on standard error; a function is called with the fraction done and a few words
+    after every iteration.
 callbacks
     Functions called with an event after every iteration; one that returns True ends the fit.
 checkpoint
@@ -161,7 +162,8 @@ time_limit
     Seconds after which sampling stops with the draws so far; a `BurnInWarning` reports that there
     are none.
 progress
-    Called after every sweep with the fraction completed and a short text.""",
+    True shows a bar on standard error; a function is called with the fraction done and a few words
+    after every sweep.""",
     "{draws}": """\
 draws_, chains_
     All draws, and the chains with everything needed to continue them; the `trace` of a chain
@@ -180,7 +182,8 @@ n_jobs
 time_limit
     Seconds after which `predict` and `fit` stop with the best result so far.
 progress
-    Called with the fraction completed and a short text.""",
+    True shows a bar on standard error; a function is called with the fraction done and a few
+    words.""",
     "{found}": """\
 result_
     Result of the last inference, which is run if there is none for the current weights.

@@ -44,7 +44,7 @@ class FitSettings:
     gradient_tol: float | None = None
     callbacks: tuple[Callback, ...] = ()
     time_limit: float | None = None  #: seconds after which the best weights so far count
-    progress: Progress | None = None
+    progress: Progress | bool | None = None
     checkpoint: Any = None  #: a path or a `Checkpoint`
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import InfeasibleError
-from structlearn._src.common.watch import Ending, Progress, Watch
+from structlearn._src.common.watch import Approach, Ending, Progress, Watch, brief
 from structlearn._src.field.consensus import ALLOWED, AdmmState, Appraisal, Consensus
 from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
 from structlearn._src.field.newton import Polish
@@ -80,7 +80,7 @@ def solve_map(
     tol: float = 1e-6,
     max_iter: int = 5000,
     time_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     n_jobs: int | None = None,
 ) -> HingeResult:
     r"""Minimise the energy of a hinge-loss field over the box and its hard constraints.
@@ -102,7 +102,7 @@ def solve_map(
     time_limit
         Seconds after which the best values so far are returned.
     progress
-        Called with the fraction completed and a short text.
+        Called with the fraction done and a few words; True shows a bar on standard error.
     n_jobs
         Number of threads. The result does not depend on it.
 
@@ -139,7 +139,7 @@ def solve_map(
         checks.number("time_limit", time_limit, low=0.0, open_low=True)
     watch = Watch(time_limit, progress)
     search = _MapSearch(hinges, weights, fixed, start, tol, max_iter, n_jobs, watch)
-    ended = watch.repeat(search.step, search.limit, search.words)
+    ended = watch.repeat(search.step, search.limit, search.words, search.near)
     if search.best.violation > ALLOWED and not ended.early:
         _refuse_contradiction(hinges, fixed, n_jobs, watch)
     return search.result(ended)
@@ -183,6 +183,7 @@ class _MapSearch:
         self.lower = -np.inf
         self.best = self.consensus.appraise(self.weights, self.state)
         self._keep()
+        self.approach = Approach()
         self._last_run = 0
         self._balance_at = 0.0
         self._work = self._turns(1 if warm else min(_BEFORE, chunks))
@@ -194,7 +195,19 @@ class _MapSearch:
     def words(self) -> str:
         """Say how far it is."""
         energy, lower = self.unit * self.best.energy, self.unit * self.lower
-        return f"energy {energy:.6g}, gap {energy - lower:.2g}"
+        stops = f" (stops at {brief(self.unit * self.tol * self.size)})" if self.tol else ""
+        gap = f", gap {brief(energy - lower)}{stops}" if np.isfinite(lower) else ""
+        return f"step {self.iterations}, energy {energy:#.6g}{gap}"
+
+    def near(self) -> float:
+        """Return which part of the way to a gap that is small enough is done, on a log scale."""
+        gap = abs(self.best.energy - self.lower)
+        return self.approach.share(gap / (self.tol * self.size)) if self.tol else np.nan
+
+    @property
+    def size(self) -> float:
+        """What the tolerance is relative to."""
+        return abs(self.best.energy) + self.scale
 
     def _turns(self, chunks: int) -> Iterator[bool]:
         patience = _PATIENCE
@@ -248,9 +261,8 @@ class _MapSearch:
     @property
     def certified(self) -> bool:
         """Whether gap and violation are small enough."""
-        size = abs(self.best.energy) + self.scale
         gap = abs(self.best.energy - self.lower)  # the bound may win by what a violation brings
-        return self.best.violation <= ALLOWED and gap <= self.tol * size
+        return self.best.violation <= ALLOWED and gap <= self.tol * self.size
 
     def result(self, ended: Ending) -> HingeResult:
         """Pack up what was found."""
@@ -299,7 +311,7 @@ def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None, watch:
     owners = np.flatnonzero(hinges.hard)
     relaxed, signs = _violations(hinges, owners)
     found = _MapSearch(relaxed, [1.0], fixed, None, 1e-3, 2000, n_jobs, watch)
-    watch.repeat(found.step, found.limit, found.words)
+    watch.repeat(found.step, found.limit, found.words, found.near)
     if found.lower <= _PROOF:
         return
     used = found.multipliers > 1e-3 * found.multipliers.max()

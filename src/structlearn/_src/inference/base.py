@@ -102,7 +102,7 @@ class Options:
     def checked(
         cls,
         time_limit: float | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         random_state: Seed = None,
         **given: Any,
     ) -> Options:

@@ -50,7 +50,7 @@ def infer(
     start: Floats | None = None,
     max_table: int = 2**25,
     time_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     random_state: Seed = None,
     n_jobs: int | None = None,
 ) -> Answer:
@@ -94,7 +94,7 @@ def infer(
     time_limit
         Seconds after which iterative methods return the best result so far.
     progress
-        Called with the fraction completed and a short text.
+        Called with the fraction done and a few words; True shows a bar on standard error.
     random_state
         Seed or generator.
     n_jobs

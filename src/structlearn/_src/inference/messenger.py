@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints, block_indices
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.threads import Scratch
-from structlearn._src.common.watch import Ending, Pace, Watch
+from structlearn._src.common.watch import Approach, Ending, Pace, Watch, brief
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import SCHEDULES, Problem, point_mass
 from structlearn._src.kernels.graph import message, readout, tournament
@@ -124,6 +125,8 @@ class Messenger:
         watch = watch or Watch()
         pace = Pace(watch)
         chunk = max(1, _BATCH // max(int(moving.sum()), 1))
+        approach = Approach()
+        stops = f" (stops at {brief(tol)})" if tol else ""
         hurried = watch.left < np.inf  # a call may then make a single sweep
 
         def take(count: int) -> int:
@@ -138,7 +141,8 @@ class Messenger:
 
         ended = watch.repeat(
             step, sweeps if hurried else -(-sweeps // chunk),
-            lambda: f"largest change {self.residual.max():.2g}",
+            lambda: f"sweep {sweeps - left}, largest change {brief(self.residual.max())}{stops}",
+            lambda: approach.share(self.residual.max() / tol) if tol else math.nan,
         )  # fmt: skip
         if self.linear:
             self._to_log()

@@ -63,12 +63,14 @@ class Portfolio(BuiltInInferer):
         summed = query == Query.MARGINAL_MAP and problem.hidden.any()
         search = _MarginalMap(problem, options) if summed else _Map(problem, options)
         steps = search.candidates()
-        ended = options.watch.repeat(lambda: search.advance(steps), 100, search.words)
+        ended = options.watch.repeat(lambda: search.advance(steps), search.most + 1, search.words)
         return search.result(ended)
 
 
 class _Candidates:
     """Candidates of all graphs so far, the best of each kept."""
+
+    most = 0  #: candidates there can be
 
     def __init__(self, problem: Problem, options: Options) -> None:
         self.problem = problem
@@ -144,6 +146,8 @@ class _Candidates:
 class _Map(_Candidates):
     """Joint MAP over all variables."""
 
+    most = 3 + len(_COOLED) + len(_BLOCKS)
+
     def candidates(self) -> Iterator[Candidate]:
         yield self._improved("own states", self.labels)
         wiring = self.problem.wiring
@@ -185,6 +189,8 @@ class _Map(_Candidates):
 
 class _MarginalMap(_Candidates):
     """Outputs maximised, hidden variables summed out."""
+
+    most = 6
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)

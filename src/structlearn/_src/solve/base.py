@@ -33,6 +33,7 @@ class Report(NamedTuple):
     exact: bool = True  #: whether `value` may decide which weights are better
     stuck: bool = False  #: done without having arrived
     moving: bool = False  #: not there yet, even if values stand still
+    excess: float = math.nan  #: where it is `moving`, how many times too far from the optimum
 
 
 class Solver(ABC):

@@ -23,12 +23,12 @@ from structlearn._src.learn.world import Memory, count_steps, leaves
 from structlearn._src.solve.base import Report, Solver, State, current_weights, refusal
 from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, fingerprint, load, save
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
+from structlearn._src.solve.stopping import Outlook, gain_left, small_reason, standstill_reason
 
 _DIVERGED = "diverged: the weights became too large; take smaller steps"
 _STALLED = "stalled: the objective no longer changes"
 _STOPPED = "stopped by a callback"
 _ENDS = {_DIVERGED: Ending.DIVERGED, _STOPPED: Ending.STOPPED}
-_WORSE = 0.01  # a run whose values all lie above its start by more has not settled yet
 _PROBES = 15  # quasi-Newton steps that put a standstill to the test
 _SOFT = (1.0, 0.1, 0.01)  # temperatures at which they see over kinks
 _DOUBT = 10.0  # times `tol`: what they must gain to show that it was none
@@ -177,13 +177,16 @@ class _Loop:
     saved: float = field(default_factory=time.monotonic)
     whole: bool = True  # whether the last step was finished
     stop: str = ""  # why a run ends that has not converged
+    outlook: Outlook = field(default_factory=Outlook)
 
     def run(self, max_iter: int, watch: Watch) -> Fit:
         """Go on from the checkpoint or begin, and step until something ends it."""
         self.restore()
         ended = Ending.DONE
         if not self.stop_reason():
-            ended = watch.repeat(self.step, max(max_iter - self.iteration, 0), self.progress_text)
+            left = max(max_iter - self.iteration, 0)
+            self.outlook.tol = self.tol
+            ended = watch.repeat(self.step, left, self.progress_text, self.outlook.share)
         if ended != Ending.INTERRUPTED and self.whole:
             self.save()
         return self.fit(ended, max_iter)
@@ -225,6 +228,8 @@ class _Loop:
         steps = count_steps(memory) if any(leaves(memory)) else math.nan
         seconds = time.monotonic() - self.begun
         self.history.add(iteration, seconds, report.value, report.gap, report.gradient, steps)
+        gain = gain_left(report, self.history, self.patience, self.again)
+        self.outlook.hear(report, self.norm, gain)
 
     def call(self, state: State) -> None:
         """Tell the callbacks."""
@@ -260,10 +265,14 @@ class _Loop:
     def standstill(self) -> str:
         """Say that values stand still; empty if they do not."""
         assert self.tol is not None
-        again = len(self.history) / self.patience
+        return standstill_reason(self.report, self.history, self.tol, self.patience, self.again)
+
+    @property
+    def again(self) -> float:
+        """As many iterations again, in units of the patience."""
         if self.solver.linear_rate:
-            again = 1.0  # what is left shrinks by a factor, and so does what each step gains
-        return standstill_reason(self.report, self.history, self.tol, self.patience, again)
+            return 1.0  # what is left shrinks by a factor, and so does what each step gains
+        return len(self.history) / self.patience
 
     def probe(self) -> str:
         """Take a few quasi-Newton steps from the answer; say why a standstill was no end.
@@ -300,8 +309,7 @@ class _Loop:
 
     def progress_text(self) -> str:
         """Say how far the run is."""
-        known = not math.isnan(self.report.value)
-        return f"iteration {self.iteration}" + (f", {self.report.value:.6g}" if known else "")
+        return f"iteration {self.iteration}{self.outlook.words()}"
 
     def save(self) -> None:
         """Write the checkpoint, if there is one."""
@@ -368,30 +376,3 @@ class _Loop:
         if self.tol is None or self.flat or (self.solver.proves and sharp):
             return True
         return small_reason(self.report, self.norm, self.tol) != ""
-
-
-def small_reason(report: Report, norm: float, tol: float) -> str:
-    """Say by which small number of a report a run has converged; empty if by none."""
-    scale = tol if math.isnan(report.value) else tol * abs(report.value)
-    if report.gap <= scale:
-        return f"converged: the duality gap is below tol={tol:g}"
-    if report.gradient * max(1.0, norm) <= scale:
-        return f"converged: the gradient is below tol={tol:g}"
-    return ""
-
-
-def standstill_reason(
-    report: Report, history: History, tol: float, patience: int, again: float
-) -> str:
-    """Say that values stand still; empty if they do not, or if that would mean nothing."""
-    if math.isnan(report.value) or not math.isnan(report.gap) or report.moving:
-        return ""  # where there is a gap, it alone tells
-    if history.best() > history.start + _WORSE * abs(history.start):
-        return ""  # steps that were too long at first get their time
-    gain = history.best(patience) - history.best()
-    # As many iterations again at this rate: for a gap that shrinks as 1 / n, that is the gap.
-    if not gain * max(1.0, again) <= tol * abs(history.best()):
-        return ""
-    if again > 1.0:
-        return f"converged: as many iterations again would gain less than tol={tol:g}"
-    return f"converged: {patience} iterations gained less than tol={tol:g}"

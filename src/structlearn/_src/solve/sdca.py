@@ -126,7 +126,8 @@ class Sdca(Solver):
         value = objective.value(state["weights"])
         rose = value > state["best_value"] + _ROUNDING * abs(state["best_value"])
         _adapt(state, value)
-        return Report(value, moving=rose or value - dual_bound(objective, state) > _SURE * value)
+        excess = (value - dual_bound(objective, state)) / (_SURE * value) if value else 0.0
+        return Report(value, moving=rose or excess > 1.0, excess=excess)
 
 
 def dual_bound(objective: Objective, state: State) -> float:

@@ -118,7 +118,7 @@ class Sampled(FittedSettings):
     random_state: Any = None
     n_jobs: int | None = None
     time_limit: float | None = None
-    progress: Progress | None = None
+    progress: Progress | bool | None = None
 
     _FREE = FittedSettings._FREE | {"n_draws", "warm_start"}
     #: What parameters must be, by their names.

@@ -51,7 +51,7 @@ class FieldEstimator(_FieldAttributes):
     max_iter: int = 5000
     n_jobs: int | None = None
     time_limit: float | None = None
-    progress: Progress | None = None
+    progress: Progress | bool | None = None
 
 
 @documented
@@ -118,7 +118,7 @@ class HingeField(FieldEstimator):
         max_iter: int = 5000,
         n_jobs: int | None = None,
         time_limit: float | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> None:
         super().__init__(
             tol=tol, max_iter=max_iter, n_jobs=n_jobs, time_limit=time_limit, progress=progress

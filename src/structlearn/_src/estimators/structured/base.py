@@ -164,7 +164,7 @@ class StructuredEstimator(_Fitted):
     random_state: Any = None
     n_jobs: int | None = None
     time_limit: float | None = None
-    progress: Progress | None = None
+    progress: Progress | bool | None = None
     callbacks: Sequence[Callback] = ()
     checkpoint: Any = None
 

@@ -22,6 +22,7 @@ from structlearn._src.common.names import (
     SPACES,
     TRANSITIONS,
 )
+from structlearn._src.common.watch import is_progress
 from structlearn._src.estimators.base import callbacks, threads
 from structlearn._src.inference.names import OFFERED
 from structlearn._src.learn.loss import check_cost
@@ -132,7 +133,7 @@ _RULES: dict[str, Rule] = {
     "warm_start": checks.boolean,
     "n_jobs": _alone(threads),
     "time_limit": _or_none(partial(checks.number, low=0.0)),
-    "progress": _or_none(_such(callable, "a function of the fraction done and a few words")),
+    "progress": _such(is_progress, "a function of the fraction done and a few words, or True"),
     "callbacks": _alone(callbacks),
     "checkpoint": _or_none(_such(_path, "the path of a file, or a Checkpoint")),
     "tied": checks.boolean,
