@@ -120,6 +120,14 @@ def test_chains_go_on_from_a_file(name, tmp_path):
         again.fit(given[1:], None if labels is None else labels[1:])
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_loaded_model_makes_the_same_file(name, tmp_path):
+    """The order of parameters included: whoever compares files sees no change."""
+    save(fitted(name)[0], tmp_path / "one")
+    save(load(tmp_path / "one"), tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
 def test_equal_fits_make_equal_files(tmp_path):
     for name, n_jobs in (("a", 1), ("b", 2)):
         for kind in ("points", "labels", "svm", "truncated"):

@@ -91,7 +91,9 @@ class Family:
             if name in learnt:
                 setattr(estimator, attribute, learnt[name])
         if self.absent and "settings_" in vars(estimator):
-            estimator.settings_ = {**self.absent, **estimator.settings_}
+            kept = estimator.settings_
+            lacking = {name: x for name, x in self.absent.items() if name not in kept}
+            estimator.settings_ = kept | lacking  # in this order, so that files are the same again
         self.restore(estimator, learnt)
         return estimator
 
