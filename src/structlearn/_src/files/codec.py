@@ -52,13 +52,13 @@ class Codec:
     """How values of one class become parts with names, and are built again from these.
 
     A class with the methods `state` and `from_state` speaks for itself; the parts of a dataclass
-    are its fields. `parts` and `build` stand in for these where they are given.
+    are its fields, those that first files lack, by their metadata ``later``, where they differ from
+    their defaults. `parts` and `build` stand in for these where they are given.
     """
 
     path: str  #: module and name of the class, as in ``"package.module:Class"``
     renamed: Mapping[str, str] = dataclasses.field(default_factory=dict)  #: fields' names in files
     left_out: frozenset[str] = frozenset()  #: fields that are not kept
-    later: frozenset[str] = frozenset()  #: fields that first files lack; kept if not empty
     parts: Callable[[Any], dict[str, Any]] | None = None
     build: Callable[[Any, dict[str, Any]], Any] | None = None  #: from the class and the parts
 
@@ -70,11 +70,7 @@ class Codec:
             return dict(value.state())
         parts = {name: getattr(value, field) for name, field in self._fields(value).items()}
         usual = defaults_of_later(value)
-        return {
-            name: part
-            for name, part in parts.items()
-            if (name not in self.later or part) and (name not in usual or part != usual[name])
-        }
+        return {n: part for n, part in parts.items() if n not in usual or part != usual[n]}
 
     def decode(self, parts: dict[str, Any]) -> Any:
         """Return the value that has these parts."""

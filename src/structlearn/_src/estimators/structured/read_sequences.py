@@ -5,7 +5,7 @@ Features are arrays, frames, sparse matrices or tokens.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ class ArrayNodes:
     width: int
     intercept: bool
     of: str = "node"
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = field(default=(), metadata={"later": True})
 
     def read(self, parts: Any) -> tuple[Features, Ints]:
         """Put all arrays into one."""
@@ -289,7 +289,8 @@ class RowReader:
 
     width: int
     intercept: bool
-    columns: tuple[str, ...] = ()  #: names of features, if they have any
+    #: Names of features, if they have any.
+    columns: tuple[str, ...] = field(default=(), metadata={"later": True})
 
     def read(self, X: Any) -> GraphData:
         """Return nodes, edges and features of the rows."""
