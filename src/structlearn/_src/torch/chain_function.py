@@ -238,8 +238,8 @@ def check_possible(values: Floats, labelled: bool = False) -> None:
     """Refuse sequences without a finite value: all that is asked for is ruled out."""
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        what = "its labels, where it has any," if labelled else "any path"
+        what = " that agrees with its labels" if labelled else ""
         raise ImpossibleEvidenceError(
-            f"the scores and forbidden transitions of sequence {bad[0]} rule out {what} with "
-            f"scores of minus infinity; loosen them"
+            f"scores of minus infinity or forbidden transitions leave sequence {bad[0]} no path"
+            f"{what}; loosen them"
         )

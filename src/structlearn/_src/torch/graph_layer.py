@@ -300,7 +300,10 @@ class GraphLoss(GraphLayer):
         if n == 0:
             raise ArgumentError("scores hold no node")
         if len(edges) and (edges.min() < 0 or edges.max() >= n):
-            raise ArgumentError(f"edges: nodes are 0 to {n - 1}; others are named")
+            wrong = int(((edges < 0) | (edges >= n)).any(axis=1).argmax())
+            raise ArgumentError(
+                f"edges: edge {wrong} joins {edges[wrong].tolist()}; nodes are 0 to {n - 1}"
+            )
         if len(edges) and (edges[:, 0] == edges[:, 1]).any():
             raise ArgumentError("edges: some node is joined to itself; leave such edges out")
         steps = np.diff(graphs)

@@ -73,7 +73,7 @@ def check_scores(scores: Any, axes: int, last: tuple[int, ...]) -> None:
     if scores.ndim != axes or tuple(scores.shape[-len(last) :]) != last:
         raise ArgumentError(
             f"scores of shape {tuple(scores.shape)} were given; {axes} axes are needed, the last "
-            f"of them {last}: labels, and hidden states where there are any"
+            f"of size {' and '.join(map(str, last))}: labels, then hidden states if there are any"
         )
 
 
