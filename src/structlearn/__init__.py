@@ -7,6 +7,14 @@ them. Less common names are in public modules of their own: `structlearn.solvers
 who add to the library, `structlearn.extend`. Everything in `structlearn._src` is private.
 """
 
+import os as _os
+
+if _os.environ.get("STRUCTLEARN_PLACE", ""):  # seldom: places are loaded where one is named
+    from structlearn._src.common.place import follow_environment as _follow_environment
+    from structlearn._src.places.on import find_place as _find_place
+
+    _follow_environment(_find_place)
+
 _homes: dict[str, str] = {}  # modules of the public names, once one of them was asked for
 
 

@@ -18,6 +18,7 @@ from structlearn._src.common.errors import (
     InfeasibleError,
     InferenceWarning,
     MixingWarning,
+    PlaceError,
     PotentialError,
     QueryError,
     RepeatedRuleWarning,
@@ -35,7 +36,8 @@ __all__ = [
     "CheckpointWarning",
     "DataNotFoundError", "EvidenceError", "FeatureNameWarning", "FormatError", "GraphError",
     "GreedyCoefficientWarning", "IgnoredOptionWarning", "ImpossibleEvidenceError",
-    "InfeasibleError", "InferenceWarning", "MixingWarning", "PotentialError", "QueryError",
+    "InfeasibleError", "InferenceWarning", "MixingWarning", "PlaceError", "PotentialError",
+    "QueryError",
     "RepeatedRuleWarning", "RuleError", "SilentRuleWarning", "StructlearnError", "TooWideError",
     "UncertifiedWarning", "UnreachedAtomWarning", "VanishedWeightsWarning",
 ]  # fmt: skip

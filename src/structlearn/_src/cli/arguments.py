@@ -55,6 +55,10 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "random seed (default %(default)s)",
     },
     "--threads": {"metavar": "N", "type": whole, "help": "number of threads (default: all cores)"},
+    "--place": {
+        "metavar": "PLACE",
+        "help": "where to compute: threads (the default), cuda, or the address of a Dask scheduler",
+    },
     "--max-iter": {
         "metavar": "N",
         "type": whole,

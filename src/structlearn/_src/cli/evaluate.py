@@ -24,7 +24,7 @@ def add(subparsers: Any) -> None:
     parser = add_command(subparsers, "evaluate", run, told, _DESCRIPTION)
     taggers.add_text(parser)
     add_file(parser, "--model", "what 'structlearn train' wrote")
-    add_shared(parser, "--threads")
+    add_shared(parser, "--threads", "--place")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -100,6 +100,10 @@ def _run(given: Sequence[str], commands: Sequence[Any], args: argparse.Namespace
     with _short_warnings(), contextlib.ExitStack() as stack:
         if wanted and not getattr(args, "quiet", False):
             stack.enter_context(shown_log(lambda text: say(f"{text}\n")))
+        if getattr(args, "place", None):
+            from structlearn._src.places.on import on
+
+            stack.enter_context(on(args.place))
         code = int(args.run(args))
     sys.stdout.flush()
     return code

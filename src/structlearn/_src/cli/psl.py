@@ -147,7 +147,7 @@ def _add_running(group: Any) -> None:
     add_number(group, "--time-limit", positive, None, "seconds until the best result is given")
     memory = "memory limit for the tables of atoms, such as 2GB; beyond it they spill to disk"
     option("--memory", metavar="M", help=memory)
-    add_shared(group, "--threads", "--progress", "--quiet", "--log", "--json")
+    add_shared(group, "--threads", "--place", "--progress", "--quiet", "--log", "--json")
 
 
 def _add_names_of_psl(group: Any) -> None:

@@ -48,7 +48,7 @@ def add(subparsers: Any) -> None:
     told = "add a column with the probability of the label"
     parser.add_argument("--marginals", action="store_true", help=told)
     add_number(parser, "--k", whole, None, "write the N best labellings of every sentence")
-    add_shared(parser, "--threads", "--quiet")
+    add_shared(parser, "--threads", "--place", "--quiet")
 
 
 def run(args: argparse.Namespace) -> int:

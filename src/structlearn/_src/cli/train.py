@@ -107,7 +107,7 @@ def _add_solver(group: Any) -> None:
     add_choice(group, "--driver", drivers, "when inference is done anew")
     add_shared(group, "--max-iter", default=1000)
     add_number(group, "--tol", real, 1e-4, "relative tolerance at which to stop")
-    add_shared(group, "--threads", "--seed")
+    add_shared(group, "--threads", "--place", "--seed")
     told = "save the run to this file at intervals; if the file exists, resume from it"
     add_file(group, "--checkpoint", told)
     told = "seconds between two saves (default 60)"

@@ -78,6 +78,10 @@ class AtomError(StructlearnError, ValueError):
     """Atoms are given incorrectly: wrong columns or values, twice, or not at all."""
 
 
+class PlaceError(StructlearnError, RuntimeError):
+    """The place where work should run cannot be reached, cannot work, or has lost its workers."""
+
+
 class DataNotFoundError(StructlearnError, FileNotFoundError):
     """A data set is neither on this machine nor downloadable."""
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from itertools import pairwise
 
 import numpy as np
@@ -109,8 +110,8 @@ def run(
 ) -> None:
     """Call ``function(first, last)`` for every range, in threads if there are several.
 
-    The first exception, in the order of the ranges, is raised here; ranges not yet begun are
-    then dropped.
+    Threads know the time limits and the place of the caller. The first exception, in the order of
+    the ranges, is raised here; ranges not yet begun are then dropped.
     """
     threads = min(workers(n_jobs), len(ranges))
     if threads <= 1:
@@ -118,7 +119,7 @@ def run(
             function(first, last)
         return
     with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(function, first, last) for first, last in ranges]
+        futures = [pool.submit(copy_context().run, function, first, last) for first, last in ranges]
         try:
             for future in futures:
                 future.result()

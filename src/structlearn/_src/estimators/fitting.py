@@ -10,6 +10,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import warn
+from structlearn._src.common.place import current
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Solver
@@ -63,6 +64,7 @@ def minimise(
     checkpoint = settings.checkpoint
     if checkpoint is not None:
         checkpoint = Checkpoint.of(checkpoint, facts or {})
+    objective = current().objective(objective)
     fit = run(
         choose(settings.solver, settings.driver, objective, settings.sweeps, settings.warm_up),
         objective,

@@ -1,0 +1,1 @@
+"""Who computes: places other than threads of this process."""
