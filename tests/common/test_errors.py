@@ -12,10 +12,12 @@ from structlearn._src.common import errors
 def test_errors_about_arguments_are_value_errors():
     every = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     ours = [kind for kind in every if issubclass(kind, errors.StructlearnError)]
-    others = {errors.StructlearnError, errors.TooWideError, errors.DataNotFoundError}
+    others = {errors.TooWideError, errors.DataNotFoundError, errors.PlaceError}
+    others.add(errors.StructlearnError)
     assert all(issubclass(kind, ValueError) for kind in set(ours) - others)
     assert issubclass(errors.TooWideError, MemoryError)
     assert issubclass(errors.DataNotFoundError, FileNotFoundError)
+    assert issubclass(errors.PlaceError, RuntimeError)
 
 
 def test_choose_one_of():

@@ -200,11 +200,11 @@ def test_free_layout():
     rules = parse(text)
     assert [rule.weight for rule in rules] == [1, None, None, 2, None, 3, None, 4, None, 5]
     assert [rule.place.line for rule in rules] == [2, 7, 7, 8, 9, 12, 14, 15, 17, 17]
-    assert rules[2].place == syntax.Place(7, 24)
+    assert rules[2].place == syntax.TextPlace(7, 24)
     assert rules[2].text == "P(A) <= 1 ."
     assert rules[5].text.startswith("3:")
     assert rules[5].text.endswith("{B: P(B)}")
-    assert rules[0].body.literals[2].atom.place == syntax.Place(6, 12)
+    assert rules[0].body.literals[2].atom.place == syntax.TextPlace(6, 12)
 
 
 REFUSED = [

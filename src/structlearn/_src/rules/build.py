@@ -55,7 +55,7 @@ class Draft:
     weight: float | None
     squared: bool
     span: slice
-    place: syntax.Place
+    place: syntax.TextPlace
 
 
 class Breaks(PostLex):
@@ -229,7 +229,7 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
     def comparison(
         self, meta: Meta, left: syntax.Term, operator: Token, right: syntax.Term
     ) -> syntax.Comparison:
-        place = syntax.Place(meta.line, meta.column)
+        place = syntax.TextPlace(meta.line, meta.column)
         return syntax.Comparison(_COMPARISONS[operator.type], left, right, place)
 
     def variable(self, name: Token) -> syntax.Variable:
@@ -241,7 +241,7 @@ class _Build(Transformer[Token, tuple[Draft, ...]]):
         )
 
 
-def _refuse_many(parts: Sequence[Sequence[Any]], place: syntax.Place) -> None:
+def _refuse_many(parts: Sequence[Sequence[Any]], place: syntax.TextPlace) -> None:
     """Refuse filters whose disjunctions would make too many rules, before they are made."""
     many = math.prod(map(len, parts))
     if many > _MOST_RULES:
@@ -262,7 +262,7 @@ def _draft(
     if filters:
         _refuse_many(filters, filters[0][0].place)
     span = slice(meta.start_pos, meta.end_pos)
-    return Draft(body, filters, weight, squared, span, syntax.Place(meta.line, meta.column))
+    return Draft(body, filters, weight, squared, span, syntax.TextPlace(meta.line, meta.column))
 
 
 def _once(literals: tuple[syntax.Literal, ...]) -> list[syntax.Literal]:
@@ -296,5 +296,5 @@ def _name(token: Token) -> str:
     return str(token)
 
 
-def _place(token: Token) -> syntax.Place:
-    return syntax.Place(token.line or 1, token.column or 1)
+def _place(token: Token) -> syntax.TextPlace:
+    return syntax.TextPlace(token.line or 1, token.column or 1)

@@ -41,12 +41,12 @@ Form = tuple[tuple[syntax.Coefficient, Factor | None], ...]
 class Unfit(ValueError):  # noqa: N818  an event inside the parser, which words the error
     """A chain that is no linear form, and why."""
 
-    def __init__(self, reason: str, place: syntax.Place | None = None) -> None:
+    def __init__(self, reason: str, place: syntax.TextPlace | None = None) -> None:
         super().__init__(reason)
         self.place = place
 
 
-def number(value: float, place: syntax.Place | None = None) -> syntax.Number:
+def number(value: float, place: syntax.TextPlace | None = None) -> syntax.Number:
     """Make a number, unless it is too large for one."""
     if not math.isfinite(value):
         raise Unfit("a number is too large", place)

@@ -24,7 +24,7 @@ from structlearn._src.rules.linear import (
     regroup,
     same_form,
 )
-from structlearn._src.rules.syntax import START, Place, variables_of
+from structlearn._src.rules.syntax import START, TextPlace, variables_of
 from structlearn._src.rules.syntax_error import explain
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _drafts(text: str) -> tuple[Draft, ...]:
         raise
 
 
-def _wrong(unfit: Unfit, text: str, place: Place = START) -> RuleError:
+def _wrong(unfit: Unfit, text: str, place: TextPlace = START) -> RuleError:
     return RuleError(str(unfit), text, *(unfit.place or place))
 
 

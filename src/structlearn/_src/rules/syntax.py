@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """Where something stands in the text; both count from 1."""
 
     line: int
     column: int
 
 
-START = Place(1, 1)
+START = TextPlace(1, 1)
 _ESCAPED = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f", "\\": "\\", "'": "'"}
 
 
@@ -68,7 +68,7 @@ class Atom:
 
     predicate: str
     terms: tuple[Term, ...]
-    place: Place = field(default=START, compare=False)
+    place: TextPlace = field(default=START, compare=False)
 
     @property
     def summed(self) -> list[str]:
@@ -103,7 +103,7 @@ class Comparison:
     operator: Comparator
     left: Term
     right: Term
-    place: Place = field(default=START, compare=False)
+    place: TextPlace = field(default=START, compare=False)
 
     @property
     def terms(self) -> tuple[Term, Term]:
@@ -227,7 +227,7 @@ class Filter:
 
     variable: str
     literals: tuple[Literal, ...]
-    place: Place = field(default=START, compare=False)
+    place: TextPlace = field(default=START, compare=False)
 
     def __str__(self) -> str:
         return f"{{{self.variable}: {' & '.join(map(str, self.literals))}}}"
@@ -277,7 +277,7 @@ class Rule:
     weight: float | None
     squared: bool = False
     text: str = field(default="", compare=False)
-    place: Place = field(default=START, compare=False)
+    place: TextPlace = field(default=START, compare=False)
 
     @property
     def atoms(self) -> Iterator[Atom]:
@@ -310,7 +310,7 @@ def rewritten(part: Any, change: Callable[[Any], Any]) -> Any:
 
     It returns None for those that stay.
     """
-    if isinstance(part, tuple) and not isinstance(part, Place):
+    if isinstance(part, tuple) and not isinstance(part, TextPlace):
         return tuple(rewritten(each, change) for each in part)
     if is_dataclass(part) and not isinstance(part, type):
         inner = {each.name: rewritten(getattr(part, each.name), change) for each in fields(part)}
