@@ -2,7 +2,7 @@
 
 Kernels release the interpreter's lock, so plain threads scale and clash with nothing (joblib,
 Dask and forks stay safe). To make results independent of the number of threads, choose the
-ranges from the work alone.
+ranges from the work alone. The threads stay alive between calls, in `pool`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import copy_context
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +18,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.pool import BLAS, POOL, Job
 
 VARIABLE = "STRUCTLEARN_N_JOBS"
 #: How much of each kind of work makes one range: it fits the cache, and is worth a thread.
@@ -110,22 +109,25 @@ def run(
 ) -> None:
     """Call ``function(first, last)`` for every range, in threads if there are several.
 
-    Threads know the time limits and the place of the caller. The first exception, in the order of
-    the ranges, is raised here; ranges not yet begun are then dropped.
+    The calling thread takes part; others know its time limits and its place. The first exception,
+    in the order of the ranges, is raised here; ranges not yet begun are then dropped. The function
+    may call `run` itself: it then gets the help of the threads that are idle.
     """
     threads = min(workers(n_jobs), len(ranges))
     if threads <= 1:
         for first, last in ranges:
             function(first, last)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(copy_context().run, function, first, last) for first, last in ranges]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    with BLAS.alone():
+        POOL.run(Job(function, ranges), threads)
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
+    """Hold BLAS to one thread in a block that works in threads of ours, or asks for just one.
+
+    The threads of BLAS wait for its next call by spinning: many short calls keep all cores busy.
+    """
+    return BLAS.alone()
 
 
 def worker_arrays(*shapes: tuple[int, ...]) -> list[Floats]:

@@ -17,6 +17,7 @@ from structlearn._src.common.checks import generator
 from structlearn._src.common.errors import ArgumentError, CheckpointWarning, warn
 from structlearn._src.common.history import History
 from structlearn._src.common.paths import PathLike
+from structlearn._src.common.threads import one_blas_thread
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.learn.objective import Ability, Objective
 from structlearn._src.learn.world import Memory, count_steps, leaves
@@ -138,7 +139,8 @@ def run(
         solver, objective, start, generator(rng), tol, patience, tuple(callbacks), checkpoint,
         tested, gradient_tol,
     )  # fmt: skip
-    return loop.run(max_iter, watch or Watch())
+    with one_blas_thread():
+        return loop.run(max_iter, watch or Watch())
 
 
 def _checked(weights: Floats, n_weights: int) -> Floats:

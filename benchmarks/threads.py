@@ -1,0 +1,192 @@
+"""Wall time by number of threads: what a machine with many cores brings.
+
+Usage: python benchmarks/threads.py [--threads 1 2 4 8 16] [--limit 60] [section ...]
+
+Without names all sections run. A section is a function of `SECTIONS` that prepares its data once
+and returns a function of the number of threads, which does the work and returns seconds by phase;
+the first phase is the time that counts. Every number of threads is tried in turn, up to three
+times or until the limit in seconds, and the least time of each phase is shown. CoNLL-2000 is looked
+for in the folder that STRUCTLEARN_DATA names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).parent
+REPEATS = 3
+OPTIMUM = 8930.33  # of the sparse CRF on CoNLL-2000, C = 1: as in tagging.py
+LONGEST = 200  # passes, in case that a tolerance is never met
+#: Seconds by phase; the first is what counts.
+Phases = dict[str, float]
+Section = Callable[[], Callable[[int], Phases]]
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sections", nargs="*")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each section")
+    given = parser.parse_args(arguments)
+    unknown = sorted(set(given.sections) - set(SECTIONS))
+    if unknown:
+        print(f"no section is called {unknown[0]!r}; choose from {', '.join(SECTIONS)}")
+        return 2
+    print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.2f}")
+    for name in given.sections or SECTIONS:
+        measure(name, given.threads, given.limit)
+    return 0
+
+
+def measure(name: str, counts: list[int], limit: float) -> None:
+    """Run one section with every number of threads, and print a table."""
+    end = time.monotonic() + limit
+    work = SECTIONS[name]()
+    work(max(counts))  # compiles, and touches all memory
+    runs: dict[int, list[Phases]] = {count: [] for count in counts}
+    for repeat in range(REPEATS):
+        for count in counts:
+            if repeat == 0 or time.monotonic() < end:
+                runs[count].append(work(count))
+    least = {count: _least(found) for count, found in runs.items()}
+    title = (SECTIONS[name].__doc__ or "").strip().split("\n")[0]
+    print(f"\n{name}: {title}")
+    phases = list(least[counts[0]])
+    print(f"{'threads':>8} {'speed-up':>8} " + " ".join(f"{phase:>12}" for phase in phases))
+    base = least[counts[0]][phases[0]]
+    for count, seconds in least.items():
+        times = " ".join(f"{seconds.get(phase, 0.0):12.4f}" for phase in phases)
+        print(f"{count:8d} {base / seconds[phases[0]]:8.2f} {times}", flush=True)
+
+
+def _least(runs: list[Phases]) -> Phases:
+    return {phase: min(run.get(phase, 0.0) for run in runs) for phase in runs[0]}
+
+
+# ---- learning on sequences ---------------------------------------------------------------
+
+
+def _conll(loss: str) -> Callable[[int], Any]:
+    """Return a function that makes the objective of CoNLL-2000 for some number of threads."""
+    from structlearn import SequenceLabeler, read_columns
+    from structlearn._src.cli.taggers import gold_labels, without_last
+    from structlearn._src.files.datasets import data_path
+
+    columns = read_columns(str(data_path("conll2000", "train.txt")))
+    labeler = SequenceLabeler(features="sparse", loss=loss)
+    whole = labeler.objective(without_last(columns), gold_labels(columns))
+
+    def make(n_jobs: int) -> Any:
+        return replace(whole, settings=replace(whole.settings, n_jobs=n_jobs))
+
+    return make
+
+
+def _steps(objective: Any, over: Callable[[Any, Any], bool]) -> Phases:
+    """Take steps of the default solver until `over` (not timed) says so."""
+    from structlearn._src.common.threads import one_blas_thread
+    from structlearn._src.solve.pick import choose
+
+    solver = choose("auto", "subgradient", objective)
+    with one_blas_thread():
+        begun = time.perf_counter()
+        state = solver.start(objective, np.zeros(objective.n_weights), np.random.default_rng(0))
+        started = seconds = time.perf_counter() - begun
+        passes = 0
+        while passes < LONGEST:
+            passes += 1
+            begun = time.perf_counter()
+            report = solver.step(objective, state)
+            seconds += time.perf_counter() - begun
+            if over(report, state):
+                break
+    return {"seconds": seconds, "start": started, "per pass": (seconds - started) / passes} | {
+        "passes": float(passes)
+    }
+
+
+def sdca() -> Callable[[int], Phases]:
+    """CoNLL-2000 by the default solver, to 0.1 % of the optimum."""
+    make = _conll("log")
+    judge = make(max(os.cpu_count() or 1, 1))
+
+    def work(n_jobs: int) -> Phases:
+        return _steps(
+            make(n_jobs), lambda report, state: judge.value(state["weights"]) <= 1.001 * OPTIMUM
+        )
+
+    return work
+
+
+def hinge() -> Callable[[int], Phases]:
+    """CoNLL-2000, hinge, by the default solver, to a gap of 1 %."""
+    make = _conll("hinge")
+    return lambda n_jobs: _steps(
+        make(n_jobs), lambda report, state: report.gap <= 0.01 * report.value
+    )
+
+
+def lbfgs() -> Callable[[int], Phases]:
+    """CoNLL-2000 by L-BFGS, seconds per iteration, of 30; and of the parts of an evaluation."""
+    make = _conll("log")
+
+    def work(n_jobs: int) -> Phases:
+        from structlearn._src.common.threads import one_blas_thread
+        from structlearn._src.solve.lbfgs import Lbfgs
+
+        objective, solver = make(n_jobs), Lbfgs()
+        with one_blas_thread():
+            state = solver.start(objective, np.zeros(objective.n_weights), np.random.default_rng(0))
+            begun = time.perf_counter()
+            for _ in range(30):
+                solver.step(objective, state)
+            whole = (time.perf_counter() - begun) / 30
+            return {"iteration": whole, **_parts(objective, state["weights"])}
+
+    return work
+
+
+def _parts(objective: Any, weights: Any) -> Phases:
+    """Return how long the parts of an evaluation take."""
+    tables, push = _clock(lambda: objective.push(weights))
+    factors = objective.C * objective.example_weights
+    pair = objective.pairs[0]
+    (_, free, _), forward = _clock(lambda: pair.free.solve(tables, factors, None))
+    _, clamped = _clock(lambda: pair.clamped.solve(tables, -factors, None, into=free))
+    _, pull = _clock(lambda: objective.pull(free))
+    _, both = _clock(lambda: objective.value_gradient(weights))
+    return {"evaluation": both, "push": push, "chains": forward, "labels": clamped, "pull": pull}
+
+
+def _clock(work: Callable[[], Any]) -> tuple[Any, float]:
+    """Return what some work returns, and its wall time."""
+    begun = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - begun
+
+
+#: All sections; add yours here.
+SECTIONS: dict[str, Section] = {"sdca": sdca, "hinge": hinge, "lbfgs": lbfgs}
+
+
+def _prepare() -> None:
+    """Keep compiled code apart for every state of the kernels."""
+    sys.path.append(str(HERE.parent / "tests"))
+    from kernel_cache import kernel_hash
+
+    folder = HERE.parent / ".numba_cache" / kernel_hash()
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))
+
+
+if __name__ == "__main__":
+    _prepare()
+    sys.exit(main(sys.argv[1:]))

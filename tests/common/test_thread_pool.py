@@ -1,0 +1,173 @@
+"""Threads that stay alive: nested calls, forks, interrupts, time limits, and BLAS beside them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextvars import ContextVar
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+from structlearn._src.common import pool, threads
+
+
+def singles(count):
+    return [(i, i + 1) for i in range(count)]
+
+
+def test_threads_stay_alive_and_only_grow():
+    seen = set()
+    meet = threading.Barrier(3, timeout=10)
+
+    def work(first, last):
+        seen.add(threading.get_ident())
+        meet.wait()
+
+    for _ in range(5):
+        threads.run(work, singles(3), 3)
+    assert len(seen) == 3  # the caller and the same two
+    assert pool.POOL.size >= 2
+    before = pool.POOL.size
+    threads.run(lambda first, last: None, singles(20), before + 3)
+    assert pool.POOL.size == before + 2
+    threads.run(lambda first, last: None, singles(20), 2)
+    assert pool.POOL.size == before + 2
+
+
+def test_all_threads_come_back_for_the_next_call():
+    meet = threading.Barrier(4, timeout=10)
+    for _ in range(200):
+        threads.run(lambda first, last: meet.wait(), singles(4), 4)
+
+
+def test_calls_within_calls_do_not_block():
+    total = np.zeros(6 * 7 * 5, int)
+
+    def outer(first, _):
+        def middle(second, _):
+            def inner(third, _):
+                total[(first * 7 + second) * 5 + third] += 1
+
+            threads.run(inner, singles(5), 3)
+
+        threads.run(middle, singles(7), 4)
+
+    for n_jobs in (1, 2, 3):
+        total[:] = 0
+        threads.run(outer, singles(6), n_jobs)
+        assert (total == 1).all()
+
+
+def test_calls_from_several_threads_at_once():
+    counts = np.zeros((4, 50), int)
+
+    def caller(row):
+        for _ in range(20):
+
+            def work(first, last):
+                counts[row, first] += 1
+
+            threads.run(work, singles(50), 3)
+
+    callers = [threading.Thread(target=caller, args=(row,)) for row in range(4)]
+    for each in callers:
+        each.start()
+    for each in callers:
+        each.join(30)
+    assert (counts == 20).all()
+
+
+def test_the_first_error_in_order_wins():
+    def work(first, last):
+        time.sleep(0.02 * (3 - first))  # the last range fails first
+        raise KeyError(first)
+
+    with pytest.raises(KeyError, match="0"):
+        threads.run(work, singles(3), 3)
+    threads.run(lambda first, last: None, singles(9), 3)  # the pool has survived
+
+
+def test_an_interrupt_waits_for_what_runs_and_drops_the_rest():
+    begun, over = [], []
+
+    def work(first, last):
+        begun.append(first)
+        if threading.current_thread() is threading.main_thread():
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        over.append(first)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.run(work, singles(1000), 3)
+    assert len(begun) < 20
+    assert len(over) == len(begun) - 1  # all but the one that was interrupted
+    threads.run(work_nothing, singles(5), 3)
+
+
+def work_nothing(first, last):
+    pass
+
+
+def test_helpers_see_the_context_of_the_caller():
+    here = ContextVar("here", default=0)
+    here.set(7)
+    found = []
+    meet = threading.Barrier(2, timeout=10)
+
+    def work(first, last):
+        meet.wait()
+        found.append(here.get())
+
+    threads.run(work, singles(2), 2)
+    assert found == [7, 7]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_makes_its_own_threads():
+    threads.run(work_nothing, singles(8), 4)
+    child = os.fork()
+    if child == 0:
+        meet = threading.Barrier(2, timeout=10)
+        threads.run(lambda first, last: meet.wait(), singles(2), 2)
+        os._exit(0 if pool.POOL.size == 1 else 1)
+    for _ in range(200):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(child, signal.SIGKILL)
+        pytest.fail("the child hangs")
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def blas_threads():
+    return {
+        lib["num_threads"] for lib in threadpoolctl.threadpool_info() if "blas" in lib["user_api"]
+    }
+
+
+def test_blas_has_one_thread_while_ours_run():
+    before = blas_threads()
+    inside = []
+    threads.run(lambda first, last: inside.append(blas_threads()), singles(2), 2)
+    with threads.one_blas_thread():
+        inside.append(blas_threads())
+        threads.run(work_nothing, singles(2), 2)
+        inside.append(blas_threads())
+    assert inside == [{1}] * 4
+    assert blas_threads() == before
+
+
+def test_dispatch_is_cheap():
+    best = np.inf
+    for _ in range(200):
+        began = time.perf_counter()
+        threads.run(work_nothing, singles(16), 4)
+        best = min(best, time.perf_counter() - began)
+    assert best < 1e-3  # 30 microseconds on an idle machine
