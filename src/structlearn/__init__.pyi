@@ -17,6 +17,7 @@ from structlearn._src.display.beliefs import GridDisplay as GridDisplay
 from structlearn._src.display.curves import ConvergenceDisplay as ConvergenceDisplay
 from structlearn._src.display.curves import DominanceDisplay as DominanceDisplay
 from structlearn._src.display.curves import HistoryDisplay as HistoryDisplay
+from structlearn._src.display.report import report as report
 from structlearn._src.display.weights import TransitionDisplay as TransitionDisplay
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM as InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM as InfiniteSVM

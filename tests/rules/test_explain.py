@@ -66,7 +66,43 @@ def test_a_pull_says_what_is_in_it(grounding):
     assert (pull.slope, pull.distance) == (pytest.approx(1.8), pytest.approx(0.3))
     assert (pull.constant, pull.hard) == (-0.7, False)
     assert pull.text == "3: Q(A) + S(A, B) = 0.7 ^2"
-    assert str(pull).startswith("down 1.8  +1 Q('b') [0.5] +1 S('b', ")
+    assert str(pull).startswith("down 1.8  Q('b') + S('b', ")
+
+
+def test_a_pull_names_the_observed_atoms_of_its_grounding(grounding):
+    """The constant of a form is what the atoms that it names add up to."""
+    y = np.full(grounding.hinges.n_variables, 0.9)
+    y[3:] = 0.1
+    (pull,) = [p for p in pulls_at(grounding, "Q('b')", y) if p.rule == 0]
+    assert pull.grounding == "P('b') & Q('b') -> S('b', 'b')"
+    ((name, value),) = pull.observed
+    assert name == "P('b')"
+    assert pull.constant == pytest.approx(value - 1.0)
+    assert f"P('b') = {value:.3g}" in str(pull)
+
+
+def test_equal_forms_are_told_apart():
+    tables = Tables({"Knows": 2, "Smokes": 1, "Open": 1}, n_jobs=1)
+    friends = ["ann", "bob", "7"]
+    tables.observe("Knows", [(friend, "cyd") for friend in friends])
+    tables.observe("Smokes", [(friend,) for friend in friends])
+    tables.target("Smokes", [("cyd",)])
+    ground_program = ground(parse("1: Knows(A, B) & Smokes(A) & (A != B) -> Smokes(B)"), tables)
+    pulls = pulls_at(ground_program, "Smokes('cyd')", np.zeros(1))
+    assert {pull.grounding for pull in pulls} == {
+        f"Knows('{friend}', 'cyd') & Smokes('{friend}') & ('{friend}' != 'cyd') -> Smokes('cyd')"
+        for friend in friends
+    }
+    assert all(len(pull.observed) == 2 for pull in pulls)
+
+
+def test_every_pull_of_a_rule_without_sums_has_its_words(grounding):
+    y = np.random.default_rng(4).random(grounding.hinges.n_variables)
+    for atom in range(grounding.hinges.n_variables):
+        for pull in pulls_at(grounding, atom, y):
+            assert bool(pull.grounding) == (pull.rule != 4)
+            mentioned = [name for name, _, _ in pull.atoms] + [name for name, _ in pull.observed]
+            assert not pull.grounding or all(name in pull.grounding for name in mentioned)
 
 
 def test_slopes_are_forces_times_coefficients(grounding):

@@ -75,6 +75,11 @@ _SHARED: dict[str, dict[str, Any]] = {
         "type": Path,
         "help": "write the verdict to this file, as one JSON object",
     },
+    "--report": {
+        "metavar": "FILE",
+        "type": Path,
+        "help": "write a page about the result to this HTML file, with pictures and tables",
+    },
     "--progress": {
         "action": "store_true",
         "help": "report progress even if standard error is not a terminal",
@@ -195,6 +200,14 @@ def write_facts(path: Path | None, facts: Mapping[str, Any]) -> None:
 
     if path is not None:
         write_output(path, (json.dumps(facts, default=float) + "\n").encode())
+
+
+def write_report(path: Path | None, thing: Any, title: str, *examples: Any) -> None:
+    """Write the page about a model or an answer; nothing if there is no file."""
+    if path is not None:
+        from structlearn._src.display.report import report
+
+        report(thing, *examples, title=title).save(path)
 
 
 def facts_of(found: Any, names: str, **more: Any) -> dict[str, Any]:

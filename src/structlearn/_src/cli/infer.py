@@ -23,6 +23,7 @@ from structlearn._src.cli.arguments import (
     whole,
     write_facts,
     write_output,
+    write_report,
 )
 from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common.errors import ArgumentError, FormatError, StructlearnError
@@ -83,8 +84,8 @@ def add(subparsers: Any) -> None:
     add_number(parser, "--time-limit", positive, None, told)
     add_number(parser, "--max-table", whole, 2**25, "largest table in exact inference, in entries")
     add_shared(parser, "--max-iter", default=500)
-    add_shared(parser, "--seed", "--threads", "--place", "--quiet")
-    add_shared(parser, "--progress", "--log", "--json")
+    add_shared(parser, "--seed", "--threads", "--place", "--report")
+    add_shared(parser, "--quiet", "--progress", "--log", "--json")
     add_old(parser, "--random-state", "--seed", type=natural)
     add_old(parser, "--jobs", "--threads", type=whole)
     add_file(parser, "--output", "write the answer to this file instead of standard output")
@@ -113,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
         progress.tell("note", note)
     told = "method ended exact converged status value lower upper"
     write_facts(args.json, facts_of(answer, told, query=args.query, seconds=seconds))
+    write_report(args.report, answer, f"{args.query} of {args.model}")
     return 130 if answer.ended is Ending.INTERRUPTED else 0
 
 
@@ -129,7 +131,7 @@ def _check(args: argparse.Namespace) -> None:
         )
     inputs = {"MODEL.uai": args.model, "--evidence": args.evidence}
     inputs["--map-variables"] = args.map_variables
-    check_outputs(args, inputs, "--output", "--log", "--json")
+    check_outputs(args, inputs, "--output", "--report", "--log", "--json")
 
 
 def _read(args: argparse.Namespace) -> tuple[FactorGraph, dict[Hashable, int], list[int]]:

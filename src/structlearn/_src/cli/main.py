@@ -21,7 +21,9 @@ from structlearn._version import __version__
 
 #: Commands in the order of the help, each a module here with ``add(subparsers)`` and
 #: ``run(args) -> int``. Only the one that is run is imported.
-COMMANDS = ("train", "tag", "evaluate", "inspect", "infer", "psl", "warm-up", "completion")
+COMMANDS = (
+    "train", "tag", "evaluate", "inspect", "report", "infer", "psl", "warm-up", "completion",
+)  # fmt: skip
 #: Where installed packages, such as the papers' experiments, list commands of the same form.
 GROUP = "structlearn.commands"
 

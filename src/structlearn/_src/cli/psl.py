@@ -24,6 +24,7 @@ from structlearn._src.cli.arguments import (
     whole,
     write_facts,
     write_output,
+    write_report,
 )
 from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common import names
@@ -147,7 +148,7 @@ def _add_running(group: Any) -> None:
     add_number(group, "--time-limit", positive, None, "seconds until the best result is given")
     memory = "memory limit for the tables of atoms, such as 2GB; beyond it they spill to disk"
     option("--memory", metavar="M", help=memory)
-    add_shared(group, "--threads", "--place", "--progress", "--quiet", "--log", "--json")
+    add_shared(group, "--threads", "--place", "--report", "--progress", "--quiet", "--log", "--json")
 
 
 def _add_names_of_psl(group: Any) -> None:
@@ -173,6 +174,7 @@ def run(args: argparse.Namespace) -> int:
     finally:
         task.progress.clear()
     write_facts(args.json, task.facts)
+    write_report(args.report, task.model, f"Rules {args.model}")
     return 130 if task.interrupted else 0
 
 
@@ -204,7 +206,8 @@ def _check(args: argparse.Namespace) -> None:
             )
     if args.output is not None and args.output.exists() and not args.output.is_dir():
         raise ArgumentError(f"--output {args.output} is a file; need a folder")
-    check_outputs(args, {"MODEL": args.model, "DATA": args.data}, "--log", "--json")
+    inputs = {"MODEL": args.model, "DATA": args.data}
+    check_outputs(args, inputs, "--report", "--log", "--json")
     others = [args.infer, args.learn, args.explain, args.evaluate]
     if args.estimate and any(others):
         raise ArgumentError("--estimate stands alone: leave out the other things to do")

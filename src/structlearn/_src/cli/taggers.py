@@ -73,6 +73,11 @@ def gold_labels(columns: Columns) -> list[Any]:
     return cut(names[columns.ids[:, -1]], columns.offsets)
 
 
+def as_examples(columns: Columns) -> tuple[Columns, list[Any]]:
+    """Return what a tagger reads, and the labels, of a file that has both."""
+    return without_last(columns), gold_labels(columns)
+
+
 def check_columns(text: Text, template: Template, labelled: bool) -> None:
     """Refuse a file that lacks a column that the template names, or the labels."""
     from structlearn._src.text.template import check_width

@@ -25,6 +25,7 @@ from structlearn._src.cli.arguments import (
     real,
     whole,
     write_facts,
+    write_report,
 )
 from structlearn._src.cli.progress import ProgressLine
 from structlearn._src.common import names
@@ -66,7 +67,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument("file", metavar="TRAIN", type=Path, help="a column file; may be gzipped")
     add_file(parser, "--model", "where to write the model", required=True)
     add_file(parser, "--test", "a column file to evaluate the model on")
-    add_shared(parser, "--quiet", "--progress", "--log", "--json")
+    add_shared(parser, "--report", "--quiet", "--progress", "--log", "--json")
     _add_features(parser.add_argument_group("features"))
     _add_objective(parser.add_argument_group("objective"))
     _add_solver(parser.add_argument_group("solver"))
@@ -121,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     _check_effects(args)
     files = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
-    check_outputs(args, files, "--model", "--checkpoint", "--log", "--json")
+    check_outputs(args, files, "--model", "--checkpoint", "--report", "--log", "--json")
     template = _template(args.template)
     test = None if args.test is None else _labelled(args.test, template)
     progress = ProgressLine(args.progress, args.quiet, log=args.log)
@@ -146,7 +147,22 @@ def run(args: argparse.Namespace) -> int:
         told = "accuracy precision recall f1" if scores.chunked else "accuracy"
         facts["test"] = facts_of(scores.chunks, told)
     write_facts(args.json, facts)
+    _report(args, labeler, test, progress)
     return 130 if labeler.ended_ is Ending.INTERRUPTED else 0
+
+
+def _report(
+    args: argparse.Namespace,
+    labeler: SequenceLabeler,
+    test: taggers.Text | None,
+    progress: ProgressLine,
+) -> None:
+    """Write the page, with what the test says if there is one."""
+    if args.report is None:
+        return
+    examples = () if test is None else taggers.as_examples(test.columns)
+    write_report(args.report, labeler, f"Tagger {args.model}", *examples)
+    progress.tell("wrote", str(args.report))
 
 
 def _check_effects(args: argparse.Namespace) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, block_indices
+from structlearn._src.common.arrays import Floats, Ints, block_indices
 from structlearn._src.common.errors import ArgumentError, RuleError
 from structlearn._src.field.hinges import EQUAL, HINGE
+from structlearn._src.rules.bindings import FormKey, find_bindings, form_key
 from structlearn._src.rules.ground import Grounding
 from structlearn._src.rules.parse import parse_rule
 from structlearn._src.rules.syntax import Constant, Linear, Number
@@ -40,12 +42,19 @@ class Pull:
     hard: bool  #: whether it is a constraint: its pull is what the others make necessary
     atoms: tuple[tuple[str, float, float], ...]  #: the free ones: name, coefficient, value
     constant: float  #: what the observed atoms add to :math:`l`
+    #: The rule with constants in the place of its variables; empty for rules with sums.
+    grounding: str = ""
+    observed: tuple[tuple[str, float], ...] = ()  #: atoms with known values: name, value
 
     def __str__(self) -> str:
         way = "down" if self.slope > 0 else "up" if self.slope < 0 else "holds"
         amount = f" {abs(self.slope):.4g}" if self.slope else ""
-        terms = " ".join(f"{a:+g} {name} [{value:.3g}]" for name, a, value in self.atoms)
-        return f"{way}{amount}  {terms} {self.constant:+.4g}  |  {self.text}"
+        if not self.grounding:
+            terms = " ".join(f"{a:+g} {name} [{value:.3g}]" for name, a, value in self.atoms)
+            return f"{way}{amount}  {terms} {self.constant:+.4g}  |  {self.text}"
+        values = [*((name, value) for name, _, value in self.atoms), *self.observed]
+        known = ", ".join(f"{name} = {value:.3g}" for name, value in values)
+        return f"{way}{amount}  {self.grounding}  |  {known}"
 
 
 def explain(grounding: Grounding, variable: int, values: Floats, forces: Floats) -> list[Pull]:
@@ -65,10 +74,33 @@ def explain(grounding: Grounding, variable: int, values: Floats, forces: Floats)
     shown = shown[np.argsort(-np.abs(slopes[shown]), kind="stable")]
     atoms = np.unique(hinges.variables[block_indices(hinges.offsets, forms[shown])])
     names = dict(zip(atoms.tolist(), grounding.tables.names(atoms), strict=True))
-    return [
+    pulls = [
         _pull(grounding, int(forms[i]), float(slopes[i]), float(distances[i]), values, names)
         for i in shown
     ]
+    return _in_words(grounding, variable, forms[shown], pulls)
+
+
+def _in_words(
+    grounding: Grounding, variable: int, forms: Ints, pulls: Sequence[Pull]
+) -> list[Pull]:
+    """Add to every pull which constants it speaks about; groundings of equal forms take turns."""
+    hinges = grounding.hinges
+    rules = sorted({pull.rule for pull in pulls})
+    found = {i: find_bindings(grounding.rules[i], grounding.tables, variable) for i in rules}
+    taken: Counter[tuple[int, FormKey]] = Counter()
+    told = []
+    for form, pull in zip(forms.tolist(), pulls, strict=True):
+        entries = slice(hinges.offsets[form], hinges.offsets[form + 1])
+        key = form_key(hinges.variables[entries].tolist(), pull.constant)
+        several = found[pull.rule].get(key, [])
+        nth = taken[pull.rule, key]
+        taken[pull.rule, key] += 1
+        if nth < len(several):
+            words, observed = several[nth]
+            pull = replace(pull, grounding=words, observed=observed)
+        told.append(pull)
+    return told
 
 
 def find_atom(tables: Tables, atom: str | Sequence[Any]) -> int:

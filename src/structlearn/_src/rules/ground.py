@@ -98,7 +98,7 @@ def estimate(rules: Program, tables: Tables) -> list[int]:
     it twice is still counted.
     """
     _refuse_open_filters(rules, tables)
-    return [_count((form.plan() for form, _ in _forms(rule, tables)), tables) for rule in rules]
+    return [_count((form.plan() for form, _ in forms_of(rule, tables)), tables) for rule in rules]
 
 
 def broken(rules: Program, tables: Tables) -> list[int]:
@@ -108,7 +108,7 @@ def broken(rules: Program, tables: Tables) -> list[int]:
     `ground`, this goes through all groundings without free atoms.
     """
     return [
-        _count((form.broken(MISSED) for form, _ in _forms(rule, tables)), tables)
+        _count((form.broken(MISSED) for form, _ in forms_of(rule, tables)), tables)
         if rule.weight is None
         else 0
         for rule in rules
@@ -126,7 +126,7 @@ def _refuse_open_filters(rules: Program, tables: Tables) -> None:
                 raise refusal(rule, unfit)
 
 
-def _forms(rule: Rule, tables: Tables) -> Iterator[tuple[Flat | Sums, int]]:
+def forms_of(rule: Rule, tables: Tables) -> Iterator[tuple[Flat | Sums, int]]:
     """The linear forms of a rule, with their kind."""
     hard = rule.weight is None
     body = rule.body
@@ -156,7 +156,7 @@ def _prepare(plan: QueryPlan, tables: Tables) -> None:
 def _pieces(rule: Rule, tables: Tables) -> Iterator[Piece]:
     if isinstance(rule.body, Clause):
         _refuse_unlisted(rule, rule.body, tables)
-    for form, kind in _forms(rule, tables):
+    for form, kind in forms_of(rule, tables):
         plan = form.plan()
         if plan is not None and plan.entries:
             yield _summed(plan, kind, rule, tables)

@@ -276,7 +276,7 @@ class Flat:
     def plan(self) -> QueryPlan | None:
         """Write the query; None if there can be no groundings with free atoms."""
         queries = [
-            f"SELECT {self._columns(slots)} {self.join(slots).clause()}" for slots in self._cases()
+            f"SELECT {self._columns(slots)} {self.join(slots).clause()}" for slots in self.cases()
         ]
         if not queries:
             return None
@@ -289,11 +289,11 @@ class Flat:
         """The forms without free atoms that are not satisfied."""
         slots = [replace(slot, mode="seen") for slot in self.slots]
         join = self.join(slots)
-        value = self._constant(slots)
+        value = self.constant_of(slots)
         join.conditions.append(f"{f'abs({value})' if self.equal else value} > {slack}")
         return QueryPlan(f"SELECT 1 {join.clause()}")
 
-    def _cases(self) -> Iterator[list[Slot]]:
+    def cases(self) -> Iterator[list[Slot]]:
         """Disjoint cases that together hold every grounding with a free atom."""
         slots = list(self.slots)
         if any(slot.mode == "free" for slot in slots):
@@ -350,9 +350,9 @@ class Flat:
             "-1" if slot.mode == "seen" else f"{slot.alias}.atom" for slot in slots if slot.is_open
         ]
         columns = [f"{atom} AS v{i}" for i, atom in enumerate(atoms)]
-        return ", ".join([*columns, f"{self._constant(slots)} AS b"])
+        return ", ".join([*columns, f"{self.constant_of(slots)} AS b"])
 
-    def _constant(self, slots: Sequence[Slot]) -> str:
+    def constant_of(self, slots: Sequence[Slot]) -> str:
         """The form's value where all free atoms are 0, as they are in the tables."""
         terms = [
             _times(slot.coefficient, slot.value)
@@ -368,7 +368,7 @@ class Flat:
             for slot in slots
             if slot.coefficient > 0 and slot.mode != "seen"
         ]
-        return f"{self._constant(slots)}{''.join(gains)}"
+        return f"{self.constant_of(slots)}{''.join(gains)}"
 
 
 def _are_opposed(left: Slot, right: Slot) -> bool:

@@ -310,6 +310,10 @@ class Tables:
         """Write an atom whose arguments are given by their codes."""
         return atom_text(relation.name, [self._decode(np.array([code]))[0] for code in codes])
 
+    def texts(self, codes: NDArray[Any]) -> list[str]:
+        """Return the constants that codes stand for."""
+        return list(map(str, self._decode(codes)))
+
     def _decode(self, codes: NDArray[Any]) -> NDArray[Any]:
         if not len(codes) or codes.max() < TEXTS:
             return codes.astype(np.int64)
