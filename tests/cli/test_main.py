@@ -58,8 +58,8 @@ def test_help_names_every_command(capsys):
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
     assert set(parsers()) == {
-        "train", "tag", "evaluate", "inspect", "infer", "psl", "demo", "reproduce", "warm-up",
-        "completion",
+        "train", "tag", "evaluate", "inspect", "report", "infer", "psl", "demo", "reproduce",
+        "warm-up", "completion",
     }  # fmt: skip
     assert all(name in out for name in parsers())
 
@@ -133,6 +133,7 @@ def test_what_saves_memory_is_an_option_of_the_command(monkeypatch, capsys):
             "train": "a --model m",
             "tag": "--model m",
             "inspect": "--model m",
+            "report": "m --output p",
             "infer": "a --query PR",
             "psl": "m",
             "completion": "bash",

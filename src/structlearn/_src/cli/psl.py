@@ -142,13 +142,13 @@ def _add_learning(group: Any) -> None:
 
 
 def _add_running(group: Any) -> None:
-    option = group.add_argument
     add_number(group, "--tol", real, 1e-6, "relative gap at which inference stops")
     add_shared(group, "--max-iter", default=5000, help="limit on ADMM steps (default %(default)s)")
     add_number(group, "--time-limit", positive, None, "seconds until the best result is given")
     memory = "memory limit for the tables of atoms, such as 2GB; beyond it they spill to disk"
-    option("--memory", metavar="M", help=memory)
-    add_shared(group, "--threads", "--place", "--report", "--progress", "--quiet", "--log", "--json")
+    group.add_argument("--memory", metavar="M", help=memory)
+    add_shared(group, "--threads", "--place", "--report", "--progress", "--quiet")
+    add_shared(group, "--log", "--json")
 
 
 def _add_names_of_psl(group: Any) -> None:

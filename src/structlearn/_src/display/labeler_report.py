@@ -169,7 +169,7 @@ def _confusion(found: _Compared) -> list[str]:
     counts = np.bincount(found.true[known] * n + found.predicted[known], minlength=n * n)
     table = counts.reshape(n, n).astype(float)
     shares = table / np.maximum(table.sum(1, keepdims=True), 1.0)
-    looks = {"across": "predicted", "down": "true"}
+    looks: dict[str, Any] = {"across": "predicted", "down": "true"}
     picture = svg.heat(shares, found.names, found.names, lambda x: f"{x:.1%}", **looks)
     rows = [
         (found.names[i], found.names[j], int(table[i, j]), Percent(shares[i, j]))

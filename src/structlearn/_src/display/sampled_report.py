@@ -60,6 +60,6 @@ def _write_states(page: Page, estimator: Any) -> None:
     }
     note = "The most likely state of every step in training."
     page.add("States", svg.legend(names), blocks.stepper(steps, "Show"), note=note)
-    looks = {"across": "next", "down": "state"}
+    looks: dict[str, Any] = {"across": "next", "down": "state"}
     picture = svg.heat(estimator.transitions_, names, names, lambda x: f"{x:.1%}", **looks)
     page.add("Transitions", blocks.figure(picture), note="Mean probabilities over all draws.")
