@@ -486,3 +486,22 @@ def test_options_without_effect_are_refused(learn, place, options, needed):
     assert (code, out) == (2, "")
     assert f"{options[0]} has no effect without {needed};" in err
     assert not (place / "model").exists()
+
+
+def test_a_held_out_score_is_told_while_training(tmp_path, capsys):
+    write(tmp_path / "train", sentences(0))
+    write(tmp_path / "valid", sentences(1))
+    (tmp_path / "template").write_text(TEMPLATE)
+    argv = ["train", tmp_path / "train", "--model", tmp_path / "model"]
+    argv += ["--template", tmp_path / "template", "--valid", tmp_path / "valid"]
+    assert main([*map(str, argv)]) == 0
+    (line, *_) = [each for each in capsys.readouterr().err.splitlines() if "valid" in each]
+    assert re.match(r"valid +iteration 1: accuracy [0-9.]+ %", line)
+
+
+def test_a_held_out_file_must_be_readable_before_training(tmp_path, capsys):
+    write(tmp_path / "train", sentences(0))
+    argv = ["train", tmp_path / "train", "--model", tmp_path / "model"]
+    assert main([*map(str, argv), "--valid", str(tmp_path / "none")]) == 2
+    assert "none" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()

@@ -225,3 +225,18 @@ def test_dominance():
         p = np.exp(scores[:, 0]) / np.exp(scores).sum()
         assert best == pytest.approx(p.max())
         assert true == pytest.approx(p[(rows == y).all(axis=1)].item())
+
+
+def test_a_callback_can_predict_with_the_weights_of_the_moment():
+    X = [[["a"], ["b"], ["c"]], [["b"], ["c"], ["a"]]]
+    Y = [["x", "y", "y"], ["y", "y", "x"]]
+    scores = []
+
+    def score(event):
+        now = event.current()
+        assert np.array_equal(now.weights_, event.weights)
+        scores.append(now.score(X, Y))
+
+    labeler = SequenceLabeler(callbacks=[score], max_iter=20, random_state=0).fit(X, Y)
+    assert scores[-1] == labeler.score(X, Y) == 1.0
+    assert len(scores) == labeler.n_iter_

@@ -196,6 +196,12 @@ def compare(gold: Columns, predicted: Ints, names: Sequence[str]) -> Scores:
     return Scores(scores, has_chunks(all_names))
 
 
+def in_short(scores: Scores) -> str:
+    """Return accuracy and F1 in a few words."""
+    f1 = f", F1 {100 * scores.chunks.f1:.2f}" if scores.chunked else ""
+    return f"accuracy {100 * scores.chunks.accuracy:.2f} %{f1}"
+
+
 def in_full(scores: Scores) -> str:
     """Return what conlleval prints if these are labels of chunks, else the accuracy alone."""
     found = scores.chunks

@@ -34,8 +34,11 @@ from structlearn._src.common.watch import Ending
 if TYPE_CHECKING:
     from structlearn._src.estimators.structured.sequence import SequenceLabeler
     from structlearn._src.solve.checkpoint import Checkpoint
+    from structlearn._src.solve.loop import Event
     from structlearn._src.text.template import Template
 
+_PAUSE = 2.0  # seconds between two scores on --valid at least, so that they can be read
+_SHARE = 0.1  # of the time that scores on --valid may take
 _DESCRIPTION = """\
 Learn to label tokens from a column file: one token per line, columns separated by spaces or tabs, a
 blank line after every sentence, and the label in the last column.
@@ -67,6 +70,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument("file", metavar="TRAIN", type=Path, help="a column file; may be gzipped")
     add_file(parser, "--model", "where to write the model", required=True)
     add_file(parser, "--test", "a column file to evaluate the model on")
+    add_file(parser, "--valid", "a column file whose score is told now and then while training")
     add_shared(parser, "--report", "--quiet", "--progress", "--log", "--json")
     _add_features(parser.add_argument_group("features"))
     _add_objective(parser.add_argument_group("objective"))
@@ -121,12 +125,19 @@ def run(args: argparse.Namespace) -> int:
 
     started = time.perf_counter()
     _check_effects(args)
-    files = {"TRAIN": args.file, "--test": args.test, "--template": args.template}
+    files = {
+        "TRAIN": args.file,
+        "--test": args.test,
+        "--valid": args.valid,
+        "--template": args.template,
+    }
     check_outputs(args, files, "--model", "--checkpoint", "--report", "--log", "--json")
     template = _template(args.template)
     test = None if args.test is None else _labelled(args.test, template)
     progress = ProgressLine(args.progress, args.quiet, log=args.log)
     labeler = _labeler(args, template)
+    if args.valid is not None:
+        labeler.callbacks = (_HeldOut(_labelled(args.valid, template), progress),)
     _fit(args, labeler, template, progress)
     if labeler.n_iter_ == 0:
         raise KeyboardInterrupt
@@ -141,8 +152,7 @@ def run(args: argparse.Namespace) -> int:
     if test is not None:
         tagger = taggers.Tagger(labeler, str(args.model))
         scores = taggers.compare(test.columns, tagger.predict(test.columns), tagger.names)
-        f1 = f", F1 {100 * scores.chunks.f1:.2f}" if scores.chunked else ""
-        progress.tell("test", f"accuracy {100 * scores.chunks.accuracy:.2f} %{f1}")
+        progress.tell("test", taggers.in_short(scores))
         sys.stdout.write(taggers.in_full(scores))
         told = "accuracy precision recall f1" if scores.chunked else "accuracy"
         facts["test"] = facts_of(scores.chunks, told)
@@ -243,6 +253,27 @@ def _fit(
             labeler.fit(columns, labels)
     finally:
         progress.clear()
+
+
+class _HeldOut:
+    """Tells the score on other sentences while training, in a small part of its time."""
+
+    def __init__(self, text: taggers.Text, progress: ProgressLine) -> None:
+        self._columns = text.columns
+        self._progress = progress
+        self._next = 0.0
+
+    def __call__(self, event: Event) -> None:
+        began = time.perf_counter()
+        if began < self._next or event.current is None:
+            return
+        tagger = taggers.Tagger(event.current(), "the model in training")
+        predicted = tagger.predict(self._columns)
+        scores = taggers.compare(self._columns, predicted, tagger.names)
+        told = f"iteration {event.iteration}: {taggers.in_short(scores)}"
+        self._progress.tell("valid", told)
+        took = time.perf_counter() - began
+        self._next = began + took + max(_PAUSE, took / _SHARE)
 
 
 def _checkpoint(args: argparse.Namespace) -> Checkpoint | None:

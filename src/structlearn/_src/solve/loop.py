@@ -45,6 +45,8 @@ class Event(NamedTuple):
     weights: Floats  #: read-only and only of this moment: copy them to keep them
     history: History
     inference_steps: int  #: message sweeps, or steps of ADMM, so far in all worlds
+    #: Returns the estimator with these weights, to predict with; None where solvers run alone.
+    current: Callable[[], Any] | None = None
 
     @property
     def slope(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection
+from copy import copy
 from dataclasses import fields, replace
 from typing import Any
 
@@ -37,7 +38,7 @@ from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples
 from structlearn._src.solve.base import State, current_weights
-from structlearn._src.solve.loop import Fit
+from structlearn._src.solve.loop import Callback, Event, Fit
 from structlearn._src.solve.pick import choose_online
 
 #: Parameters that say how a fit runs, the same in all families.
@@ -62,7 +63,7 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
     objective = _objective(estimator, plan, batch, loss, sample_weight)
     settings = FitSettings(
         **{name: getattr(estimator, name) for name in _RUN},
-        callbacks=tuple(estimator.callbacks),
+        callbacks=tuple(_with_current(estimator, plan, loss, each) for each in estimator.callbacks),
     )
     given = estimator.get_params(deep=False)
     facts = {name: x for name, x in given.items() if name not in LATER or x != LATER[name]}
@@ -77,6 +78,23 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
 
     found = _trusted(objective, found, again)
     return _keep(estimator, plan, loss, found, objective.n_examples)
+
+
+def _with_current(
+    estimator: StructuredEstimator, plan: ModelPlan, loss: Loss, callback: Callback
+) -> Callback:
+    """Let a callback ask for the estimator as it stands."""
+
+    def call(event: Event) -> bool | None:
+        def current() -> StructuredEstimator:
+            now = copy(estimator)
+            now._set_plan(replace(plan, eps_h=loss.eps_h))
+            now.weights_ = event.weights.copy()
+            return now
+
+        return callback(event._replace(current=current))
+
+    return call
 
 
 def partial_fit(
