@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import naive
-from hinge_fields import least_energy
+from hinge_fields import least_energy, random_field
 from structlearn._src.field.consensus import Consensus
 from structlearn._src.field.hinges import Hinges
 from structlearn._src.field.newton import Polish
@@ -54,3 +54,23 @@ def test_a_polished_state_is_one_of_admm_again():
     before = consensus.appraise(weights, state).energy
     consensus.run(weights, state, 20)
     assert consensus.appraise(weights, state).energy == pytest.approx(before, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_threads_change_no_bit(seed):
+    hinges = random_field(np.random.default_rng(seed), n=12, m=60, hard=True)
+    weights = np.array([0.5, 1.0, 2.0, 0.1, 0.0])
+    found = []
+    for n_jobs in (1, 2, 3):
+        consensus = Consensus(hinges, relaxation=1.6, stiffness=5.0, n_jobs=n_jobs, grain=3)
+        assert consensus.blocks.alone == (n_jobs == 1)
+        state = consensus.run(weights, consensus.begin(weights), 7)
+        polish = Polish(consensus, weights, state)
+        placed = sum(polish.rounds(patience=3))
+        found.append((placed, polish.steps, state, consensus.appraise(weights, state)))
+    for placed, steps, state, worth in found[1:]:
+        assert (placed, steps) == found[0][:2]
+        np.testing.assert_array_equal(state.consensus, found[0][2].consensus)
+        np.testing.assert_array_equal(state.multipliers, found[0][2].multipliers)
+        assert (worth.energy, worth.lower) == (found[0][3].energy, found[0][3].lower)
+        np.testing.assert_array_equal(worth.pull, found[0][3].pull)

@@ -69,8 +69,8 @@ def test_any_multipliers_prove_a_bound(seed):
 def test_threads_and_pauses_change_no_bit(n_jobs):
     field, weights = naive.hinge_field(np.random.default_rng(0))
     assert len(field["variables"]) > 25
-    whole = Consensus(Hinges(**field), relaxation=1.6, n_jobs=1, grain=5)
-    parts = Consensus(Hinges(**field), relaxation=1.6, n_jobs=n_jobs, grain=5)
+    whole = Consensus(Hinges(**field), relaxation=1.6, n_jobs=1, grain=1)
+    parts = Consensus(Hinges(**field), relaxation=1.6, n_jobs=n_jobs, grain=1)
     expected = whole.run(weights, whole.begin(weights), 27)
     state = parts.run(weights, parts.begin(weights), 3)
     parts.run(weights, state, 24)
@@ -81,7 +81,7 @@ def test_threads_and_pauses_change_no_bit(n_jobs):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_steps_end_at_the_tolerance(n_jobs):
     field, weights = naive.hinge_field(np.random.default_rng(0), hard=False)
-    ours = Consensus(Hinges(**field), n_jobs=n_jobs, grain=5)
+    ours = Consensus(Hinges(**field), n_jobs=n_jobs, grain=1)
     state = ours.run(weights, ours.begin(weights), 5000, 1e-3)
     taken = int(state.iterations)
     assert 1 < taken < 5000

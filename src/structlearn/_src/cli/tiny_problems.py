@@ -21,6 +21,7 @@ from structlearn._src.estimators.fields.rule_model import RuleModel
 from structlearn._src.estimators.structured.sequence import SequenceLabeler
 from structlearn._src.field.admm import Consensus
 from structlearn._src.field.hinges import Hinges
+from structlearn._src.field.newton import Polish
 from structlearn._src.files.uai import read_uai, write_uai
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.shapes import chain, pairwise, tree
@@ -124,17 +125,20 @@ def _solvers() -> None:
 
 
 def _rules() -> None:
-    """Infer and learn with rules, and step through a field that is large enough for threads."""
+    """Infer and learn with rules, and step through a field as several threads do."""
     model = RuleModel("1: P(A) -> Q(A) ^2\n1: Q(A) & Q(B) -> P(A)\n2: !Q(A)\nQ(+A) = 1 .", tol=0.0)
     model.observe(P=[("a",)]).target(Q=[("a",), ("b",)]).set_params(max_iter=60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UncertifiedWarning)  # nothing reaches a tolerance of 0
         model.fit({"Q": [("a", 1.0), ("b", 0.0)]}, max_iter=1, tol=None).predict(frame="dict")
-    n = 2**18
-    zeros, ones, powers = np.zeros(n, np.int64), np.ones(n), np.ones(n, np.int64)
-    wide = Hinges(np.arange(n + 1), zeros, ones, ones, zeros, powers, zeros, 1, 1)
-    consensus = Consensus(wide, n_jobs=2)
-    consensus.run([1.0], consensus.begin([1.0]), 2)
+    n = 8
+    zeros, ones, powers = np.zeros(n, np.int64), np.ones(n), np.arange(n) % 2 + 1
+    wide = Hinges(np.arange(n + 1), zeros, -ones, 0.5 * ones, zeros, powers, zeros, 1, 1)
+    consensus = Consensus(wide, n_jobs=2, grain=1)
+    weights = np.ones(1)
+    state = consensus.run(weights, consensus.begin(weights, [0.1]), 2)
+    for _ in Polish(consensus, weights, state).rounds(1):
+        pass
 
 
 def _any_number_of_states() -> None:

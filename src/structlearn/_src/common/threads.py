@@ -26,7 +26,6 @@ GRAIN = {
     "arrays": 2**18,  # entries of a flat array that NumPy goes through
     "chains": 2**18,  # entries of the tables of chains
     "features": 2**17,  # entries of a sparse matrix
-    "forms": 2**18,  # entries of linear forms; few ranges, whose sums are added up
     "graphs": 20_000,  # table entries of graphs below which threads cost more than they bring
     "margins": 2**15,  # rows times labels: some milliseconds
     "orders": 2**12,  # variables of small graphs that are ordered together

@@ -11,10 +11,12 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import InfeasibleError
+from structlearn._src.common.threads import one_blas_thread
 from structlearn._src.common.watch import Approach, Ending, Progress, Watch, brief
 from structlearn._src.field.consensus import ALLOWED, AdmmState, Appraisal, Consensus
 from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
 from structlearn._src.field.newton import Polish
+from structlearn._src.kernels.field import forms
 
 __all__ = ["AdmmState", "Consensus", "HingeResult", "Residuals", "solve_map"]
 
@@ -138,11 +140,12 @@ def solve_map(
     if time_limit is not None:
         checks.number("time_limit", time_limit, low=0.0, open_low=True)
     watch = Watch(time_limit, progress)
-    search = _MapSearch(hinges, weights, fixed, start, tol, max_iter, n_jobs, watch)
-    ended = watch.repeat(search.step, search.limit, search.words, search.near)
-    if search.best.violation > ALLOWED and not ended.early:
-        _refuse_contradiction(hinges, fixed, n_jobs, watch)
-    return search.result(ended)
+    with one_blas_thread():
+        search = _MapSearch(hinges, weights, fixed, start, tol, max_iter, n_jobs, watch)
+        ended = watch.repeat(search.step, search.limit, search.words, search.near)
+        if search.best.violation > ALLOWED and not ended.early:
+            _refuse_contradiction(hinges, fixed, n_jobs, watch)
+        return search.result(ended)
 
 
 class _MapSearch:
@@ -295,12 +298,8 @@ class _MapSearch:
 
 def _ceiling(consensus: Consensus, weights: Floats) -> float:
     """An energy that no assignment exceeds, with room for rounding."""
-    h = consensus.hinges
-    bounds = consensus.bounds
-    ends = h.coefficients * np.where(
-        h.coefficients > 0, bounds.upper[h.variables], bounds.lower[h.variables]
-    )
-    return 1.001 * float(weights @ h.sum_hinges(h.add_up(ends) + h.constants)) + ALLOWED
+    most = consensus.sum_hinges(forms.highest, consensus.bounds)
+    return 1.001 * float(weights @ most) + ALLOWED
 
 
 def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None, watch: Watch) -> None:

@@ -7,21 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structlearn._src.common import checks, threads
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats
 from structlearn._src.common.errors import ArgumentError, InfeasibleError
 from structlearn._src.common.watch import Pace, Watch
-from structlearn._src.field.hinges import AT_MOST, EQUAL, Hinges
-from structlearn._src.kernels.field import admm
+from structlearn._src.field.blocks import GRAIN, FieldBlocks
+from structlearn._src.field.hinges import AT_MOST, Hinges
+from structlearn._src.kernels.field import admm, forms
 from structlearn._src.kernels.field.admm import AdmmState
 
 __all__ = ["ALLOWED", "AdmmState", "Appraisal", "Consensus"]
 
 #: By how much a hard constraint may be missed.
 ALLOWED = 1e-6
-_RANGES = 8  # more would add up rows for longer than they save on the machines we have
 _LARGEST_CHANGE = 1000.0  # factor of a single change of the step
 _CONSTANT = 1e-30  # length of a hinge without free variables, which no step can move
+_LINE = 8  # numbers of a cache line: sums of two threads on one line would slow both down
 
 
 class Appraisal(NamedTuple):
@@ -50,13 +51,13 @@ class Consensus:
     which `run` changes in place, and which a checkpoint may hold as it is. Weights are given with
     every call. Local copies and multipliers take one number per form (see `kernels.field.admm`):
     with the constant, the length and the kinds a form costs 39 bytes, and 12 more per variable
-    in it.
+    in it, for several threads 24.
 
     `step` is :math:`\eta` to begin with, by default the mean weight of the hinges, or 1; a
     `relaxation` in (0, 2) of 1 is plain ADMM, 1.6 takes fewer steps; the step of hard constraints
     is `stiffness` times larger. Variables that are `fixed`, by a mapping from variable to value,
     an array with NaN for the others, or a pair of arrays, leave forms about the others only.
-    Results do not depend on the number of threads; `grain` entries of forms are worth one.
+    Results do not depend on the number of threads; sums are cut after `grain` forms.
 
     References
     ----------
@@ -75,7 +76,7 @@ class Consensus:
         stiffness: float = 1.0,
         fixed: Any = None,
         n_jobs: int | None = None,
-        grain: int = threads.GRAIN["forms"],
+        grain: int = GRAIN,
     ) -> None:
         self.hinges = hinges
         self.n_jobs = n_jobs
@@ -84,57 +85,56 @@ class Consensus:
         )
         self._step = None if step is None else checks.number("step", step, low=0, open_low=True)
         variables, values = _check_fixed(hinges, fixed)
-        self.bounds = admm.Bounds(
-            np.zeros(hinges.n_variables),
-            np.ones(hinges.n_variables),
-            np.zeros(hinges.n_variables),
-        )
+        n = hinges.n_variables
+        self.bounds = forms.Bounds(np.zeros(n), np.ones(n), np.zeros(n))
         self.bounds.lower[variables] = self.bounds.upper[variables] = values
-        self.forms = admm.Forms(
+        self.forms = forms.Forms(
             hinges.offsets.view(np.uint64),
             hinges.variables.view(np.uint32),
             hinges.coefficients,
             hinges.constants,
             _sorts(hinges),
             hinges.groups.view(np.uint32),
-            np.zeros(hinges.n_forms),
+            np.empty(hinges.n_forms),
         )
-        is_fixed = np.zeros(hinges.n_variables, np.bool_)
+        self.blocks = FieldBlocks(hinges, n_jobs, grain)
+        is_fixed = np.zeros(n, np.bool_)
         is_fixed[variables] = True
         self._measure(is_fixed, checks.number("stiffness", stiffness, low=0, open_low=True))
-        self._allocate(grain)
+        self._sums = admm.BlockSums(
+            np.zeros((self.blocks.n_form_blocks, hinges.n_groups + _LINE)),
+            np.zeros(self.blocks.n_form_blocks),
+            np.zeros((self.blocks.n_variable_blocks, 3)),
+            np.zeros(n if self.blocks.alone else 0),
+        )
+        self.slopes = np.empty(hinges.n_forms)  # a workspace, of Newton steps too
 
     def _measure(self, fixed: Bools, stiffness: float) -> None:
         """Count the copies of free variables, and measure the forms over them."""
-        h = self.hinges
-        free = ~fixed[h.variables]
-        factors = np.where(h.hard, stiffness, 1.0)
-        copies = np.bincount(
-            h.variables[free], np.repeat(factors, np.diff(h.offsets))[free], h.n_variables
-        )
+        blocks = self.blocks
+        copies = np.empty(self.hinges.n_variables)
+        if blocks.alone:
+            forms.count_copies(self.forms, stiffness, copies)
+        else:
+            given = self.forms, blocks.columns, stiffness, copies
+            blocks.over_variables(forms.count_copies_by_column, *given)
+        copies[fixed] = 0.0
         np.divide(1.0, copies, out=self.bounds.shares, where=copies > 0)
-        lengths = h.add_up(np.where(free, h.coefficients**2, 0.0)) / factors
-        constant = lengths == 0
-        self.forms.lengths[:] = np.where(constant, np.where(h.hard, 1.0, _CONSTANT), lengths)
-        broken = np.flatnonzero(constant & (h.violations(self.bounds.lower) > ALLOWED))
-        if len(broken):
+        blocks.over_forms(forms.measure, self.forms, fixed, stiffness)
+        found = np.empty(blocks.n_form_blocks, np.int64)
+        lengths = 1.0, _CONSTANT
+        blocks.over_forms(
+            forms.settle_constant, self.forms, self.bounds.lower, lengths, ALLOWED, found
+        )
+        if found.max(initial=-1) >= 0:
+            h = self.hinges
+            free = h.add_up(np.where(fixed[h.variables], 0.0, h.coefficients**2)) > 0
+            broken = np.flatnonzero(~free & (h.violations(self.bounds.lower) > ALLOWED))
             raise InfeasibleError(
                 f"the hard forms {broken[:5].tolist()} have no free variable and do not hold: "
                 f"change the values of their fixed variables",
                 broken.tolist(),
             )
-
-    def _allocate(self, grain: int) -> None:
-        h = self.hinges
-        # Ranges depend on the field alone, so that sums have the same order on all machines.
-        most = min(_RANGES, 1 + len(h.variables) // max(h.n_variables, 1))
-        parts = min(most, 1 + len(h.variables) // grain)
-        ranges = threads.split(h.offsets, parts) or [(0, 0)]
-        self._borders = np.array([0] + [last for _, last in ranges])
-        rows = len(ranges)
-        self._sums = admm.RangeSums(
-            np.zeros((rows, h.n_variables)), np.zeros((rows, h.n_groups)), np.zeros((rows, 1))
-        )
 
     def scale(self, weights: Floats) -> float:
         """Mean weight of the hinges: the natural size of steps and multipliers."""
@@ -155,7 +155,7 @@ class Consensus:
             lags=np.zeros(h.n_variables),
             ahead=point.copy(),
             pull=np.zeros(h.n_variables),
-            hinges=h.hinges(point),
+            hinges=self.sum_hinges(forms.hinges_at, point),
             residuals=np.full(2, np.inf),
             step=np.array(self.scale(weights) if self._step is None else self._step),
             iterations=np.array(0),
@@ -177,31 +177,31 @@ class Consensus:
             self._take(weights, state, max_iter, tol)
         else:
             Pace(watch).all(lambda steps: self._take(weights, state, steps, tol), max_iter)
-        self._sums.hinges.sum(axis=0, out=state.hinges)
+        state.hinges[:] = self._hinge_sums()
         return state
 
     def _take(self, weights: Floats, state: AdmmState, steps: int, tol: float) -> int:
         """Take up to so many steps; return how many there were."""
         before = int(state.iterations)
+        blocks = self.blocks
         common = weights, self.relaxation, state, self._sums
-        if min(threads.workers(self.n_jobs), len(self._borders) - 1) <= 1:
-            admm.advance(self.forms, self.bounds, *common, self._borders, steps, tol)
+        if blocks.alone:
+            both = blocks.by_form, blocks.by_variable
+            admm.advance(self.forms, blocks.columns, self.bounds, *common, both, steps, tol)
         else:
             self._run_threads(common, steps, tol)
         return int(state.iterations) - before
 
     def _run_threads(self, common: tuple[Any, ...], max_iter: int, tol: float) -> None:
-        ranges = [(row, row + 1) for row in range(len(self._borders) - 1)]
-        _, relaxation, state, sums = common
+        blocks = self.blocks
         for n in range(max_iter):
             tell = tol > 0 or n == max_iter - 1
-
-            def work(row: int, _: int, tell: bool = tell) -> None:
-                admm.local_step(self.forms, *common, tell, row, *self._borders[row : row + 2])
-
-            threads.run(work, ranges, self.n_jobs)
-            admm.consensus_step(self.bounds, relaxation, state, sums)
-            if admm.at_rest(state, tol):
+            blocks.over_forms(admm.local_step, self.forms, *common, tell, False)
+            blocks.over_variables(
+                admm.consensus_step, self.bounds, *common[1:], blocks.columns, False
+            )
+            admm.end_step(*common[2:])
+            if admm.at_rest(common[2], tol):
                 return
 
     def change_step(self, state: AdmmState, step: float) -> None:
@@ -235,22 +235,39 @@ class Consensus:
     def appraise(self, weights: Any, state: AdmmState) -> Appraisal:
         """Energy and violation at the consensus, and the bound that the multipliers prove."""
         weights = self.hinges.check_weights(weights)
-        found = np.zeros(3)
-        hinges = np.empty(self.hinges.n_groups)
-        pull = np.empty(self.hinges.n_variables)
-        admm.appraise(
-            self.forms, self.bounds, weights, state.consensus, state.multipliers, pull, hinges,
-            found,
-        )  # fmt: skip
-        energy, violation, lower = found.tolist()
-        return Appraisal(hinges, energy, violation, lower, pull)
+        blocks = self.blocks
+        found = np.empty((blocks.n_form_blocks, 2))
+        given = weights, state.consensus, state.multipliers, self.slopes, self._sums.hinges, found
+        blocks.over_forms(admm.appraise, self.forms, *given)
+        pull = np.zeros(self.hinges.n_variables)
+        bounds = np.empty(blocks.n_variable_blocks)
+        self.add_pull(self.slopes, pull)
+        blocks.over_variables(
+            admm.bound_pull, self.bounds, blocks.columns, self.slopes, pull, bounds, blocks.alone
+        )
+        hinges = self._hinge_sums()
+        lower = forms.add_up(found[:, 1].copy()) + forms.add_up(bounds)
+        return Appraisal(hinges, float(weights @ hinges), float(found[:, 0].max()), lower, pull)
+
+    def add_pull(self, numbers: Floats, pull: Floats) -> None:
+        r"""Add :math:`A^\top \lambda` to `pull` on one thread; with several, columns are used."""
+        if self.blocks.alone:
+            admm.pull_alone(self.forms, numbers, pull, 0, len(numbers))
+
+    def sum_hinges(self, kernel: Any, point: Any) -> Floats:
+        """Sum of the hinges of every group, by a kernel that adds them up for blocks."""
+        self.blocks.over_forms(kernel, self.forms, point, self._sums.hinges)
+        return self._hinge_sums()
+
+    def _hinge_sums(self) -> Floats:
+        """Add up the hinges of all blocks; their order is that of the blocks."""
+        return np.asarray(self._sums.hinges[:, : self.hinges.n_groups].sum(axis=0))
 
 
 def _sorts(hinges: Hinges) -> Any:
-    sorts = np.where(hinges.powers == 2, admm.SQUARED, admm.LINEAR).astype(np.int8)
-    sorts[hinges.kinds == AT_MOST] = admm.AT_MOST
-    sorts[hinges.kinds == EQUAL] = admm.EQUAL
-    return sorts
+    """What a form is to the kernels; numbers of one byte all the way, as there are many."""
+    hard = hinges.kinds + np.int8(forms.AT_MOST - AT_MOST)
+    return np.where(hinges.kinds > 0, hard, hinges.powers == 2)
 
 
 def _check_fixed(hinges: Hinges, fixed: Any) -> tuple[Any, Floats]:

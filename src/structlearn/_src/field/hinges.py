@@ -11,7 +11,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError
-from structlearn._src.kernels.field.admm import find_twice
+from structlearn._src.kernels.field.forms import find_twice
 
 #: What a linear form :math:`l` stands for: a hinge :math:`\max(l, 0)^p`, or a hard constraint.
 HINGE = 0
@@ -193,7 +193,8 @@ class Hinges:
         for name in ("coefficients", "constants"):
             if not (np.abs(getattr(self, name)) <= checks.MOST).all():
                 raise GraphError(f"{name} must be finite numbers of at most {checks.MOST:g}")
-        entry = find_twice(self.offsets, self.variables, np.full(self.n_variables, -1))
+        seen = np.full(self.n_variables, -1)
+        entry = find_twice(self.offsets, self.variables, seen, 0, self.n_forms)
         if entry >= 0:
             form = int(np.searchsorted(self.offsets, entry, side="right")) - 1
             raise GraphError(

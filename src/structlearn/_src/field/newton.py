@@ -8,8 +8,10 @@ import numpy as np
 
 from structlearn._src.common.arrays import Bools, Floats
 from structlearn._src.common.watch import Pace, Watch
+from structlearn._src.field.blocks import borders
 from structlearn._src.field.consensus import AdmmState, Consensus
-from structlearn._src.kernels.field import newton
+from structlearn._src.kernels.field import conjugate, newton
+from structlearn._src.kernels.field.forms import add_up
 
 _SOFT = 1e-2  # softness of kinks in the first round, over the mean weight
 _HARDER = 5.0  # by how much softness shrinks from round to round
@@ -39,38 +41,107 @@ class NewtonSystem:
 
     def __init__(self, consensus: Consensus) -> None:
         hinges = consensus.hinges
+        blocks = consensus.blocks
         n = hinges.n_variables
         entries = len(hinges.variables)
+        of_columns = 0 if blocks.alone else 1
         self.consensus = consensus
         self._rows = newton.ActiveRows(
             np.zeros(hinges.n_forms + 1, np.uint64),
             np.empty(entries, np.uint32),
             np.empty(entries),
-            np.empty(n, np.int64),
+            np.empty(of_columns * hinges.n_forms, np.int32),
+            np.empty(hinges.n_forms),
         )
-        self._diagonal = np.empty(n)
-        self._scratch = np.empty((4, n))
-        self.solution = np.empty(n)
+        self._active = newton.ActiveColumns(
+            np.empty(of_columns * n, np.uint64),
+            np.empty(of_columns * entries, np.uint32),
+            np.empty(of_columns * entries),
+        )
+        self._diagonal = newton.Diagonal(np.empty(n), np.empty(n, np.int32))
+        self._vectors = conjugate.Directions(*(np.empty(n) for _ in range(5)))
+        self.solution = self._vectors.out
 
     def gather(
-        self, weights: Floats, softness: tuple[float, float], bases: Floats, point: Floats,
-        free: Bools, prox: float,
+        self, weights: Floats, softness: tuple[float, float], slopes: Floats, free: Bools,
+        prox: float,
     ) -> None:  # fmt: skip
-        """Take :math:`H` at a point; softness is that of kinks, and that of hard constraints."""
+        """Take :math:`H` where forms have these slopes.
+
+        Softness is that of kinks, and that of hard constraints.
+        """
+        blocks = self.consensus.blocks
+        forms = self.consensus.forms
         self._free = free
         self._prox = prox
-        self._diagonal[:] = prox
-        self._counts = newton.gather(
-            self.consensus.forms, weights, *softness, bases, point, free, self._rows, self._diagonal
+        counts = np.empty((blocks.n_form_blocks, 4), np.int64)
+        blocks.over_forms(newton.count_active, forms, weights, slopes, free, counts)
+        starts = np.zeros_like(counts)
+        starts[1:] = counts[:-1].cumsum(axis=0)
+        stiff, entries, others = counts.sum(axis=0).tolist()[:3]
+        starts[:, 2:] += stiff, entries  # stiff rows first: they precondition
+        blocks.over_forms(
+            newton.fill_rows, forms, weights, softness, slopes, free, starts, self._rows
+        )
+        self._counts = stiff, stiff + others
+        self._share_out(stiff, stiff + others)
+        if blocks.alone:
+            newton.divide(self._rows, self._counts, prox, self._diagonal)
+        else:
+            given = blocks.columns, free, self._rows, stiff, prox, self._active, self._diagonal
+            blocks.over_variables(newton.divide_by_column, *given)
+
+    def _share_out(self, stiff: int, count: int) -> None:
+        """Cut the rows into blocks, and the blocks into tasks."""
+        blocks = self.consensus.blocks
+        offsets = self._rows.offsets.view(np.int64)
+        self._by_stiff = borders(stiff, blocks.grain)
+        self._by_row = borders(count, blocks.grain)
+        self._stiff_tasks = blocks.tasks(offsets[self._by_stiff])
+        self._row_tasks = blocks.tasks(offsets[self._by_row])
+        self._sums = conjugate.DirectionSums(
+            np.zeros(blocks.n_variable_blocks), np.zeros(len(self._by_stiff) - 1)
         )
 
     def solve(self, gradient: Floats, tol: float, max_iter: int) -> int:
         """Write the solution; return the number of steps."""
-        steps: int = newton.direct(
-            self._rows, self._counts, self._diagonal, self._prox, gradient, self._free, tol,
-            max_iter, self._scratch, self.solution,
+        blocks = self.consensus.blocks
+        blocks.over_variables(conjugate.begin, gradient, self._free, self._vectors)
+        if not blocks.alone:
+            return self._solve_threads(tol, max_iter)
+        both = blocks.by_variable, self._by_stiff, self._by_row
+        steps: int = conjugate.solve(
+            self._rows, self._diagonal, self._prox, self._vectors, blocks.columns.offsets,
+            self._active, self._sums, both, tol, max_iter,
         )  # fmt: skip
         return steps
+
+    def _solve_threads(self, tol: float, max_iter: int) -> int:
+        """Do what `conjugate.solve` does, phase by phase."""
+        blocks = self.consensus.blocks
+        vectors, sums, rows = self._vectors, self._sums, self._rows
+        old, enough, length = np.inf, 0.0, 0.0
+        for n in range(max_iter):
+            blocks.over_variables(conjugate.go, length, self._diagonal, vectors, sums)
+            given = rows, self._diagonal, vectors, sums
+            blocks.over(conjugate.scale_owned, given, self._by_stiff, self._stiff_tasks)
+            size = add_up(sums.variables) + add_up(sums.rows)
+            enough = enough if n else size * tol * tol
+            if size <= enough and (n > 0 or size == 0.0):
+                return n
+            blocks.over_variables(conjugate.turn, size / old, self._prox, vectors)
+            old = size
+            blocks.over(conjugate.multiply, (rows, vectors, False), self._by_row, self._row_tasks)
+            starts = blocks.columns.offsets
+            blocks.over_variables(
+                conjugate.gather_image, starts, self._active, rows, vectors, sums, False
+            )
+            curved = add_up(sums.variables)
+            if not 0.0 < curved < np.inf:
+                return n  # rounding or overflow: the direction so far has to do
+            length = size / curved
+        blocks.over_variables(conjugate.go, length, self._diagonal, vectors, sums)
+        return max_iter
 
 
 def weight_gradient(
@@ -104,13 +175,16 @@ def weight_gradient(
     high = y >= consensus.bounds.upper - _AT_BOUND
     free = ~((low & (pull >= 0)) | (high & (pull <= 0)))
     softness = (_BENT / scale, _HELD / scale)
-    system.gather(weights, softness, multipliers, y, free, _STEADY * scale)
+    values = np.empty(consensus.blocks.n_form_blocks)
+    given = weights, softness, multipliers, y, consensus.slopes, values
+    consensus.blocks.over_forms(newton.evaluate, consensus.forms, *given)
+    system.gather(weights, softness, consensus.slopes, free, _STEADY * scale)
     system.solve(slope, _EXACT, _CONJUGATE)
     moved = np.where(free, system.solution, 0.0)
     along = hinges.add_up(hinges.coefficients * moved[hinges.variables])
-    values = np.maximum(hinges.values(y), 0.0)
+    above = np.maximum(hinges.values(y), 0.0)
     saturated = multipliers >= (1.0 - _SATURATED) * weights[hinges.groups]
-    by_weight = np.where(hinges.powers == 2, 2.0 * values, saturated)
+    by_weight = np.where(hinges.powers == 2, 2.0 * above, saturated)
     by_weight[hinges.hard] = 0.0
     return np.bincount(hinges.groups, along * by_weight, hinges.n_groups).astype(np.float64)
 
@@ -148,8 +222,15 @@ class Polish:
         self.steps = 0
         self._system = NewtonSystem(consensus)
         self._pace = Pace(watch or Watch())
-        self._slopes = np.empty(consensus.hinges.n_forms)
-        self._gradient = np.empty(consensus.hinges.n_variables)
+        n = consensus.hinges.n_variables
+        blocks = consensus.blocks
+        self._slopes = consensus.slopes
+        self._gradient = np.empty(n)
+        self._free = np.empty(n, np.bool_)
+        self._values = np.empty(blocks.n_form_blocks)
+        self._found = np.empty((blocks.n_variable_blocks, 2))
+        self._most = np.empty(blocks.n_variable_blocks)
+        self._spare = np.empty(n)
 
     def rounds(self, patience: int) -> Iterator[bool]:
         """Yield after every step; True at the end of a round, when the consensus is placed.
@@ -179,59 +260,60 @@ class Polish:
         self._anchor = self._point.copy()
         value = self._evaluate(self._point)
         for _ in range(_STEPS):
-            free, wrong = self._slack(self._point)
+            wrong = self._descend()
             if wrong <= tol:
                 return True
-            self._aim(self._point, free, wrong)
-            there, value = self._search(self._point, value)
+            self._aim(wrong)
+            there, value = self._search(value)
             if there is self._point:
                 return False
-            self._point = there
+            self._point, self._spare = there, self._point
             self.steps += 1
             yield False
         return False
 
     def _evaluate(self, point: Floats) -> float:
-        """Return the augmented energy, and keep its slopes and its gradient."""
-        value: float = newton.evaluate(
-            self.consensus.forms, self.weights, self._softness, self._bases, point, self._slopes,
-            self._gradient,
+        """Return the augmented energy without its last term, and keep its slopes."""
+        soft = self._softness, self._softness
+        given = self.weights, soft, self._bases, point, self._slopes, self._values
+        self.consensus.blocks.over_forms(newton.evaluate, self.consensus.forms, *given)
+        return add_up(self._values)
+
+    def _descend(self) -> float:
+        """Keep the gradient, and which variables no bound holds back.
+
+        Return how far the point is from stationary.
+        """
+        blocks = self.consensus.blocks
+        self._gradient[:] = 0.0
+        self.consensus.add_pull(self._slopes, self._gradient)
+        blocks.over_variables(
+            newton.descend, blocks.columns, self.consensus.bounds, self._slopes, self._point,
+            self._anchor, self._prox, self.scale, self._gradient, self._free, self._most,
+            blocks.alone,
         )  # fmt: skip
-        away = point - self._anchor
-        self._gradient += self._prox * away
-        return value + 0.5 * self._prox * _dot(away, away)
+        return float(self._most.max())
 
-    def _slack(self, point: Floats) -> tuple[Bools, float]:
-        """Which variables no bound holds back, and how far the point is from stationary."""
-        bounds = self.consensus.bounds
-        gradient = self._gradient
-        moved = np.clip(point - gradient / self.scale, bounds.lower, bounds.upper)
-        wrong = float(np.abs(moved - point).max(initial=0.0))
-        low, high = point <= bounds.lower, point >= bounds.upper
-        return ~((low & (gradient >= 0)) | (high & (gradient <= 0))), wrong
-
-    def _aim(self, point: Floats, free: Bools, wrong: float) -> None:
+    def _aim(self, wrong: float) -> None:
         soft = self._softness
-        self._system.gather(self.weights, (soft, soft), self._bases, point, free, self._prox)
+        self._system.gather(self.weights, (soft, soft), self._slopes, self._free, self._prox)
         tol = min(0.1, max(wrong**0.5, 1e-4))
         self._pace.some(lambda most: self._system.solve(self._gradient, tol, most), _CONJUGATE)
-        self._direction = self._system.solution
 
-    def _search(self, point: Floats, value: float) -> tuple[Floats, float]:
+    def _search(self, value: float) -> tuple[Floats, float]:
         """Go along the direction, bent at the bounds, as far as it brings enough."""
-        bounds = self.consensus.bounds
-        gradient = self._gradient.copy()
-        length = 1.0 / max(float(np.abs(self._direction).max()), 1.0)  # across the box at most
+        blocks = self.consensus.blocks
+        direction = self._system.solution
+        blocks.over_variables(conjugate.largest, direction, self._most)
+        length = 1.0 / max(float(self._most.max()), 1.0)  # across the box at most
         for _ in range(_HALVINGS):
-            there = np.clip(point + length * self._direction, bounds.lower, bounds.upper)
-            new = self._evaluate(there)
-            promised = _dot(gradient, there - point)
+            blocks.over_variables(
+                newton.bend, self.consensus.bounds, self._point, direction, length, self._anchor,
+                self._gradient, self._spare, self._found,
+            )  # fmt: skip
+            away, promised = map(add_up, self._found.T.copy())
+            new = self._evaluate(self._spare) + 0.5 * self._prox * away
             if new <= value + _SUFFICIENT * promised + _ROUNDING * abs(value):
-                return there, new
+                return self._spare, new
             length /= 2
-        return point, self._evaluate(point)
-
-
-def _dot(left: Floats, right: Floats) -> float:
-    """Inner product without BLAS, whose threads would cost more than they bring."""
-    return float((left * right).sum())
+        return self._point, self._evaluate(self._point)

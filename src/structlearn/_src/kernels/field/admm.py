@@ -24,33 +24,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, lean, or_python
+from structlearn._src.kernels.field.forms import (
+    EQUAL,
+    LINEAR,
+    SQUARED,
+    column_sum,
+    energy_of,
+    slope,
+    value_of,
+)
+from structlearn._src.kernels.jit import lean, or_python
 
-LINEAR = 0  # hinges first, so that `sort <= SQUARED` tells them from hard forms
-SQUARED = 1
-AT_MOST = 2
-EQUAL = 3
 _TINY = 1e-200  # relaxed multipliers fade for ever, and numbers near the least are slow
-
-
-class Forms(NamedTuple):
-    """Linear forms, ready for steps; unsigned, as the sign of an index costs a test each time."""
-
-    offsets: np.ndarray  #: (forms + 1) uint64
-    variables: np.ndarray  #: (entries) uint32
-    coefficients: np.ndarray  #: (entries)
-    constants: np.ndarray  #: (forms)
-    sorts: np.ndarray  #: (forms) int8: LINEAR, SQUARED, AT_MOST or EQUAL
-    groups: np.ndarray  #: (forms) uint32
-    lengths: np.ndarray  #: (forms) squared coefficients of free variables, over the stiffness
-
-
-class Bounds(NamedTuple):
-    """Where the variables may lie."""
-
-    lower: np.ndarray
-    upper: np.ndarray
-    shares: np.ndarray  #: one over the number of copies; 0 for variables without
 
 
 class AdmmState(NamedTuple):
@@ -67,123 +52,97 @@ class AdmmState(NamedTuple):
     iterations: np.ndarray  #: () int64: steps so far
 
 
-class RangeSums(NamedTuple):
-    """Sums over ranges of forms, one row each, added up in the order of the ranges."""
+class BlockSums(NamedTuple):
+    """Sums over blocks, one row each, and a workspace for a thread that is alone."""
 
-    pulls: np.ndarray  #: (ranges, variables)
-    hinges: np.ndarray  #: (ranges, groups) hinges at the local copies
-    moves: np.ndarray  #: (ranges, 1) squared change of the multipliers times length
-
-
-@or_python
-@lean
-def find_twice(offsets, variables, seen):
-    """Return the first entry whose variable occurred in the same form before, or -1.
-
-    `seen` (variables) must hold -1.
-    """
-    for i in range(len(offsets) - 1):
-        for e in range(offsets[i], offsets[i + 1]):
-            if seen[variables[e]] == i:
-                return e
-            seen[variables[e]] = i
-    return -1
-
-
-@inner
-def slope(sort, weight, value, length):
-    """Multiplier of one form after its local step from a point where it has this value."""
-    above = value if value > 0.0 else 0.0
-    if sort == SQUARED:
-        return 2.0 * weight * above / (1.0 + 2.0 * weight * length)
-    if sort == LINEAR:
-        return weight if value >= weight * length else above / length
-    return (value if sort == EQUAL else above) / length
-
-
-@inner
-def value_of(forms, i, point):
-    """Value of one form at a point."""
-    value = forms.constants[i]
-    for e in range(forms.offsets[i], forms.offsets[i + 1]):
-        value += forms.coefficients[e] * point[forms.variables[e]]
-    return value
-
-
-@inner
-def energy_of(sort, value):
-    """Hinge of one form, without its weight."""
-    hinge = value if value > 0.0 else 0.0
-    return hinge * hinge if sort == SQUARED else hinge
+    hinges: np.ndarray  #: (blocks of forms, groups and room for a cache line)
+    moves: np.ndarray  #: (blocks of forms) squared change of the multipliers times length
+    changes: np.ndarray  #: (blocks of variables, 3) of pull and lag, of lags, of the consensus
+    pull: np.ndarray  #: (variables) A' mu, where no columns are
 
 
 @lean
-def local_step(forms, weights, relaxation, state, sums, tell, row, first, last):
-    """Move the copies of the forms from `first` to `last`, and their multipliers.
+def local_step(forms, weights, relaxation, state, sums, tell, alone, borders, first, last):
+    """Move the copies of the forms in some blocks, and their multipliers.
 
     With `tell`, also add up the hinges at the copies.
     """
     step = state.step[()]
-    pull = sums.pulls[row]
-    hinges = sums.hinges[row]
-    pull[:] = 0.0
-    if tell:
-        hinges[:] = 0.0
-    moved = 0.0
-    stop = forms.offsets[first]
-    for i in range(first, last):
-        start, stop = stop, forms.offsets[i + 1]
-        value = forms.constants[i]
-        for e in range(start, stop):
-            value += forms.coefficients[e] * state.ahead[forms.variables[e]]
-        length = forms.lengths[i] / step
-        old = state.multipliers[i]
-        value += old * length
-        sort = forms.sorts[i]
-        group = forms.groups[i]
-        if value <= 0.0 and old == 0.0 and sort != EQUAL:
-            continue  # an idle form stays idle; most forms are
-        multiplier = slope(sort, weights[group], value, length)
-        if tell and sort <= SQUARED:
-            hinges[group] += energy_of(sort, value - multiplier * length)
-        change = relaxation * (multiplier - old)
-        moved += change * change * forms.lengths[i]
-        new = old + change
-        if abs(new) < _TINY:
-            new = 0.0
-        state.multipliers[i] = new
-        for e in range(start, stop):
-            pull[forms.variables[e]] += forms.coefficients[e] * new
-    sums.moves[row, 0] = moved
+    for block in range(first, last):
+        hinges = sums.hinges[block]
+        if tell:
+            hinges[:] = 0.0
+        moved = 0.0
+        stop = forms.offsets[borders[block]]
+        for i in range(borders[block], borders[block + 1]):
+            start, stop = stop, forms.offsets[i + 1]
+            value = forms.constants[i]
+            for e in range(start, stop):
+                value += forms.coefficients[e] * state.ahead[forms.variables[e]]
+            length = forms.lengths[i] / step
+            old = state.multipliers[i]
+            value += old * length
+            sort = forms.sorts[i]
+            group = forms.groups[i]
+            if value <= 0.0 and old == 0.0 and sort != EQUAL:
+                continue  # an idle form stays idle; most forms are
+            multiplier = slope(sort, weights[group], value, length)
+            if tell and sort <= SQUARED:
+                hinges[group] += energy_of(sort, value - multiplier * length)
+            change = relaxation * (multiplier - old)
+            moved += change * change * forms.lengths[i]
+            new = old + change
+            if abs(new) < _TINY:
+                new = 0.0
+            state.multipliers[i] = new
+            if alone:
+                for e in range(start, stop):
+                    sums.pull[forms.variables[e]] += forms.coefficients[e] * new
+        sums.moves[block] = moved
 
 
 @lean
-def consensus_step(bounds, relaxation, state, sums):
-    r"""Average the copies; the residuals are :math:`|v - y|` and :math:`\eta |y - y'|`."""
+def consensus_step(bounds, relaxation, state, sums, columns, alone, borders, first, last):
+    """Average the copies of the variables in some blocks."""
     step = state.step[()]
+    for block in range(first, last):
+        cross = 0.0
+        moved = 0.0
+        far = 0.0
+        for j in range(borders[block], borders[block + 1]):
+            pull = sums.pull[j] if alone else column_sum(columns, state.multipliers, j)
+            share = bounds.shares[j]
+            if share > 0.0:
+                old = state.consensus[j]
+                lag = state.lags[j]
+                kept = old + (1.0 - relaxation) * lag
+                new = min(max(kept - pull * share / step, bounds.lower[j]), bounds.upper[j])
+                state.consensus[j] = new
+                state.lags[j] = kept - new
+                state.ahead[j] = 2.0 * new - kept
+                change = kept - new - lag
+                cross += change * (pull - state.pull[j])
+                moved += change * change / share
+                far += (new - old) * (new - old) / share
+            state.pull[j] = pull
+        sums.changes[block, 0] = cross
+        sums.changes[block, 1] = moved
+        sums.changes[block, 2] = far
+
+
+@lean
+def end_step(state, sums):
+    r"""Count a step; its residuals are :math:`|v - y|` and :math:`\eta |y - y'|`."""
+    step = state.step[()]
+    moved = 0.0
     cross = 0.0
     far = 0.0
-    moved = 0.0
-    for row in range(len(sums.moves)):
-        moved += sums.moves[row, 0]
-    for j in range(len(state.consensus)):
-        pull = 0.0
-        for row in range(len(sums.pulls)):
-            pull += sums.pulls[row, j]
-        share = bounds.shares[j]
-        if share > 0.0:
-            old = state.consensus[j]
-            lag = state.lags[j]
-            kept = old + (1.0 - relaxation) * lag
-            new = min(max(kept - pull * share / step, bounds.lower[j]), bounds.upper[j])
-            state.consensus[j] = new
-            state.lags[j] = kept - new
-            state.ahead[j] = 2.0 * new - kept
-            change = kept - new - lag
-            cross += change * (pull - state.pull[j])
-            moved += step * step * (change * change) / share
-            far += (new - old) * (new - old) / share
-        state.pull[j] = pull
+    for block in range(len(sums.moves)):
+        moved += sums.moves[block]
+    for block in range(len(sums.changes)):
+        cross += sums.changes[block, 0]
+        moved += step * step * sums.changes[block, 1]
+        far += sums.changes[block, 2]
     state.residuals[0] = np.sqrt(max(moved - 2.0 * step * cross, 0.0)) / step
     state.residuals[1] = np.sqrt(far) * step
     state.iterations[()] += 1
@@ -197,21 +156,26 @@ def at_rest(state, tol):
 
 @or_python
 @lean
-def advance(forms, bounds, weights, relaxation, state, sums, borders, n_steps, tol):
-    """Take up to `n_steps` steps on one thread."""
+def advance(forms, columns, bounds, weights, relaxation, state, sums, blocks, n_steps, tol):
+    """Take up to `n_steps` steps on one thread; `blocks` are the borders of both kinds."""
+    by_form, by_variable = blocks
     for n in range(n_steps):
         tell = tol > 0.0 or n == n_steps - 1  # any step may be the last
-        for row in range(len(borders) - 1):
-            first, last = borders[row], borders[row + 1]
-            local_step(forms, weights, relaxation, state, sums, tell, row, first, last)
-        consensus_step(bounds, relaxation, state, sums)
+        sums.pull[:] = 0.0
+        local_step(
+            forms, weights, relaxation, state, sums, tell, True, by_form, 0, len(by_form) - 1
+        )
+        consensus_step(
+            bounds, relaxation, state, sums, columns, True, by_variable, 0, len(by_variable) - 1
+        )
+        end_step(state, sums)
         if at_rest(state, tol):
             return
 
 
 @or_python
 @lean
-def appraise(forms, bounds, weights, point, multipliers, pull, hinges, found):
+def appraise(forms, weights, point, multipliers, clipped, hinges, found, borders, first, last):
     r"""Energy and largest violation at a point, and the lower bound from the multipliers.
 
     Any multipliers in their cone bound the energy from below,
@@ -219,38 +183,55 @@ def appraise(forms, bounds, weights, point, multipliers, pull, hinges, found):
     .. math:: D(\lambda) = \sum_i \lambda_i b_i - \sum_{i \text{ squared}} \lambda_i^2 / 4 w_i
               + \sum_j \min_{y_j} \, (A^\top \lambda)_j y_j
 
-    so those given are first clipped to it. `found` receives energy, violation and bound.
+    so those given are first `clipped` to it. `found` (blocks, 2) receives the violation and the
+    bound without its last sum, `hinges` the sums by group.
     """
-    pull[:] = 0.0
-    hinges[:] = 0.0
-    violation = 0.0
-    bound = 0.0
-    for i in range(len(forms.constants)):
-        value = value_of(forms, i, point)
-        sort = forms.sorts[i]
-        weight = weights[forms.groups[i]]
-        multiplier = multipliers[i]
-        if sort <= SQUARED:
-            hinges[forms.groups[i]] += energy_of(sort, value)
-        else:
-            violation = max(violation, abs(value) if sort == EQUAL else value)
-        if sort != EQUAL:
-            multiplier = max(multiplier, 0.0)
-        if sort == LINEAR:
-            multiplier = min(multiplier, weight)
-        if sort == SQUARED:
-            if weight == 0.0:
-                continue
-            bound -= multiplier * multiplier / (4.0 * weight)
-        if multiplier != 0.0:
+    for block in range(first, last):
+        hinges[block, :] = 0.0
+        violation = 0.0
+        bound = 0.0
+        for i in range(borders[block], borders[block + 1]):
+            value = value_of(forms, i, point)
+            sort = forms.sorts[i]
+            weight = weights[forms.groups[i]]
+            multiplier = multipliers[i]
+            if sort <= SQUARED:
+                hinges[block, forms.groups[i]] += energy_of(sort, value)
+            else:
+                violation = max(violation, abs(value) if sort == EQUAL else value)
+            if sort != EQUAL:
+                multiplier = max(multiplier, 0.0)
+            if sort == LINEAR:
+                multiplier = min(multiplier, weight)
+            if sort == SQUARED:
+                if weight == 0.0:
+                    multiplier = 0.0
+                else:
+                    bound -= multiplier * multiplier / (4.0 * weight)
             bound += multiplier * forms.constants[i]
+            clipped[i] = multiplier
+        found[block, 0] = violation
+        found[block, 1] = bound
+
+
+@or_python
+@lean
+def pull_alone(forms, numbers, pull, first, last):
+    r"""Add :math:`A^\top \lambda` over the forms from `first` to `last` to `pull`."""
+    for i in range(first, last):
+        if numbers[i] != 0.0:
             for e in range(forms.offsets[i], forms.offsets[i + 1]):
-                pull[forms.variables[e]] += forms.coefficients[e] * multiplier
-    for j in range(len(pull)):
-        bound += pull[j] * (bounds.lower[j] if pull[j] > 0.0 else bounds.upper[j])
-    energy = 0.0
-    for g in range(len(hinges)):
-        energy += weights[g] * hinges[g]
-    found[0] = energy
-    found[1] = violation
-    found[2] = bound
+                pull[forms.variables[e]] += forms.coefficients[e] * numbers[i]
+
+
+@or_python
+@lean
+def bound_pull(bounds, columns, numbers, pull, found, alone, borders, first, last):
+    r"""Write :math:`A^\top \lambda` where columns are; find its least product with any values."""
+    for block in range(first, last):
+        bound = 0.0
+        for j in range(borders[block], borders[block + 1]):
+            if not alone:
+                pull[j] = column_sum(columns, numbers, j)
+            bound += pull[j] * (bounds.lower[j] if pull[j] > 0.0 else bounds.upper[j])
+        found[block] = bound

@@ -8,7 +8,8 @@ multipliers minimises over the box
 
 where :math:`\phi_i^*` is the conjugate of form ``i`` with its weight, and :math:`s_i = 0` for
 squared hinges. Its gradient is :math:`A^\top \lambda` with the slopes of the local step of ADMM,
-its Hessian :math:`A^\top \mathrm{diag}(\lambda') A` touches active forms only.
+its Hessian :math:`A^\top \mathrm{diag}(\lambda') A` touches active forms only, and these can be
+told by their slopes. Blocks and columns are as in `kernels.field.forms`.
 """
 
 from __future__ import annotations
@@ -17,161 +18,214 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.field.admm import EQUAL, LINEAR, SQUARED, slope, value_of
+from structlearn._src.kernels.field.forms import (
+    EQUAL,
+    LINEAR,
+    SQUARED,
+    column_sum,
+    slope,
+    value_of,
+)
 from structlearn._src.kernels.jit import inner, lean, or_python
 
 
 class ActiveRows(NamedTuple):
-    """Active forms over free variables, scaled by the root of their curvature."""
+    """Active forms over free variables, scaled by the root of their curvature, stiff ones first."""
 
     offsets: np.ndarray  #: (active + 1) uint64
     variables: np.ndarray  #: uint32
     coefficients: np.ndarray
-    owners: np.ndarray  #: (variables) the stiff row that preconditions it, or -1
+    numbers: np.ndarray  #: (forms) int32: the row of every form, or -1; empty without columns
+    products: np.ndarray  #: (active) roots of the curvature, then products with a direction
+
+
+class ActiveColumns(NamedTuple):
+    """The same entries by variable; column ``j`` begins where that of all forms does."""
+
+    ends: np.ndarray  #: (variables) uint64
+    rows: np.ndarray  #: (entries) uint32, ascending within a column
+    coefficients: np.ndarray
+
+
+class Diagonal(NamedTuple):
+    """What the preconditioner divides by."""
+
+    values: np.ndarray  #: (variables) squares of the rows, but for the one that owns a variable
+    owners: np.ndarray  #: (variables) int32: the first stiff row with the variable, or -1
+
+
+@or_python
+@lean
+def evaluate(forms, weights, softness, bases, point, slopes, values, borders, first, last):
+    """Write the slopes; `values` (blocks) receives the augmented energy without its last term.
+
+    `softness` is a pair: that of kinks, and that of hard constraints.
+    """
+    for block in range(first, last):
+        total = 0.0
+        for i in range(borders[block], borders[block + 1]):
+            value = value_of(forms, i, point)
+            sort = forms.sorts[i]
+            weight = weights[forms.groups[i]]
+            if sort == SQUARED:
+                new = 2.0 * weight * max(value, 0.0)
+                total += 0.5 * new * max(value, 0.0)
+            else:
+                soft = softness[0] if sort == LINEAR else softness[1]
+                new = slope(sort, weight, value + bases[i] * soft, soft)
+                change = new - bases[i]
+                total += new * value - 0.5 * soft * (change * change)
+            slopes[i] = new
+        values[block] = total
+
+
+@or_python
+@lean
+def descend(
+    columns, bounds, slopes, point, anchor, prox, scale, gradient, free, wrong, alone, borders,
+    first, last,
+):  # fmt: skip
+    """Add up the gradient, and tell which variables no bound holds back.
+
+    `wrong` (blocks) receives how far the point is from stationary. A thread that is alone has
+    written the part of the forms to `gradient` before.
+    """
+    for block in range(first, last):
+        most = 0.0
+        for j in range(borders[block], borders[block + 1]):
+            part = gradient[j] if alone else column_sum(columns, slopes, j)
+            down = part + prox * (point[j] - anchor[j])
+            gradient[j] = down
+            moved = min(max(point[j] - down / scale, bounds.lower[j]), bounds.upper[j])
+            most = max(most, abs(moved - point[j]))
+            low = point[j] <= bounds.lower[j] and down >= 0.0
+            high = point[j] >= bounds.upper[j] and down <= 0.0
+            free[j] = not (low or high)
+        wrong[block] = most
+
+
+@or_python
+@lean
+def bend(bounds, point, direction, length, anchor, gradient, there, found, borders, first, last):
+    """Go along a direction, bent at the bounds.
+
+    `found` (blocks, 2) receives the squared distance from the anchor, and the change that the
+    gradient promises.
+    """
+    for block in range(first, last):
+        away = 0.0
+        promised = 0.0
+        for j in range(borders[block], borders[block + 1]):
+            moved = point[j] + length * direction[j]
+            new = min(max(moved, bounds.lower[j]), bounds.upper[j])
+            there[j] = new
+            away += (new - anchor[j]) * (new - anchor[j])
+            promised += gradient[j] * (new - point[j])
+        found[block, 0] = away
+        found[block, 1] = promised
+
+
+# ---- the Hessian ----------------------------------------------------------------------------
 
 
 @inner
-def curvature(sort, weight, value, softness):
-    """Derivative of the slope by the value; the same arguments as for the slope."""
-    if sort == SQUARED:
-        return 2.0 * weight if value > 0.0 else 0.0
-    inside = sort == EQUAL or (value > 0.0 and (sort != LINEAR or value < weight * softness))
-    return 1.0 / softness if inside else 0.0
+def is_active(sort, weight, slope):
+    """Whether a form bends the augmented energy where it has this slope."""
+    if sort == EQUAL:
+        return True
+    return slope > 0.0 and (sort != LINEAR or slope < weight)
 
 
 @or_python
 @lean
-def evaluate(forms, weights, softness, bases, point, slopes, gradient):
-    """Return the augmented energy without its last term; write slopes and gradient."""
-    gradient[:] = 0.0
-    total = 0.0
-    for i in range(len(forms.constants)):
-        value = value_of(forms, i, point)
-        sort = forms.sorts[i]
-        weight = weights[forms.groups[i]]
-        if sort == SQUARED:
-            new = 2.0 * weight * max(value, 0.0)
-            total += 0.5 * new * max(value, 0.0)
-        else:
-            new = slope(sort, weight, value + bases[i] * softness, softness)
-            change = new - bases[i]
-            total += new * value - 0.5 * softness * (change * change)
-        slopes[i] = new
-        if new != 0.0:
-            for e in range(forms.offsets[i], forms.offsets[i + 1]):
-                gradient[forms.variables[e]] += forms.coefficients[e] * new
-    return total
-
-
-@or_python
-@lean
-def gather(forms, weights, softness, hard_softness, bases, point, free, rows, diagonal):
-    """Collect the active rows, stiff ones first; return how many of them, and how many in all.
-
-    `diagonal` receives the squares of the rows, but for variables owned by a stiff row.
-    """
-    count = 0
-    stiff = 0
-    entry = 0
-    rows.owners[:] = -1
-    for squared in range(2):  # stiff rows first: they precondition, each its own variables
-        for i in range(len(forms.constants)):
+def count_active(forms, weights, slopes, free, counts, borders, first, last):
+    """Count the active rows of some blocks: `counts` (blocks, 4), see `fill_rows`."""
+    for block in range(first, last):
+        counts[block, :] = 0
+        for i in range(borders[block], borders[block + 1]):
             sort = forms.sorts[i]
-            if (sort == SQUARED) != squared:
+            if is_active(sort, weights[forms.groups[i]], slopes[i]):
+                size = 0
+                for e in range(forms.offsets[i], forms.offsets[i + 1]):
+                    if free[forms.variables[e]]:
+                        size += 1
+                if size > 0:
+                    side = 2 if sort == SQUARED else 0
+                    counts[block, side] += 1
+                    counts[block, side + 1] += size
+
+
+@or_python
+@lean
+def fill_rows(forms, weights, softness, slopes, free, starts, rows, borders, first, last):
+    """Write the active rows of some blocks.
+
+    `starts` (blocks, 4) says at which row and entry each block begins, stiff ones and the others.
+    """
+    for block in range(first, last):
+        for i in range(borders[block], borders[block + 1]):
+            sort = forms.sorts[i]
+            weight = weights[forms.groups[i]]
+            if len(rows.numbers):
+                rows.numbers[i] = -1
+            if not is_active(sort, weight, slopes[i]):
                 continue
-            soft = softness if sort == LINEAR else hard_softness
-            value = value_of(forms, i, point) + (0.0 if squared else bases[i] * soft)
-            curved = curvature(sort, weights[forms.groups[i]], value, soft)
-            if curved <= 0.0:
-                continue
-            root = np.sqrt(curved)
+            side = 2 if sort == SQUARED else 0
+            soft = softness[0] if sort == LINEAR else softness[1]
+            root = np.sqrt(2.0 * weight if sort == SQUARED else 1.0 / soft)
+            entry = starts[block, side + 1]
             before = entry
             for e in range(forms.offsets[i], forms.offsets[i + 1]):
-                j = forms.variables[e]
-                if free[j]:
-                    rows.variables[entry] = j
+                if free[forms.variables[e]]:
+                    rows.variables[entry] = forms.variables[e]
                     rows.coefficients[entry] = root * forms.coefficients[e]
-                    if not squared and rows.owners[j] < 0:
-                        rows.owners[j] = count
-                    else:
-                        diagonal[j] += rows.coefficients[entry] * rows.coefficients[entry]
                     entry += 1
             if entry > before:
-                count += 1
-                rows.offsets[count] = entry
-        if not squared:
-            stiff = count
-    return stiff, count
-
-
-@inner
-def precondition(rows, stiff, diagonal, given, out):
-    """Divide by the diagonal plus the own part of every stiff row (Sherman and Morrison)."""
-    for j in range(len(out)):
-        out[j] = given[j] / diagonal[j]
-    for i in range(stiff):
-        start, stop = rows.offsets[i], rows.offsets[i + 1]
-        product = 0.0
-        size = 1.0
-        for e in range(start, stop):
-            j = rows.variables[e]
-            if rows.owners[j] == i:
-                product += rows.coefficients[e] * out[j]
-                size += rows.coefficients[e] * rows.coefficients[e] / diagonal[j]
-        for e in range(start, stop):
-            j = rows.variables[e]
-            if rows.owners[j] == i:
-                out[j] -= rows.coefficients[e] / diagonal[j] * product / size
-
-
-@inner
-def dot(left, right):
-    """Inner product, always summed in the same order."""
-    total = 0.0
-    for j in range(len(left)):
-        total += left[j] * right[j]
-    return total
+                row = starts[block, side]
+                rows.offsets[row + 1] = entry
+                rows.products[row] = root
+                if len(rows.numbers):
+                    rows.numbers[i] = row
+                starts[block, side] = row + 1
+                starts[block, side + 1] = entry
 
 
 @or_python
 @lean
-def direct(rows, counts, diagonal, prox, gradient, free, tol, limit, scratch, out):
-    """Solve for the Newton direction by preconditioned conjugate gradients; return the steps.
+def divide(rows, counts, prox, diagonal):
+    """Write the diagonal on one thread; `counts` are the stiff rows, and all."""
+    diagonal.values[:] = prox
+    diagonal.owners[:] = -1
+    for i in range(counts[1]):
+        for e in range(rows.offsets[i], rows.offsets[i + 1]):
+            j = rows.variables[e]
+            if i < counts[0] and diagonal.owners[j] < 0:
+                diagonal.owners[j] = i
+            else:
+                diagonal.values[j] += rows.coefficients[e] * rows.coefficients[e]
 
-    `scratch` is of shape (4, variables).
-    """
-    left = scratch[0]  # residual of the linear system
-    scaled = scratch[1]
-    along = scratch[2]
-    image = scratch[3]
-    out[:] = 0.0
-    for j in range(len(out)):
-        left[j] = -gradient[j] if free[j] else 0.0
-    along[:] = 0.0
-    old = np.inf
-    enough = 0.0
-    for n in range(limit):
-        precondition(rows, counts[0], diagonal, left, scaled)
-        size = dot(left, scaled)
-        if n == 0:
-            enough = size * tol * tol
-        if size <= enough and (n > 0 or size == 0.0):
-            return n
-        for j in range(len(out)):
-            along[j] = scaled[j] + size / old * along[j]
-            image[j] = prox * along[j]
-        old = size
-        for i in range(counts[1]):
-            product = 0.0
-            for e in range(rows.offsets[i], rows.offsets[i + 1]):
-                product += rows.coefficients[e] * along[rows.variables[e]]
-            for e in range(rows.offsets[i], rows.offsets[i + 1]):
-                image[rows.variables[e]] += rows.coefficients[e] * product
-        curved = dot(along, image)
-        if not 0.0 < curved < np.inf:
-            return n  # rounding or overflow: the direction so far has to do
-        length = size / curved
-        for j in range(len(out)):
-            out[j] += length * along[j]
-            left[j] -= length * image[j]
-    return limit
+
+@lean
+def divide_by_column(columns, free, rows, stiff, prox, active, diagonal, borders, first, last):
+    """Write the active columns of some blocks of variables, and their part of the diagonal."""
+    for j in range(borders[first], borders[last]):
+        at = np.int64(columns.offsets[j])
+        value = prox
+        owner = -1
+        if free[j]:
+            for squared in range(2):  # rows ascend, and stiff ones come first
+                for e in range(columns.offsets[j], columns.offsets[j + 1]):
+                    row = rows.numbers[columns.forms[e]]
+                    if row < 0 or (row >= stiff) != squared:
+                        continue
+                    scaled = rows.products[row] * columns.coefficients[e]
+                    active.rows[at] = row
+                    active.coefficients[at] = scaled
+                    at += 1
+                    if not squared and owner < 0:
+                        owner = row
+                    else:
+                        value += scaled * scaled
+        active.ends[j] = at
+        diagonal.values[j] = value
+        diagonal.owners[j] = owner
