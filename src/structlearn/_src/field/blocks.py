@@ -24,7 +24,7 @@ Range = tuple[int, int]
 class FieldBlocks:
     """How the work on a field is cut, and who does it.
 
-    FieldBlocks depend on the field alone, so that sums over them have the same order on all machines;
+    Blocks depend on the field alone, so that sums over them have the same order on all machines;
     how they are shared out among threads changes no result. A field that is `alone` is worth one
     thread only, or was given one; the others have `columns`.
     """
