@@ -6,7 +6,8 @@ a subclass in the layer `places`; layers below it know no more of places than th
 To let places take over one more function, decorate it with ``@placed``: where the current place has
 a method of that name, it is called instead, with the function itself as first argument, so that it
 can call it for what it leaves alone or hand it on. The base class has no such methods, and threads
-need none.
+need none. So far there are ``infer_many``; ``run_chains``, the runner of samplers; and
+``over_examples``, methods of estimators that answer for each example of their first argument.
 """
 
 from __future__ import annotations
@@ -84,13 +85,21 @@ def at(place: Place) -> Iterator[Place]:
 
 def placed(function: Callable[Given, Found]) -> Callable[Given, Found]:
     """Let the current place take a function over, by a method of the same name."""
+    return placed_as(function.__name__)(function)
 
-    @wraps(function)
-    def there(*args: Given.args, **kwargs: Given.kwargs) -> Found:
-        take_over = getattr(current(), function.__name__, None)
-        if take_over is None:
-            return function(*args, **kwargs)
-        found: Found = take_over(function, *args, **kwargs)
-        return found
 
-    return there
+def placed_as(name: str) -> Callable[[Callable[Given, Found]], Callable[Given, Found]]:
+    """Let the current place take functions over by one method, whose name this is."""
+
+    def decorate(function: Callable[Given, Found]) -> Callable[Given, Found]:
+        @wraps(function)
+        def there(*args: Given.args, **kwargs: Given.kwargs) -> Found:
+            take_over = getattr(current(), name, None)
+            if take_over is None:
+                return function(*args, **kwargs)
+            found: Found = take_over(function, *args, **kwargs)
+            return found
+
+        return there
+
+    return decorate

@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 
 import numpy as np
@@ -35,16 +36,31 @@ GRAIN = {
 }
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
 _LINE = 16  # numbers that keep two arrays on different cache lines
+_most: ContextVar[int | None] = ContextVar(
+    "most", default=None
+)  # threads, where none are asked for
+
+
+@contextmanager
+def at_most(n_jobs: int) -> Iterator[None]:
+    """Let `workers` say so many inside the block, where no other number is given."""
+    outer = _most.set(n_jobs)
+    try:
+        yield
+    finally:
+        _most.reset(outer)
 
 
 def workers(n_jobs: int | None = None) -> int:
     """Return the number of threads to use.
 
-    None means what the environment variable STRUCTLEARN_N_JOBS says, and without it all cores
-    that this process may run on.
+    None means what the block of `at_most` around or the environment variable STRUCTLEARN_N_JOBS
+    says, and without these all cores that this process may run on.
     """
     if n_jobs is not None:
         return checks.integer("n_jobs", n_jobs, low=1)
+    if (most := _most.get()) is not None:
+        return most
     given = os.environ.get(VARIABLE, "")
     if not given:
         here = getattr(os, "sched_getaffinity", None)  # not on every system

@@ -89,6 +89,10 @@ class Watch:
         self._depth = 0  # loops under way, one in the other
         self._interrupted = False  # remembered, so that work around the interrupted part ends too
 
+    def __reduce__(self) -> tuple[type[Watch], tuple[float | None]]:
+        # Clocks differ from machine to machine, and whoever listens to progress stays here.
+        return Watch, (None if self._end is None else self.left,)
+
     @property
     def expired(self) -> bool:
         """Whether the time limit has passed, or the keyboard has interrupted."""

@@ -18,6 +18,7 @@ from structlearn._src.common.errors import (
     QueryError,
     TooWideError,
 )
+from structlearn._src.common.place import placed
 from structlearn._src.common.watch import Progress
 from structlearn._src.graph.build import FactorGraph, flat_potentials, shared_chain
 from structlearn._src.graph.wiring import OBSERVED, Conditioned, Wiring, condition, join
@@ -121,6 +122,7 @@ def infer(
     return infer_many(*first, evidence=[options.pop("evidence")], **options)[0]
 
 
+@placed
 def infer_many(
     graphs: Sequence[FactorGraph],
     query: str = "marginals",

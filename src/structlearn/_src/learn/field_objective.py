@@ -160,9 +160,9 @@ class FieldObjective(_FieldWeights, TwoWorlds):
         found = super().loss_gradient(weights, memory)
         return found._replace(value=math.inf) if self._late else found
 
-    def value(self, weights: Floats, memory: Memory = None) -> float:
-        """Return the objective, penalty included; infinite as well where time is up."""
-        found = super().value(weights, memory)
+    def loss_value(self, weights: Floats, memory: Memory = None) -> float:
+        """C times the loss; infinite as well where time is up."""
+        found = super().loss_value(weights, memory)
         return math.inf if self._late else found
 
     @property

@@ -136,9 +136,13 @@ class Objective(ABC):
         value = loss + self.penalty.value(weights)
         return ValueGradient(value, gradient + self.penalty.gradient(weights), memory)
 
+    def loss_value(self, weights: Floats, memory: Memory = None) -> float:
+        """C times the weighted losses of all examples, where no gradient is needed."""
+        return self.loss_gradient(weights, memory).value
+
     def value(self, weights: Floats, memory: Memory = None) -> float:
         """Return the objective, penalty included."""
-        return self.loss_gradient(weights, memory).value + self.penalty.value(weights)
+        return self.loss_value(weights, memory) + self.penalty.value(weights)
 
     # ---- what abilities stand for ----------------------------------------------------------
 
@@ -287,10 +291,9 @@ class TwoWorlds(_Fields, Objective):
             gradient -= self.tangent.gradient
         return ValueGradient(self._loss(losses, weights), gradient, memory)
 
-    def value(self, weights: Floats, memory: Memory = None) -> float:
-        """Return the objective, penalty included; no gradient is pulled back."""
-        losses = self.compare(weights, memory, self._sides)[0]
-        return self._loss(losses, weights) + self.penalty.value(weights)
+    def loss_value(self, weights: Floats, memory: Memory = None) -> float:
+        """C times the weighted losses of all examples; no gradient is pulled back."""
+        return self._loss(self.compare(weights, memory, self._sides)[0], weights)
 
     def _loss(self, losses: Floats, weights: Floats) -> float:
         """Return C times the weighted losses, less the tangent."""
@@ -345,7 +348,11 @@ class TwoWorlds(_Fields, Objective):
         losses, difference, memory = self.compare(weights, memory, CLAMPED_ONLY)
         gradient = -self.pull(difference)
         tangent = Tangent(gradient, -self._weighed(losses) - float(gradient @ weights))
-        return self._with(tangent=tangent, warm=memory)
+        return self.bounded(tangent).warmed(memory)
+
+    def bounded(self, tangent: Tangent) -> Self:
+        """Return the same objective with a linear function in place of the clamped worlds."""
+        return self._with(tangent=tangent)
 
     def with_budget(self, budget: Budget) -> Self:
         """Return the same objective with so much inference per evaluation."""

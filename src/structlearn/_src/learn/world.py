@@ -11,6 +11,7 @@ Nothing changes inside a world. What inference goes on from (messages, variables
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -115,8 +116,29 @@ def add_tables(into: tuple[Floats, ...] | None, more: tuple[Floats, ...]) -> tup
 # ---- memories ------------------------------------------------------------------------------
 
 
+class Elsewhere(ABC):
+    """A memory whose arrays are kept by workers, each those of its shard."""
+
+    iterations: int = 0  #: sweeps or steps of ADMM behind it, over all worlds
+
+    @abstractmethod
+    def gather(self) -> tuple[Memory, ...]:
+        """Return the memories of all shards."""
+
+    @abstractmethod
+    def scatter(self, memories: tuple[Memory, ...]) -> None:
+        """Let the workers go on from what `gather` has returned."""
+
+
+def remembers(memory: Memory) -> bool:
+    """Tell whether a memory has any arrays, wherever they are."""
+    return isinstance(memory, Elsewhere) or any(leaves(memory))
+
+
 def leaves(memory: Memory, path: str = "memory") -> Iterator[tuple[str, Any]]:
     """Yield the arrays of a memory, each with its path in the tree."""
+    if isinstance(memory, Elsewhere):
+        memory = memory.gather()
     if isinstance(memory, tuple):
         for number, branch in enumerate(memory):
             yield from leaves(branch, f"{path}.{number}")
@@ -133,6 +155,11 @@ def count_steps(memory: Memory) -> int:
 
 def fill(memory: Memory, arrays: Mapping[str, Any]) -> None:
     """Write the arrays that `leaves` has yielded into a memory of the same worlds."""
+    if isinstance(memory, Elsewhere):
+        memories = memory.gather()
+        fill(memories, arrays)
+        memory.scatter(memories)
+        return
     for path, array in leaves(memory):
         check_fits(path in arrays and np.shape(arrays[path]) == np.shape(array))
         array[...] = arrays[path]

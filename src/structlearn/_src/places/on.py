@@ -81,4 +81,10 @@ def _card() -> Place:
 
 
 def _cluster(given: Any) -> Place:
-    raise PlaceError("place: Dask is not supported yet")
+    try:
+        from structlearn._src.places.cluster import Cluster
+    except ImportError as error:
+        raise PlaceError(
+            f"place={given!r} needs Dask ({error}); install structlearn[dask]"
+        ) from None
+    return Cluster(given)

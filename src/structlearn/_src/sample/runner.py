@@ -25,6 +25,7 @@ from scipy.stats import rankdata
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.place import placed_as
 from structlearn._src.common.watch import Ending, Watch
 
 State = TypeVar("State")
@@ -100,6 +101,7 @@ def streams(rng: Generator, n: int) -> list[Generator]:
     return [np.random.default_rng(seed) for seed in rng.integers(2**63, size=(n, 4))]
 
 
+@placed_as("run_chains")
 def run(
     sampler: Sampler[State],
     chains: Sequence[MarkovChain[State]],

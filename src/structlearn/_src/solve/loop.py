@@ -20,7 +20,7 @@ from structlearn._src.common.paths import PathLike
 from structlearn._src.common.threads import one_blas_thread
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.learn.objective import Ability, Objective
-from structlearn._src.learn.world import Memory, count_steps, leaves
+from structlearn._src.learn.world import Memory, count_steps, remembers
 from structlearn._src.solve.base import Report, Solver, State, current_weights, refusal
 from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, fingerprint, load, save
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
@@ -229,7 +229,7 @@ class _Loop:
         self.report = report
         self.iteration = iteration
         memory = self.state.get("memory")
-        steps = count_steps(memory) if any(leaves(memory)) else math.nan
+        steps = count_steps(memory) if remembers(memory) else math.nan
         seconds = time.monotonic() - self.begun
         self.history.add(iteration, seconds, report.value, report.gap, report.gradient, steps)
         gain = gain_left(report, self.history, self.patience, self.again)

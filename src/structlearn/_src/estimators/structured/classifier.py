@@ -11,6 +11,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.place import placed_as
 from structlearn._src.estimators.base import ClassifierMixin, as_classes, check_is_fitted
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import (
@@ -75,6 +76,7 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
         """
         return self._learning.partial_fit(self, X, y, classes, sample_weight)
 
+    @placed_as("over_examples")
     def predict(self, X: Any, joint: bool = False) -> Any:
         """Return the class of every example.
 
@@ -90,6 +92,7 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
         batch, tables = self._read(X)
         return self.classes_[self._best(batch, tables, joint)[batch.outputs]]
 
+    @placed_as("over_examples")
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities (examples, classes), at temperature 1."""
         return self._marginals(*self._read(X))
@@ -153,6 +156,7 @@ class SequenceClassifier(StructuredClassifier):
     def _featured(self) -> Sequence[object]:
         return range(self.plan_.design.hidden_states)
 
+    @placed_as("over_examples")
     def predict_hidden(self, X: Any) -> list[Any]:
         """Return the best hidden states of every sequence given its predicted class."""
         batch, tables = self._read(X)

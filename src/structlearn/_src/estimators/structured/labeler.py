@@ -10,6 +10,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.place import placed_as
 from structlearn._src.estimators.base import sample_weights
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import Batch, Coder, Design, StructuredEstimator
@@ -87,6 +88,7 @@ class Labeler(StructuredEstimator):
 
     # ---- predicting ----------------------------------------------------------------------
 
+    @placed_as("over_examples")
     def predict(self, X: Any, joint: bool = False) -> list[Any]:
         """Return the labels of every example.
 
@@ -107,11 +109,13 @@ class Labeler(StructuredEstimator):
         batch, tables = self._read(X)
         return self._named(self._best(batch, tables, joint), batch)
 
+    @placed_as("over_examples")
     def predict_marginals(self, X: Any) -> list[Any]:
         """Return the marginals of the labels, an array (..., classes) for every example."""
         batch, tables = self._read(X)
         return batch.data.cut(self._marginals(batch, tables))
 
+    @placed_as("over_examples")
     def predict_hidden(self, X: Any) -> list[Any]:
         """Return the best hidden states given the predicted labels.
 

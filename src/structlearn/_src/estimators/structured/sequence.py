@@ -11,6 +11,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.place import placed_as
 from structlearn._src.estimators.base import threads
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import Batch, Coder, Design, Reader
@@ -132,6 +133,7 @@ class SequenceLabeler(Labeler):
             decode.check_possible(Sequences(batch.data.offsets, self.plan_.states, forbidden))
         return batch, tables
 
+    @placed_as("over_examples")
     def decode(self, X: Any, k: int = 1) -> list[list[tuple[float, Any]]]:
         """Return the `k` best labellings of every sequence, best first, each with its score.
 
