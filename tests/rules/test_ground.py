@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from structlearn._src.common.errors import AtomError, GreedyCoefficientWarning, RuleError
-from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE
+from structlearn._src.common.memory import Store
+from structlearn._src.field.hinges import AT_MOST, DTYPES, EQUAL, HINGE
 from structlearn._src.rules import syntax
 from structlearn._src.rules.ground import broken, estimate, ground
 from structlearn._src.rules.parse import check, parse
@@ -153,6 +154,9 @@ def _condition(rng, terms):
     return tuple(parts)
 
 
+FEW_ROWS = Store(6400)  # four rows at a time
+
+
 @pytest.mark.parametrize("make", [_clause, _linear])
 def test_forms_are_those_of_the_slow_grounder(make):
     filled = 0
@@ -174,10 +178,29 @@ def _agrees(rule, tables, world):
             ground((rule,), tables)
         return False
     assert forms_of(ground((rule,), tables)) == expected, rule
+    assert forms_of(ground((rule,), tables, FEW_ROWS)) == expected, rule
     (count,) = estimate((rule,), tables)
     total = sum(expected.values())
     assert count == total if isinstance(rule.body, syntax.Clause) else count >= total
     return total > 0
+
+
+def test_forms_in_files_are_the_same_arrays():
+    atoms = {
+        "Edge": {(str(i), str((i * 7 + k) % 60)): 1.0 for i in range(60) for k in range(4)},
+        "Trust": {(str(i), str((i * 7 + k) % 60)): None for i in range(60) for k in range(4)},
+    }
+    tables = tables_of(atoms, {"Edge": 2, "Trust": 2})
+    rules = parse("1: Edge(A, B) & Trust(A, B) & Edge(B, C) -> Trust(B, C) ^2\nTrust(+A, B) <= 2 .")
+    whole = ground(rules, tables).hinges
+    pieces = ground(rules, tables, FEW_ROWS).hinges
+    assert pieces.store is FEW_ROWS
+    assert whole.store is None
+    assert whole.n_forms > 300
+    for name in DTYPES:
+        np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name), err_msg=name)
+    left = tables.connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+    assert ("fetched",) not in left
 
 
 # ---- by hand ------------------------------------------------------------------------------------

@@ -276,7 +276,7 @@ def test_what_was_not_given_is_asked_for():
     with pytest.raises(ArgumentError, match="observe"):
         made.add("observe", [("ann", "bob")])
     with pytest.raises(ArgumentError, match="memory"):
-        GroundProgram(parse("1: P(A) -> Q(A)"), memory="much")
+        GroundProgram(parse("1: P(A) -> Q(A)"), memory_limit="much")
 
 
 def test_a_predicate_may_be_called_header():

@@ -310,10 +310,10 @@ def test_empty_data_add_nothing(tables):
 def test_tables_spill_instead_of_failing():
     places = np.arange(600_000)
     frame = pytest.importorskip("pandas").DataFrame({"a": places, "b": places[::-1]})
-    tables = Tables({"Edge": 2}, n_jobs=1, memory="20MB")
+    tables = Tables({"Edge": 2}, n_jobs=1, memory=20 * 10**6)
     tables.target("Edge", frame)
     assert tables.n_free == len(frame)
-    short = Tables({"Edge": 2}, n_jobs=1, memory="20MB")
+    short = Tables({"Edge": 2}, n_jobs=1, memory=20 * 10**6)
     short.connection.execute("SET temp_directory = ''")
     with pytest.raises(duckdb.OutOfMemoryException):
         short.target("Edge", frame)

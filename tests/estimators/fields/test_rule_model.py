@@ -63,14 +63,14 @@ FRIENDS = """
 """
 
 
-def friends(seed=0, n=24, latent=True):
+def friends(seed=0, n=24, latent=True, **parameters):
     """Two groups whose members vote alike; who is in which is latent, and noise misleads."""
     rng = np.random.default_rng(seed)
     group = np.arange(n) % 2
     near = np.where(group[:, None] == group, 0.3, 0.05)
     pairs = np.argwhere((rng.random((n, n)) < near) & ~np.eye(n, dtype=bool))
     signal = np.clip(0.1 + 0.8 * group + rng.normal(0.0, 0.3, n), 0.0, 1.0)
-    model = RuleModel(FRIENDS).observe(Friend=pairs.tolist())
+    model = RuleModel(FRIENDS, **parameters).observe(Friend=pairs.tolist())
     model.observe(Signal=list(zip(range(n), signal.tolist(), strict=True)))
     model.observe(Noise=list(zip(range(n), rng.random(n).tolist(), strict=True)))
     model.target(Votes=[(i,) for i in range(n)], Group=[(i,) for i in range(n)])
@@ -484,16 +484,37 @@ def test_bad_options_of_fit(options, words):
         friends().fit(**options)
 
 
+def test_a_memory_limit_changes_no_value(monkeypatch):
+    expected = friends()
+    for share in (10**9, 8):  # forms in files, or in memory after all
+        monkeypatch.setattr("structlearn._src.rules.ground._FITS", share)
+        model = friends(memory_limit="1GB")
+        assert (model.grounding_.hinges.store is None) == (share == 8)
+        np.testing.assert_array_equal(model.result_.y, expected.result_.y)
+        assert model.estimate() == expected.estimate()
+        model.fit(max_iter=3, tol=None)
+        np.testing.assert_array_equal(model.weights_, friends().fit(max_iter=3, tol=None).weights_)
+
+
+def test_memory_limits_that_cannot_be_kept(monkeypatch):
+    with pytest.raises(ArgumentError, match="at least '512MB'"):
+        RuleModel(CHAIN, memory_limit="200MB").observe(Knows=KNOWS)
+    model = friends(memory_limit="512MB")
+    monkeypatch.setattr("structlearn._src.rules.room._BYTES_PER_TARGET", 10**8)
+    with pytest.raises(ArgumentError, match="is too low for 48 targets"):
+        model.predict()
+
+
 def test_other_bad_options():
     model = chain()
     with pytest.raises(ArgumentError, match="metric='auc' is not known"):
         model.score(metric="auc")
     with pytest.raises(ArgumentError, match="frame='excel' is not known"):
         model.predict(frame="excel")
-    with pytest.raises(ArgumentError, match="memory='lots' is no size"):
-        RuleModel(CHAIN, memory="lots").observe(Knows=KNOWS)
-    with pytest.raises(ArgumentError, match=r"memory='1\.\.2GB' is no size"):
-        RuleModel(CHAIN, memory="1..2GB").observe(Knows=KNOWS)
+    with pytest.raises(ArgumentError, match="memory_limit='lots' is no size"):
+        RuleModel(CHAIN, memory_limit="lots").observe(Knows=KNOWS)
+    with pytest.raises(ArgumentError, match=r"memory_limit='1\.\.2GB' is no size"):
+        RuleModel(CHAIN, memory_limit="1..2GB").observe(Knows=KNOWS)
     for atom in (3.5, (), ("Likes",), [("Likes", "bob"), "tea"]):
         with pytest.raises(ArgumentError, match="is not an atom; write it as in"):
             model.explain(atom)

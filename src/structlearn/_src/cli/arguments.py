@@ -55,6 +55,10 @@ _SHARED: dict[str, dict[str, Any]] = {
         "help": "random seed (default %(default)s)",
     },
     "--threads": {"metavar": "N", "type": whole, "help": "number of threads (default: all cores)"},
+    "--memory-limit": {
+        "metavar": "M",
+        "help": "limit on resident memory, such as 2GB; what is beyond it lies on disk",
+    },
     "--place": {
         "metavar": "PLACE",
         "help": "where to compute: threads (the default), cuda, or the address of a Dask scheduler",

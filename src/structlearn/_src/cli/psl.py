@@ -74,8 +74,8 @@ _HINTS = {
     "-e --eval": "write --evaluate METRIC PREDICATE, or name evaluators in the model",
     "--groundrules --satisfaction": "--explain ATOM lists the groundings of a target with their "
     "distances, --estimate counts them, and RuleModel.grounding_ has all of them",
-    "--postgres --h2path": "tables are kept in memory and spill to disk, see --memory; in Python a "
-    "file of DuckDB can be given as source=",
+    "--postgres --h2path": "tables are kept in memory and spill to disk, see --memory-limit; in "
+    "Python a file of DuckDB can be given as source=",
     "--int-ids": "whole numbers need no option",
     "--skipAtomCommit": "nothing is written but to --output",
 }
@@ -145,9 +145,8 @@ def _add_running(group: Any) -> None:
     add_number(group, "--tol", real, 1e-6, "relative gap at which inference stops")
     add_shared(group, "--max-iter", default=5000, help="limit on ADMM steps (default %(default)s)")
     add_number(group, "--time-limit", positive, None, "seconds until the best result is given")
-    memory = "memory limit for the tables of atoms, such as 2GB; beyond it they spill to disk"
-    group.add_argument("--memory", metavar="M", help=memory)
-    add_shared(group, "--threads", "--place", "--report", "--progress", "--quiet")
+    add_old(group, "--memory", "--memory-limit")
+    add_shared(group, "--memory-limit", "--threads", "--place", "--report", "--progress", "--quiet")
     add_shared(group, "--log", "--json")
 
 
@@ -255,7 +254,7 @@ class _Task:
     def _made(self, rules: Program, before: RuleModel | None) -> RuleModel:
         from structlearn._src.estimators.fields.rule_model import RuleModel
 
-        shared = ("tol", "max_iter", "memory", "time_limit")
+        shared = ("tol", "max_iter", "memory_limit", "time_limit")
         options = {name: getattr(self.args, name) for name in shared}
         progress = self.progress if self.progress.shown else None
         model = RuleModel(rules, n_jobs=self.args.threads, progress=progress, **options)

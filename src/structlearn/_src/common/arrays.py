@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_PIECE = 2**20  # numbers that are counted together: some megabytes
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -52,3 +53,18 @@ def as_array(part: Any) -> NDArray[Any]:
         return np.asarray(part)
     except (TypeError, ValueError):
         return np.array("ragged")
+
+
+def count_numbers(numbers: Ints, size: int, where: Bools | None = None) -> Ints:
+    """Count how often each of the numbers below `size` occurs, piece by piece.
+
+    `np.bincount` would first copy them all to a wider type.
+    """
+    counts = np.zeros(size, np.int64)
+    piece = max(_PIECE, size)  # no shorter than what is added each time
+    for first in range(0, len(numbers), piece):
+        part = numbers[first : first + piece]
+        if where is not None:
+            part = part[where[first : first + piece]]
+        counts += np.bincount(part, minlength=size)
+    return counts

@@ -172,7 +172,7 @@ class _MapSearch:
         warm = hasattr(start, "multipliers")
         self.state = self.consensus.begin(self.weights, start.y if warm else start)
         if warm:
-            multipliers = start.multipliers / self.unit
+            multipliers = self._scaled(start.multipliers, 1.0 / self.unit)
             self.consensus.place(self.weights, self.state, start.y, multipliers)
         used = self.weights[(hinges.sizes > 0) & (self.weights > 0)]
         self.scale = float(used.min(initial=self.consensus.scale(self.weights)))
@@ -185,6 +185,7 @@ class _MapSearch:
         self.ceiling = _ceiling(self.consensus, self.weights)
         self.lower = -np.inf
         self.best = self.consensus.appraise(self.weights, self.state)
+        self.multipliers: Floats = self.consensus.blocks.empty(hinges.n_forms)
         self._keep()
         self.approach = Approach()
         self._last_run = 0
@@ -259,7 +260,12 @@ class _MapSearch:
 
     def _keep(self) -> None:
         self.y = self.state.consensus.copy()
-        self.multipliers = self.state.multipliers.copy()
+        self.consensus.blocks.copy(self.state.multipliers, self.multipliers)
+
+    def _scaled(self, multipliers: Floats, factor: float) -> Floats:
+        """A copy of a number per form, times a power of two, which rounds nothing."""
+        copy: Floats = self.consensus.blocks.copy(multipliers, factor=factor)
+        return copy
 
     @property
     def certified(self) -> bool:
@@ -286,7 +292,7 @@ class _MapSearch:
             lower=self.unit * self.lower,
             violation=self.best.violation,
             hinges=self.best.hinges,
-            multipliers=self.unit * self.multipliers,
+            multipliers=self._scaled(self.multipliers, self.unit),
             residuals=Residuals(primal, self.unit * dual, self._last_run),
             iterations=self.iterations,
             newton_steps=self.polish.steps,

@@ -88,16 +88,17 @@ class Consensus:
         n = hinges.n_variables
         self.bounds = forms.Bounds(np.zeros(n), np.ones(n), np.zeros(n))
         self.bounds.lower[variables] = self.bounds.upper[variables] = values
+        self.blocks = FieldBlocks(hinges, n_jobs, grain)
         self.forms = forms.Forms(
             hinges.offsets.view(np.uint64),
             hinges.variables.view(np.uint32),
             hinges.coefficients,
             hinges.constants,
-            _sorts(hinges),
+            self.blocks.empty(hinges.n_forms, np.int8),
             hinges.groups.view(np.uint32),
-            np.empty(hinges.n_forms),
+            self.blocks.empty(hinges.n_forms),
         )
-        self.blocks = FieldBlocks(hinges, n_jobs, grain)
+        self.blocks.over_forms(_write_sorts, hinges, self.forms.sorts)
         is_fixed = np.zeros(n, np.bool_)
         is_fixed[variables] = True
         self._measure(is_fixed, checks.number("stiffness", stiffness, low=0, open_low=True))
@@ -107,14 +108,14 @@ class Consensus:
             np.zeros((self.blocks.n_variable_blocks, 3)),
             np.zeros(n if self.blocks.alone else 0),
         )
-        self.slopes = np.empty(hinges.n_forms)  # a workspace, of Newton steps too
+        self.slopes = self.blocks.empty(hinges.n_forms)  # a workspace, of Newton steps too
 
     def _measure(self, fixed: Bools, stiffness: float) -> None:
         """Count the copies of free variables, and measure the forms over them."""
         blocks = self.blocks
-        copies = np.empty(self.hinges.n_variables)
+        copies = np.zeros(self.hinges.n_variables)
         if blocks.alone:
-            forms.count_copies(self.forms, stiffness, copies)
+            blocks.over_forms(forms.count_copies, self.forms, stiffness, copies)
         else:
             given = self.forms, blocks.columns, stiffness, copies
             blocks.over_variables(forms.count_copies_by_column, *given)
@@ -150,7 +151,7 @@ class Consensus:
         point = np.full(h.n_variables, 0.5) if start is None else h.check_values("start", start)
         np.clip(point, self.bounds.lower, self.bounds.upper, out=point)
         return AdmmState(
-            multipliers=np.zeros(h.n_forms),
+            multipliers=self.zeros(),
             consensus=point,
             lags=np.zeros(h.n_variables),
             ahead=point.copy(),
@@ -185,20 +186,21 @@ class Consensus:
         before = int(state.iterations)
         blocks = self.blocks
         common = weights, self.relaxation, state, self._sums
-        if blocks.alone:
+        if blocks.alone and blocks.store is None:
             both = blocks.by_form, blocks.by_variable
             admm.advance(self.forms, blocks.columns, self.bounds, *common, both, steps, tol)
         else:
-            self._run_threads(common, steps, tol)
+            self._run_phases(common, steps, tol)
         return int(state.iterations) - before
 
-    def _run_threads(self, common: tuple[Any, ...], max_iter: int, tol: float) -> None:
+    def _run_phases(self, common: tuple[Any, ...], max_iter: int, tol: float) -> None:
         blocks = self.blocks
         for n in range(max_iter):
             tell = tol > 0 or n == max_iter - 1
-            blocks.over_forms(admm.local_step, self.forms, *common, tell, False)
+            self._sums.pull[:] = 0.0
+            blocks.over_forms(admm.local_step, self.forms, *common, tell, blocks.alone)
             blocks.over_variables(
-                admm.consensus_step, self.bounds, *common[1:], blocks.columns, False
+                admm.consensus_step, self.bounds, *common[1:], blocks.columns, blocks.alone
             )
             admm.end_step(*common[2:])
             if admm.at_rest(common[2], tol):
@@ -227,7 +229,7 @@ class Consensus:
     def place(self, weights: Floats, state: AdmmState, y: Floats, multipliers: Floats) -> None:
         """Go on from this point, with local copies that agree with it."""
         np.clip(y, self.bounds.lower, self.bounds.upper, out=state.consensus)
-        state.multipliers[:] = multipliers
+        self.blocks.copy(multipliers, state.multipliers)
         state.lags[:] = 0.0
         state.ahead[:] = state.consensus
         state.pull[:] = self.appraise(weights, state).pull
@@ -252,11 +254,29 @@ class Consensus:
     def add_pull(self, numbers: Floats, pull: Floats) -> None:
         r"""Add :math:`A^\top \lambda` to `pull` on one thread; with several, columns are used."""
         if self.blocks.alone:
-            admm.pull_alone(self.forms, numbers, pull, 0, len(numbers))
+            self.blocks.over_forms(admm.pull_alone, self.forms, numbers, pull)
 
-    def sum_hinges(self, kernel: Any, point: Any) -> Floats:
-        """Sum of the hinges of every group, by a kernel that adds them up for blocks."""
-        self.blocks.over_forms(kernel, self.forms, point, self._sums.hinges)
+    def zeros(self) -> Any:
+        """Return a 0 for every form."""
+        found = self.blocks.empty(self.hinges.n_forms)
+        if self.blocks.store is None:
+            found[:] = 0.0  # what a store gives holds nothing else
+        return found
+
+    def pull(self, numbers: Floats) -> Floats:
+        r"""Return :math:`A^\top \lambda` for a number per form."""
+        blocks = self.blocks
+        pull = np.zeros(self.hinges.n_variables)
+        self.add_pull(numbers, pull)
+        bounds = np.empty(blocks.n_variable_blocks)
+        blocks.over_variables(
+            admm.bound_pull, self.bounds, blocks.columns, numbers, pull, bounds, blocks.alone
+        )
+        return pull
+
+    def sum_hinges(self, kernel: Any, *given: Any) -> Floats:
+        """Sum of something of every group, by a kernel that adds it up for blocks of forms."""
+        self.blocks.over_forms(kernel, self.forms, *given, self._sums.hinges)
         return self._hinge_sums()
 
     def _hinge_sums(self) -> Floats:
@@ -264,10 +284,12 @@ class Consensus:
         return np.asarray(self._sums.hinges[:, : self.hinges.n_groups].sum(axis=0))
 
 
-def _sorts(hinges: Hinges) -> Any:
-    """What a form is to the kernels; numbers of one byte all the way, as there are many."""
-    hard = hinges.kinds + np.int8(forms.AT_MOST - AT_MOST)
-    return np.where(hinges.kinds > 0, hard, hinges.powers == 2)
+def _write_sorts(hinges: Hinges, sorts: Any, borders: Any, first: int, last: int) -> None:
+    """Write what forms of some blocks are to the kernels."""
+    part = slice(borders[first], borders[last])
+    kinds = hinges.kinds[part]
+    hard = kinds + np.int8(forms.AT_MOST - AT_MOST)
+    sorts[part] = np.where(kinds > 0, hard, hinges.powers[part] == 2)
 
 
 def _check_fixed(hinges: Hinges, fixed: Any) -> tuple[Any, Floats]:

@@ -10,6 +10,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.memory import ArrayWriter, Store
 from structlearn._src.common.names import SURROGATES
 from structlearn._src.common.threads import split
 from structlearn._src.field.hinges import HINGE, Hinges
@@ -144,21 +145,36 @@ def _append(
 ) -> Hinges:
     """Add hinges of one variable each as the last group."""
     n = len(variables)
+    new = {
+        "offsets": hinges.offsets[-1] + np.arange(1, n + 1),
+        "variables": variables,
+        "coefficients": coefficients,
+        "constants": constants,
+        "kinds": HINGE,
+        "powers": power,
+        "groups": hinges.n_groups,
+    }
+    parts = {name: np.broadcast_to(each, n) for name, each in new.items()}
+    if hinges.store is not None:
+        return _append_stored(hinges, hinges.store, parts)
+    joined = {name: np.concatenate([getattr(hinges, name), new]) for name, new in parts.items()}
+    return Hinges(**joined, n_variables=hinges.n_variables, n_groups=hinges.n_groups + 1)
 
-    def joined(old: Any, new: Any) -> Any:
-        return np.concatenate([old, np.broadcast_to(new, n)])
 
-    return Hinges(
-        joined(hinges.offsets, hinges.offsets[-1] + np.arange(1, n + 1)),
-        joined(hinges.variables, variables),
-        joined(hinges.coefficients, coefficients),
-        joined(hinges.constants, constants),
-        joined(hinges.kinds, HINGE),
-        joined(hinges.powers, power),
-        joined(hinges.groups, hinges.n_groups),
-        hinges.n_variables,
-        hinges.n_groups + 1,
-    )
+def _append_stored(hinges: Hinges, store: Store, parts: dict[str, Any]) -> Hinges:
+    """Do so where forms lie in a store; where there is nothing to add, their arrays stay."""
+    arrays = {name: getattr(hinges, name) for name in parts}
+    if len(parts["variables"]):
+        for name, old in arrays.items():
+            writer = ArrayWriter(store, old.dtype)
+            piece = max(store.grain // old.itemsize, 1)
+            for first in range(0, len(old), piece):
+                writer.append(old[first : first + piece])
+                store.release()
+            writer.append(parts[name])
+            arrays[name] = writer.finish()
+    sizes = hinges.n_variables, hinges.n_groups + 1
+    return Hinges.stored(store, arrays, *sizes)
 
 
 def _mask(name: str, given: Any, size: int, default: bool) -> Bools:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
+from structlearn._src.common.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    block_indices,
+    count_numbers,
+    offsets_of,
+)
 from structlearn._src.common.errors import ArgumentError, GraphError
-from structlearn._src.kernels.field.forms import find_twice
+from structlearn._src.common.memory import Store
+from structlearn._src.kernels.field.forms import SHORT, find_twice
 
+_PIECE = 2**18  # forms that are checked together: some megabytes
+_BY_FORM = ("constants", "kinds", "powers", "groups")
 #: What a linear form :math:`l` stands for: a hinge :math:`\max(l, 0)^p`, or a hard constraint.
 HINGE = 0
 AT_MOST = 1
@@ -62,11 +73,49 @@ class Hinges:
     n_variables: int
     n_groups: int
 
+    #: Where arrays of forms lie that memory has no room for.
+    store: ClassVar[Store | None] = None
+
     def __post_init__(self) -> None:
-        for name, dtype in _DTYPES.items():
+        for name, dtype in DTYPES.items():
             object.__setattr__(self, name, _frozen(getattr(self, name), dtype))
         self._check_lengths()
         self._check_values()
+
+    @classmethod
+    def stored(
+        cls, store: Store, arrays: Mapping[str, Any], n_variables: int, n_groups: int
+    ) -> Hinges:
+        """Return forms whose arrays lie in a store, and are checked piece by piece."""
+        made = object.__new__(cls)
+        given = {name: _frozen(arrays[name], dtype) for name, dtype in DTYPES.items()}
+        given |= {"n_variables": n_variables, "n_groups": n_groups, "store": store}
+        for name, value in given.items():
+            object.__setattr__(made, name, value)
+        made._check_lengths()
+        for first in range(0, made.n_forms, _PIECE):
+            made._piece(first, min(first + _PIECE, made.n_forms))._check_values()
+            store.release()
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "store"}
+
+    def _piece(self, first: int, last: int) -> Hinges:
+        """Return the forms of a range, without checks."""
+        start, stop = self.offsets[[first, last]]
+        piece = object.__new__(Hinges)
+        parts = {
+            "offsets": _frozen(self.offsets[first : last + 1] - start, np.int64),
+            "variables": self.variables[start:stop],
+            "coefficients": self.coefficients[start:stop],
+            **{name: getattr(self, name)[first:last] for name in _BY_FORM},
+            "n_variables": self.n_variables,
+            "n_groups": self.n_groups,
+        }
+        for name, value in parts.items():
+            object.__setattr__(piece, name, value)
+        return piece
 
     @property
     def n_forms(self) -> int:
@@ -81,7 +130,7 @@ class Hinges:
     @cached_property
     def sizes(self) -> Ints:
         """Number of hinges of every group."""
-        return np.bincount(self.groups[~self.hard], minlength=self.n_groups)
+        return count_numbers(self.groups, self.n_groups, where=~self.hard)
 
     def take(self, forms: Ints, variables: Ints) -> Hinges:
         """Return some of the forms, over some of the variables in a numbering of their own."""
@@ -182,7 +231,7 @@ class Hinges:
                     f"({size},)"
                 )
         ends = self.offsets[0], self.offsets[-1]
-        if ends != (0, entries) or (np.diff(self.offsets) < 0).any():
+        if ends != (0, entries) or (self.offsets[1:] < self.offsets[:-1]).any():
             raise GraphError(f"offsets must rise from 0 to the number of entries, {entries}")
 
     def _check_values(self) -> None:
@@ -191,9 +240,13 @@ class Hinges:
         _within("kinds", self.kinds, 0, 3)
         _within("powers", self.powers[~self.hard], 1, 3)
         for name in ("coefficients", "constants"):
-            if not (np.abs(getattr(self, name)) <= checks.MOST).all():
+            numbers = getattr(self, name)
+            low, high = numbers.min(initial=0.0), numbers.max(initial=0.0)
+            if not (low >= -checks.MOST and high <= checks.MOST):  # not so NaN
                 raise GraphError(f"{name} must be finite numbers of at most {checks.MOST:g}")
-        seen = np.full(self.n_variables, -1)
+        # Marks are needed for long forms alone, which `find_twice` does not compare pair by pair.
+        longest = int((self.offsets[1:] - self.offsets[:-1]).max(initial=0))
+        seen = np.full(self.n_variables if longest > SHORT else 0, -1)
         entry = find_twice(self.offsets, self.variables, seen, 0, self.n_forms)
         if entry >= 0:
             form = int(np.searchsorted(self.offsets, entry, side="right")) - 1
@@ -203,7 +256,7 @@ class Hinges:
             )
 
 
-_DTYPES: dict[str, Any] = {
+DTYPES: dict[str, Any] = {
     "offsets": np.int64,
     "variables": np.int32,
     "coefficients": np.float64,
@@ -222,8 +275,8 @@ def _frozen(values: Any, dtype: Any) -> Any:
 
 
 def _within(name: str, values: Ints, low: int, high: int) -> None:
-    bad = np.flatnonzero((values < low) | (values >= high))
-    if len(bad):
+    if values.min(initial=low) < low or values.max(initial=low) >= high:
+        bad = np.flatnonzero((values < low) | (values >= high))
         raise GraphError(
             f"{name}[{bad[0]}] is {values[bad[0]]}: it must be at least {low} and below {high}"
         )

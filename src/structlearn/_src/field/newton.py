@@ -47,12 +47,13 @@ class NewtonSystem:
         of_columns = 0 if blocks.alone else 1
         self.consensus = consensus
         self._rows = newton.ActiveRows(
-            np.zeros(hinges.n_forms + 1, np.uint64),
-            np.empty(entries, np.uint32),
-            np.empty(entries),
+            blocks.empty(hinges.n_forms + 1, np.uint64),
+            blocks.empty(entries, np.uint32),
+            blocks.empty(entries),
             np.empty(of_columns * hinges.n_forms, np.int32),
-            np.empty(hinges.n_forms),
+            blocks.empty(hinges.n_forms),
         )
+        self._rows.offsets[0] = 0
         self._active = newton.ActiveColumns(
             np.empty(of_columns * n, np.uint64),
             np.empty(of_columns * entries, np.uint32),
@@ -83,13 +84,17 @@ class NewtonSystem:
         blocks.over_forms(
             newton.fill_rows, forms, weights, softness, slopes, free, starts, self._rows
         )
-        self._counts = stiff, stiff + others
         self._share_out(stiff, stiff + others)
         if blocks.alone:
-            newton.divide(self._rows, self._counts, prox, self._diagonal)
+            self._diagonal.values[:] = prox
+            self._diagonal.owners[:] = -1
+            given = self._rows, stiff, self._diagonal
+            blocks.over(newton.divide, given, self._by_row, self._row_tasks)
         else:
-            given = blocks.columns, free, self._rows, stiff, prox, self._active, self._diagonal
-            blocks.over_variables(newton.divide_by_column, *given)
+            blocks.over_variables(
+                newton.divide_by_column, blocks.columns, free, self._rows, stiff, prox,
+                self._active, self._diagonal,
+            )  # fmt: skip
 
     def _share_out(self, stiff: int, count: int) -> None:
         """Cut the rows into blocks, and the blocks into tasks."""
@@ -97,8 +102,8 @@ class NewtonSystem:
         offsets = self._rows.offsets.view(np.int64)
         self._by_stiff = borders(stiff, blocks.grain)
         self._by_row = borders(count, blocks.grain)
-        self._stiff_tasks = blocks.tasks(offsets[self._by_stiff])
-        self._row_tasks = blocks.tasks(offsets[self._by_row])
+        self._stiff_tasks = blocks.tasks(offsets[self._by_stiff], self._by_stiff)
+        self._row_tasks = blocks.tasks(offsets[self._by_row], self._by_row)
         self._sums = conjugate.DirectionSums(
             np.zeros(blocks.n_variable_blocks), np.zeros(len(self._by_stiff) - 1)
         )
@@ -107,8 +112,8 @@ class NewtonSystem:
         """Write the solution; return the number of steps."""
         blocks = self.consensus.blocks
         blocks.over_variables(conjugate.begin, gradient, self._free, self._vectors)
-        if not blocks.alone:
-            return self._solve_threads(tol, max_iter)
+        if not blocks.alone or blocks.store is not None:
+            return self._solve_phases(tol, max_iter)
         both = blocks.by_variable, self._by_stiff, self._by_row
         steps: int = conjugate.solve(
             self._rows, self._diagonal, self._prox, self._vectors, blocks.columns.offsets,
@@ -116,7 +121,7 @@ class NewtonSystem:
         )  # fmt: skip
         return steps
 
-    def _solve_threads(self, tol: float, max_iter: int) -> int:
+    def _solve_phases(self, tol: float, max_iter: int) -> int:
         """Do what `conjugate.solve` does, phase by phase."""
         blocks = self.consensus.blocks
         vectors, sums, rows = self._vectors, self._sums, self._rows
@@ -131,10 +136,11 @@ class NewtonSystem:
                 return n
             blocks.over_variables(conjugate.turn, size / old, self._prox, vectors)
             old = size
-            blocks.over(conjugate.multiply, (rows, vectors, False), self._by_row, self._row_tasks)
+            product = rows, vectors, blocks.alone
+            blocks.over(conjugate.multiply, product, self._by_row, self._row_tasks)
             starts = blocks.columns.offsets
             blocks.over_variables(
-                conjugate.gather_image, starts, self._active, rows, vectors, sums, False
+                conjugate.gather_image, starts, self._active, rows, vectors, sums, blocks.alone
             )
             curved = add_up(sums.variables)
             if not 0.0 < curved < np.inf:
@@ -164,13 +170,8 @@ def weight_gradient(
     2017.
     """
     consensus = system.consensus
-    hinges = consensus.hinges
     scale = consensus.scale(weights)
-    pull = np.bincount(
-        hinges.variables,
-        np.repeat(multipliers, np.diff(hinges.offsets)) * hinges.coefficients,
-        hinges.n_variables,
-    )
+    pull = consensus.pull(multipliers)
     low = y <= consensus.bounds.lower + _AT_BOUND
     high = y >= consensus.bounds.upper - _AT_BOUND
     free = ~((low & (pull >= 0)) | (high & (pull <= 0)))
@@ -181,12 +182,7 @@ def weight_gradient(
     system.gather(weights, softness, consensus.slopes, free, _STEADY * scale)
     system.solve(slope, _EXACT, _CONJUGATE)
     moved = np.where(free, system.solution, 0.0)
-    along = hinges.add_up(hinges.coefficients * moved[hinges.variables])
-    above = np.maximum(hinges.values(y), 0.0)
-    saturated = multipliers >= (1.0 - _SATURATED) * weights[hinges.groups]
-    by_weight = np.where(hinges.powers == 2, 2.0 * above, saturated)
-    by_weight[hinges.hard] = 0.0
-    return np.bincount(hinges.groups, along * by_weight, hinges.n_groups).astype(np.float64)
+    return consensus.sum_hinges(newton.by_weight, weights, y, moved, multipliers, 1.0 - _SATURATED)
 
 
 class Polish:
@@ -239,7 +235,7 @@ class Polish:
         """
         self._softness = _SOFT / self.scale
         self._prox = _PROX * self.scale
-        self._bases = self.state.multipliers.copy()
+        self._bases = self.consensus.blocks.copy(self.state.multipliers)
         self._point = self.state.consensus.copy()
         tol = _COARSEST
         for _ in range(_ROUNDS):
@@ -248,7 +244,7 @@ class Polish:
             if patience == 0:
                 return
             if done:
-                self._bases[:] = self._slopes
+                self.consensus.blocks.copy(self._slopes, self._bases)
                 self.consensus.place(self.weights, self.state, self._point, self._bases)
                 tol = max(tol / 100, _FINEST)
                 yield True

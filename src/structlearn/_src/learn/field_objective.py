@@ -273,8 +273,9 @@ class FieldError(_FieldWeights, Objective):
 
     def begin(self) -> Found:
         """Return the memory before any inference."""
-        h = self.examples.hinges
-        return Found(np.full(h.n_variables, 0.5), np.zeros(h.n_forms), np.array(0))
+        consensus = self._system.consensus
+        middle = np.full(self.examples.hinges.n_variables, 0.5)
+        return Found(middle, consensus.zeros(), np.array(0))
 
     def loss_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
         """C times the error of the best values, and its gradient.
@@ -294,7 +295,7 @@ class FieldError(_FieldWeights, Objective):
             n_jobs=self.settings.n_jobs,
         )  # fmt: skip
         memory.y[:] = found.y
-        memory.multipliers[:] = found.multipliers
+        self._system.consensus.blocks.copy(found.multipliers, memory.multipliers)
         memory.iterations[()] += found.iterations
         missed = np.nan_to_num(found.y - self.examples.labels)
         error = math.inf if found.ended.early else self._factor * float(missed @ missed)

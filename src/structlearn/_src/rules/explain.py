@@ -67,7 +67,7 @@ def explain(grounding: Grounding, variable: int, values: Floats, forces: Floats)
     hinges = grounding.hinges
     entries = np.flatnonzero(hinges.variables == variable)
     forms = np.searchsorted(hinges.offsets, entries, "right") - 1
-    distances = hinges.values(values)[forms]
+    distances = _distances(grounding, forms, values)
     slopes = forces[forms] * hinges.coefficients[entries]
     tight = np.where(hinges.kinds[forms] == EQUAL, 0.0, -distances) <= _ACTIVE
     shown = np.flatnonzero((slopes != 0) | ((hinges.kinds[forms] != HINGE) & tight))
@@ -79,6 +79,15 @@ def explain(grounding: Grounding, variable: int, values: Floats, forces: Floats)
         for i in shown
     ]
     return _in_words(grounding, variable, forms[shown], pulls)
+
+
+def _distances(grounding: Grounding, forms: Ints, values: Floats) -> Floats:
+    """Value of some forms."""
+    hinges = grounding.hinges
+    entries = block_indices(hinges.offsets, forms)
+    owners = np.repeat(np.arange(len(forms)), np.diff(hinges.offsets)[forms])
+    terms = hinges.coefficients[entries] * values[hinges.variables[entries]]
+    return hinges.constants[forms] + np.bincount(owners, terms, len(forms))
 
 
 def _in_words(

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.arrays import Bools, Floats, Ints, count_numbers
 from structlearn._src.common.errors import AtomError, RuleError
-from structlearn._src.field.hinges import AT_MOST, EQUAL, HINGE, Hinges
+from structlearn._src.common.memory import PROGRAM, ArrayWriter, Store
+from structlearn._src.field.hinges import AT_MOST, DTYPES, EQUAL, HINGE, Hinges
 from structlearn._src.rules.linear import Unfit
 from structlearn._src.rules.parse import refusal
 from structlearn._src.rules.plan import (
@@ -31,6 +32,9 @@ from structlearn._src.rules.tables import Tables
 
 #: Hard rules hold among observed atoms if they miss by no more than this, as in inference.
 MISSED = 1e-6
+_BYTES_PER_ROW = 100  # of what a query gives, with all copies on the way to forms
+_FITS = 8  # part of the memory limit that forms may take before they are left in their files:
+# learning has them several times, with multipliers, columns and rows of Newton steps
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Grounding:
     @cached_property
     def counts(self) -> Ints:
         """(rules) Number of forms of every rule."""
-        return np.bincount(self.hinges.groups, minlength=len(self.rules))
+        return count_numbers(self.hinges.groups, len(self.rules))
 
     @property
     def silent(self) -> list[int]:
@@ -64,8 +68,7 @@ class Grounding:
     @cached_property
     def unreached(self) -> Ints:
         """Free atoms that are in no form: nothing speaks about their value."""
-        found = np.bincount(self.hinges.variables, minlength=self.hinges.n_variables)
-        return np.flatnonzero(found == 0)
+        return np.flatnonzero(count_numbers(self.hinges.variables, self.hinges.n_variables) == 0)
 
 
 class Piece(NamedTuple):
@@ -78,8 +81,10 @@ class Piece(NamedTuple):
     kind: int
 
 
-def ground(rules: Program, tables: Tables) -> Grounding:
+def ground(rules: Program, tables: Tables, store: Store | None = None) -> Grounding:
     """Ground a program: one query for each rule.
+
+    With a `store`, forms are written there piece by piece, and the same forms result.
 
     Groundings without free atoms, and those satisfied for every value of the free atoms, are not
     there; atoms of a predicate without targets are 0 where they are not listed, and others that a
@@ -87,7 +92,7 @@ def ground(rules: Program, tables: Tables) -> Grounding:
     not depend on the number of threads: by rule, then by atoms.
     """
     _refuse_open_filters(rules, tables)
-    return Grounding(_assemble(rules, tables), rules, tables)
+    return Grounding(_assemble(rules, tables, store), rules, tables)
 
 
 def estimate(rules: Program, tables: Tables) -> list[int]:
@@ -153,15 +158,16 @@ def _prepare(plan: QueryPlan, tables: Tables) -> None:
         tables.connection.execute(query)
 
 
-def _pieces(rule: Rule, tables: Tables) -> Iterator[Piece]:
+def _pieces(rule: Rule, tables: Tables, store: Store | None) -> Iterator[Piece]:
     if isinstance(rule.body, Clause):
         _refuse_unlisted(rule, rule.body, tables)
+    rows = None if store is None else max(store.grain // _BYTES_PER_ROW, 1)
     for form, kind in forms_of(rule, tables):
         plan = form.plan()
         if plan is not None and plan.entries:
-            yield _summed(plan, kind, rule, tables)
+            yield from _summed(plan, kind, rule, tables, rows)
         elif plan is not None:
-            yield _flat(plan, kind, tables)
+            yield from _flat(plan, kind, tables, rows)
 
 
 def _refuse_unlisted(rule: Rule, clause: Clause, tables: Tables) -> None:
@@ -189,34 +195,54 @@ def _refuse_unlisted(rule: Rule, clause: Clause, tables: Tables) -> None:
             )
 
 
-def _flat(plan: QueryPlan, kind: int, tables: Tables) -> Piece:
-    query = f"SELECT * FROM ({plan.rows}) ORDER BY ALL"
-    found = tables.connection.execute(query).fetchnumpy()
-    constants = found.pop("b")
-    atoms = np.stack(list(found.values()), axis=1)
-    del found
-    is_free = atoms >= 0
-    coefficients = np.broadcast_to(np.array(plan.coefficients), atoms.shape)[is_free]
-    piece = Piece(
-        is_free.sum(axis=1, dtype=np.int32), atoms[is_free], coefficients, constants, kind
-    )
-    has_twins = any(((atoms[:, i] == atoms[:, j]) & is_free[:, i]).any() for i, j in plan.twins)
-    return _merge(piece) if has_twins else piece
+def _fetched(query: str, tables: Tables, rows: int | None) -> Iterator[dict[str, Any]]:
+    """The columns of a query: all at once, or so many rows at a time from a table that spills."""
+    connection = tables.connection
+    if rows is None:
+        yield connection.execute(query).fetchnumpy()
+        return
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE fetched AS {query}")
+    for first in range(0, tables.count("fetched"), rows):
+        some = f"SELECT * FROM fetched WHERE rowid >= {first} AND rowid < {first + rows}"
+        yield connection.execute(some).fetchnumpy()
+    connection.execute("DROP TABLE fetched")
 
 
-def _summed(plan: QueryPlan, kind: int, rule: Rule, tables: Tables) -> Piece:
-    _prepare(plan, tables)
-    forms = tables.connection.execute(plan.rows).fetchnumpy()
-    entries = tables.connection.execute(plan.entries).fetchnumpy()
-    if not (np.isfinite(forms["b"]).all() and np.isfinite(entries["coefficient"]).all()):
-        raise RuleError(
-            f"the rule {rule.text!r} divides by 0 where a sum has no atoms: write "
-            f"@Max[1, |B|] for the count |B|"
+def _flat(plan: QueryPlan, kind: int, tables: Tables, rows: int | None) -> Iterator[Piece]:
+    for found in _fetched(f"SELECT * FROM ({plan.rows}) ORDER BY ALL", tables, rows):
+        constants = found.pop("b")
+        atoms = np.stack(list(found.values()), axis=1)
+        found.clear()
+        is_free = atoms >= 0
+        coefficients = np.broadcast_to(np.array(plan.coefficients), atoms.shape)[is_free]
+        piece = Piece(
+            is_free.sum(axis=1, dtype=np.int32), atoms[is_free], coefficients, constants, kind
         )
-    lengths = np.bincount(
-        np.searchsorted(forms["form"], entries["form"]), minlength=len(forms["form"])
-    )
-    return _merge(Piece(lengths, entries["variable"], entries["coefficient"], forms["b"], kind))
+        has_twins = any(((atoms[:, i] == atoms[:, j]) & is_free[:, i]).any() for i, j in plan.twins)
+        yield _merge(piece) if has_twins else piece
+
+
+def _summed(
+    plan: QueryPlan, kind: int, rule: Rule, tables: Tables, rows: int | None
+) -> Iterator[Piece]:
+    _prepare(plan, tables)
+    if rows is not None:
+        tables.connection.execute(f"CREATE OR REPLACE TEMP TABLE summed AS {plan.entries}")
+    for forms in _fetched(plan.rows, tables, rows):
+        query = plan.entries
+        if rows is not None:
+            ends = int(forms["form"][0]), int(forms["form"][-1])
+            query = f"SELECT * FROM summed WHERE form BETWEEN {ends[0]} AND {ends[1]}"
+        entries = tables.connection.execute(query).fetchnumpy()
+        if not (np.isfinite(forms["b"]).all() and np.isfinite(entries["coefficient"]).all()):
+            raise RuleError(
+                f"the rule {rule.text!r} divides by 0 where a sum has no atoms: write "
+                f"@Max[1, |B|] for the count |B|"
+            )
+        lengths = np.bincount(
+            np.searchsorted(forms["form"], entries["form"]), minlength=len(forms["form"])
+        )
+        yield _merge(Piece(lengths, entries["variable"], entries["coefficient"], forms["b"], kind))
 
 
 def _merge(piece: Piece) -> Piece:
@@ -240,12 +266,14 @@ def _merge(piece: Piece) -> Piece:
     )
 
 
-def _assemble(rules: Program, tables: Tables) -> Hinges:
+def _assemble(rules: Program, tables: Tables, store: Store | None) -> Hinges:
     """Put the pieces of all rules one after another, array by array, freeing them as it goes."""
+    if store is not None:
+        return _written(rules, tables, store)
     heads: list[tuple[int, int, int, int]] = []
     arrays: list[list[NDArray[Any]]] = [[], [], [], []]
     for i, rule in enumerate(rules):
-        for piece in _pieces(rule, tables):
+        for piece in _pieces(rule, tables, None):
             heads.append((piece.kind, 2 if rule.squared else 1, i, len(piece.constants)))
             for array, part in zip(arrays, piece[:4], strict=True):
                 array.append(part)
@@ -263,6 +291,28 @@ def _assemble(rules: Program, tables: Tables) -> Hinges:
         tables.n_free,
         len(rules),
     )
+
+
+def _written(rules: Program, tables: Tables, store: Store) -> Hinges:
+    """Write the pieces of all rules to files as they come."""
+    writers = [ArrayWriter(store, dtype) for dtype in DTYPES.values()]
+    writers[0].append(np.zeros(1))
+    entries = 0
+    for i, rule in enumerate(rules):
+        for piece in _pieces(rule, tables, store):
+            offsets = entries + np.cumsum(piece.lengths, dtype=np.int64)
+            entries += len(piece.variables)
+            each = piece.kind, 2 if rule.squared else 1, i
+            alike = (np.full(len(offsets), number) for number in each)
+            parts = (offsets, piece.variables, piece.coefficients, piece.constants, *alike)
+            for writer, part in zip(writers, parts, strict=True):
+                writer.append(part)
+    arrays = {name: writer.finish() for name, writer in zip(DTYPES, writers, strict=True)}
+    if sum(array.nbytes for array in arrays.values()) <= max(store.limit - PROGRAM, 0) // _FITS:
+        whole = {name: array.copy() for name, array in arrays.items()}
+        store.release()
+        return Hinges(**whole, n_variables=tables.n_free, n_groups=len(rules))
+    return Hinges.stored(store, arrays, tables.n_free, len(rules))
 
 
 def _joined(arrays: list[NDArray[Any]], kind: type) -> NDArray[Any]:

@@ -26,6 +26,7 @@ from structlearn._src.field.hinges import EQUAL
 from structlearn._src.rules.ground import Grounding, broken, estimate, ground
 from structlearn._src.rules.parse import predicates_of, read_rules
 from structlearn._src.rules.program import PARTITIONS, ProgramFile
+from structlearn._src.rules.room import Room
 from structlearn._src.rules.syntax import (
     Clause,
     Constant,
@@ -184,11 +185,15 @@ class GroundProgram:
     """Tables of atoms for some rules, and the groundings of the rules over them.
 
     The weights of the rules may change later, see `reweigh`; the `options` are those of `Tables`.
+    A `memory_limit` such as ``"2GB"`` holds for the whole program: tables spill to disk, and forms
+    that take too much of it lie in files.
     """
 
-    def __init__(self, rules: Program, **options: Any) -> None:
+    def __init__(self, rules: Program, *, memory_limit: str | None = None, **options: Any) -> None:
         self.rules = rules
-        self.tables = Tables({each.name: each.arity for each in predicates_of(rules)}, **options)
+        self._room = Room(memory_limit)
+        arities = {each.name: each.arity for each in predicates_of(rules)}
+        self.tables = Tables(arities, memory=self._room.of_tables, **options)
         self._grounding: Grounding | None = None
 
     # ---- atoms -----------------------------------------------------------------------------
@@ -319,8 +324,8 @@ class GroundProgram:
         with self.tables.lock:  # the first of several threads makes it
             if self._grounding is None:
                 self.need_targets()
-                with interruptible():
-                    made = ground(self.rules, self.tables)
+                with interruptible(), self._room.grounding(self.tables):
+                    made = ground(self.rules, self.tables, self._room.store)
                     self._warn(made)
                 self._grounding = made
             return self._grounding

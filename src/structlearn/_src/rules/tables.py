@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 import threading
 import uuid
@@ -72,6 +71,8 @@ class Tables:
     other text has a code in one dictionary. A free atom has a number, counted from 0 in the order
     in which targets were given: its variable in `Hinges`. Case does not matter in predicates.
 
+    DuckDB uses `memory` bytes at most, by default most of what there is.
+
     Each thread works through a cursor of its own; `lock` is for those who change what is in here.
     """
 
@@ -81,10 +82,8 @@ class Tables:
         *,
         source: str | Path | None = None,
         n_jobs: int | None = None,
-        memory: str | None = None,
+        memory: int | None = None,
     ) -> None:
-        if memory is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", str(memory)):
-            raise ArgumentError(f"memory={memory!r} is no size; write it as in '2GB' or '500MB'")
         self.source = None if source is None else Path(source)
         self._threads = None if n_jobs is None else integer("n_jobs", n_jobs, low=1)
         self._memory = memory
@@ -107,9 +106,14 @@ class Tables:
         if self._threads is not None:
             self._database.execute(f"SET threads = {self._threads}")
         if self._memory is not None:
-            self._database.execute("SET memory_limit = ?", [self._memory])
+            self.allow(self._memory)
         if self.source is not None:
             attach(self._database, self.source)
+
+    def allow(self, memory: int) -> None:
+        """Let DuckDB use so many bytes from now on; what it has beyond them goes to disk."""
+        self._memory = memory
+        self._database.execute(f"SET memory_limit = '{memory // 1000}KB'")
 
     @property
     def connection(self) -> DuckDBPyConnection:
@@ -383,6 +387,6 @@ def interruptible() -> Iterator[None]:
         raise
     except duckdb.OutOfMemoryException:
         raise MemoryError(
-            "the groundings need more memory than there is, or than memory= allows; estimate() "
-            "says which rules are large"
+            "the groundings need more memory than there is, or than memory_limit allows; "
+            "estimate() says which rules are large"
         ) from None

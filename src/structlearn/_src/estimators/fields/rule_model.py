@@ -57,8 +57,11 @@ class RuleModel(FieldEstimator, Estimator):
         Parse coefficients as PSL does: ``1 - 0.5 * P(A)`` as ``(1 - 0.5) * P(A)``.
     source
         A DuckDB file, whose tables can be given by name as data.
-    memory
-        Memory limit for the tables of atoms, for example ``"2GB"``; beyond it they spill to disk.
+    memory_limit
+        Limit on the resident memory of the program, for example ``"2GB"``. Tables of atoms spill to
+        disk, and groundings that take too much of it are left in files without a name, in the
+        folder for temporary files; inference and learning then go through them on one thread. The
+        limit must be about 300 MB and 530 bytes for each target at least.
     {inference}
 
     Attributes
@@ -97,7 +100,7 @@ class RuleModel(FieldEstimator, Estimator):
     _: KW_ONLY
     greedy: bool = False
     source: str | Path | None = None
-    memory: str | None = None
+    memory_limit: str | None = None
 
     def __post_init__(self) -> None:
         self._known: GroundProgram | None = None
@@ -133,7 +136,7 @@ class RuleModel(FieldEstimator, Estimator):
         """Change parameters; new rules start without atoms."""
         super().set_params(**parameters)
         self._field = None
-        if parameters.keys() & {"rules", "greedy", "source"}:
+        if parameters.keys() & {"rules", "greedy", "source", "memory_limit"}:
             self._read_rules()
         return self
 
@@ -192,7 +195,10 @@ class RuleModel(FieldEstimator, Estimator):
         """The rules over the atoms so far."""
         if self._known is None:
             self._known = GroundProgram(
-                self._rules, source=self.source, n_jobs=threads(self.n_jobs), memory=self.memory
+                self._rules,
+                source=self.source,
+                n_jobs=threads(self.n_jobs),
+                memory_limit=self.memory_limit,
             )
         return self._known
 

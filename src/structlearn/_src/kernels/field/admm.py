@@ -216,9 +216,9 @@ def appraise(forms, weights, point, multipliers, clipped, hinges, found, borders
 
 @or_python
 @lean
-def pull_alone(forms, numbers, pull, first, last):
-    r"""Add :math:`A^\top \lambda` over the forms from `first` to `last` to `pull`."""
-    for i in range(first, last):
+def pull_alone(forms, numbers, pull, borders, first, last):
+    r"""Add :math:`A^\top \lambda` over some blocks of forms to `pull`."""
+    for i in range(borders[first], borders[last]):
         if numbers[i] != 0.0:
             for e in range(forms.offsets[i], forms.offsets[i + 1]):
                 pull[forms.variables[e]] += forms.coefficients[e] * numbers[i]

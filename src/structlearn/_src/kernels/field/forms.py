@@ -22,6 +22,7 @@ LINEAR = 0  # hinges first, so that `sort <= SQUARED` tells them from hard forms
 SQUARED = 1
 AT_MOST = 2
 EQUAL = 3
+SHORT = 8  # entries up to which comparing all pairs takes less than marks
 
 
 class Forms(NamedTuple):
@@ -134,11 +135,11 @@ def fill_columns(offsets, variables, coefficients, columns, ends, first, last):
 def find_twice(offsets, variables, seen, first, last):
     """Return the first entry whose variable occurred in the same form before, or -1.
 
-    For forms of more than a few entries `seen` (variables) holds numbers of earlier forms.
+    For forms of more than `SHORT` entries `seen` (variables) holds numbers of earlier forms.
     """
     for i in range(first, last):
         start, stop = offsets[i], offsets[i + 1]
-        if stop - start > 8:  # comparing all pairs takes longer than the marks
+        if stop - start > SHORT:
             for e in range(start, stop):
                 if seen[variables[e]] == i:
                     return e
@@ -165,10 +166,9 @@ def measure(forms, fixed, stiffness, borders, first, last):
 
 @or_python
 @lean
-def count_copies(forms, stiffness, copies):
-    """Count the copies of every variable, those in hard forms as often as these are stiff."""
-    copies[:] = 0.0
-    for i in range(len(forms.constants)):
+def count_copies(forms, stiffness, copies, borders, first, last):
+    """Count the copies of variables in some forms, in hard ones as often as these are stiff."""
+    for i in range(borders[first], borders[last]):
         factor = 1.0 if forms.sorts[i] <= SQUARED else stiffness
         for e in range(forms.offsets[i], forms.offsets[i + 1]):
             copies[forms.variables[e]] += factor

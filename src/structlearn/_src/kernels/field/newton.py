@@ -192,14 +192,12 @@ def fill_rows(forms, weights, softness, slopes, free, starts, rows, borders, fir
 
 @or_python
 @lean
-def divide(rows, counts, prox, diagonal):
-    """Write the diagonal on one thread; `counts` are the stiff rows, and all."""
-    diagonal.values[:] = prox
-    diagonal.owners[:] = -1
-    for i in range(counts[1]):
+def divide(rows, stiff, diagonal, borders, first, last):
+    """Add some rows to the diagonal, in their order on one thread; the first ones are `stiff`."""
+    for i in range(borders[first], borders[last]):
         for e in range(rows.offsets[i], rows.offsets[i + 1]):
             j = rows.variables[e]
-            if i < counts[0] and diagonal.owners[j] < 0:
+            if i < stiff and diagonal.owners[j] < 0:
                 diagonal.owners[j] = i
             else:
                 diagonal.values[j] += rows.coefficients[e] * rows.coefficients[e]
@@ -229,3 +227,28 @@ def divide_by_column(columns, free, rows, stiff, prox, active, diagonal, borders
         active.ends[j] = at
         diagonal.values[j] = value
         diagonal.owners[j] = owner
+
+
+@or_python
+@lean
+def by_weight(forms, weights, y, moved, multipliers, saturated, sums, borders, first, last):
+    """Add up, by group, what a change of the weight does along a direction, see `weight_gradient`.
+
+    A linear hinge counts where its multiplier is `saturated` times its weight at least.
+    """
+    for block in range(first, last):
+        sums[block, :] = 0.0
+        for i in range(borders[block], borders[block + 1]):
+            sort = forms.sorts[i]
+            if sort > SQUARED:
+                continue
+            value = forms.constants[i]
+            along = 0.0
+            for e in range(forms.offsets[i], forms.offsets[i + 1]):
+                value += forms.coefficients[e] * y[forms.variables[e]]
+                along += forms.coefficients[e] * moved[forms.variables[e]]
+            if sort == SQUARED:
+                change = 2.0 * max(value, 0.0)
+            else:
+                change = 1.0 if multipliers[i] >= saturated * weights[forms.groups[i]] else 0.0
+            sums[block, forms.groups[i]] += along * change
