@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers import checks
+from papers.arrays import Floats
 from papers.documents import Document
-from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats
 
 
 @dataclass(frozen=True)

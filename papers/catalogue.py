@@ -47,3 +47,6 @@ NOT_REPRODUCED: tuple[tuple[Document, str, str], ...] = (
     (INFINITE_HMM, "The 21 protein features of table 1", "the paper does not say what they are"),
     (INFINITE_HMM, "The appendix on convergence", "it is not in the text we have"),
 )
+
+#: Experiments without a full run on file, and why.
+UNFINISHED: dict[str, str] = {}

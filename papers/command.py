@@ -9,7 +9,7 @@ from typing import Any
 
 from structlearn._src.cli.arguments import add_shared, check_folder, positive, whole
 from structlearn._src.cli.progress import ProgressLine, say
-from structlearn._src.common.errors import ArgumentError, choose_one_of
+from structlearn.errors import ArgumentError
 
 _DESCRIPTION = """\
 Make tables and figures of the documents that the library is built on again, and print ours beside
@@ -48,11 +48,11 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List experiments, or run some and print what they found."""
+    from papers import checks
     from papers.catalogue import EXPERIMENTS
 
     for name in args.names:  # all of them, before the first one runs for hours
-        if name not in EXPERIMENTS:
-            raise ArgumentError(choose_one_of("experiment", name, tuple(EXPERIMENTS)))
+        checks.one_of("experiment", name, tuple(EXPERIMENTS))
     if args.list or not (args.names or args.quick or args.full):
         print("\n".join(listed(EXPERIMENTS)))
         return 0
@@ -68,23 +68,15 @@ def listed(experiments: Mapping[str, Any]) -> list[str]:
 
 def _chosen(names: Sequence[str], experiments: Mapping[str, Any]) -> list[Any]:
     """Return what was named, or everything whose data is here."""
+    from papers.files import is_here
+
     if names:
         return [experiments[name] for name in dict.fromkeys(names)]
-    missing = {e.name: [d for d in e.data if not _present(d)] for e in experiments.values()}
+    missing = {e.name: [d for d in e.data if not is_here(d)] for e in experiments.values()}
     for name, folders in missing.items():
         if folders:
             say(f"structlearn: {name} is left out: no {', '.join(folders)} in STRUCTLEARN_DATA\n")
     return [e for e in experiments.values() if not missing[e.name]]
-
-
-def _present(folder: str) -> bool:
-    from structlearn._src.common.errors import DataNotFoundError
-    from structlearn._src.files.datasets import data_path
-
-    try:
-        return data_path(folder).exists()
-    except DataNotFoundError:
-        return False
 
 
 def _make(folder: Path) -> None:
@@ -172,7 +164,7 @@ def _lines(experiment: Any, report: Any, quick: bool) -> list[str]:
 
 def draw(experiment: Any, units: Any, folder: Path) -> Iterator[str]:
     """Draw all pictures of an experiment, where matplotlib is installed."""
-    from structlearn._src.common.paths import replacing
+    from papers.files import save_picture
 
     for name, picture in experiment.pictures.items():
         path = folder / f"{experiment.name}-{name}.png"
@@ -181,6 +173,5 @@ def draw(experiment: Any, units: Any, folder: Path) -> Iterator[str]:
         except ImportError as error:
             yield f"no pictures: {error}"
             return
-        with replacing(path) as file:
-            figure.savefig(file, format="png", dpi=90)
+        save_picture(figure, path, dpi=90)
         yield f"picture: {path}"

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from papers.base import Claim, Experiment, Table, cell_text
-from papers.catalogue import EXPERIMENTS, NOT_REPRODUCED
+from papers.base import Claim, Experiment, Settings, Table, cell_text
+from papers.catalogue import EXPERIMENTS, NOT_REPRODUCED, UNFINISHED
 from papers.command import draw
 from papers.documents import DOCUMENTS, Document
 from papers.results import COMMITTED, Results
@@ -33,7 +33,8 @@ comparable* where data or measure are others.
 
 def text(results: Mapping[str, Results]) -> str:
     """Return the page."""
-    return "\n".join([_HEAD, *(line for d in DOCUMENTS for line in _of_document(d, results))])
+    lines = [line for document in DOCUMENTS for line in _of_document(document, results)]
+    return "\n".join([_HEAD, *lines, *_costs(results)])
 
 
 def committed(folder: Path = COMMITTED) -> dict[str, Results]:
@@ -60,7 +61,9 @@ def _of_experiment(experiment: Experiment, results: Results | None) -> Iterator[
     if experiment.systems:
         yield from (f"Systems: {', '.join(experiment.systems)}.", "")
     if results is None:
-        yield from ("No full run is on file.", "")
+        why = UNFINISHED.get(experiment.name)
+        reason = f": {why}" if why else ""
+        yield from (f"No full run of its {_planned(experiment)} units is on file{reason}.", "")
     else:
         report = experiment.report(results.units)
         for table in report.tables:
@@ -93,17 +96,42 @@ def _rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
     yield ""
 
 
+def _planned(experiment: Experiment) -> int:
+    """Return the number of units of a full run."""
+    return len(experiment.units(Settings()))
+
+
 def _how(experiment: Experiment, results: Results) -> str:
     """Say in one line how it was made."""
     made = results.made_by
     old = "" if results.version == experiment.version else " (an earlier version of the experiment)"
     trials = results.settings["trials"]
-    said = f", {trials} trials asked for" if trials else ""
+    said = f", {trials} trials of a full run of {_planned(experiment)} units" if trials else ""
     return (
         f"{len(results.units)} units from seed {results.settings['seed']}{said}{old}, "
-        f"{results.minutes:.0f} CPU minutes; structlearn {made['structlearn']}, "
+        f"{results.minutes:.1f} CPU minutes; structlearn {made['structlearn']}, "
         f"Python {made['python']}, NumPy {made['numpy']}, {made['machine']}.{_warned(results)}"
     )
+
+
+def _costs(results: Mapping[str, Results]) -> Iterator[str]:
+    """Say what full runs cost, all together too."""
+    rows = [
+        (
+            name,
+            str(len(results[name].units)),
+            f"{results[name].minutes:.1f}",
+            f"{max(unit.seconds for unit in results[name].units):.1f}",
+        )
+        for name in EXPERIMENTS
+        if name in results
+    ]
+    total = sum(each.minutes for each in results.values())
+    if rows:
+        yield from ("## What it takes", "")
+        yield f"All that is on file took {total:.0f} CPU minutes."
+        yield ""
+        yield from _rows(("experiment", "units", "CPU minutes", "longest unit (CPU s)"), rows)
 
 
 def _warned(results: Results) -> str:

@@ -18,7 +18,7 @@ from papers.base import Experiment, Unit
 from papers.units import Store
 
 #: One process is one thread: as many processes as cores leave no core for more.
-_ALONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_ALONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "STRUCTLEARN_N_JOBS")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from papers.base import Experiment, Settings, Unit
-from structlearn._src.common.paths import write_bytes
+from papers.files import write_bytes
 from structlearn._version import __version__
 
 #: Results of full runs, which the page of results is made from.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from papers.base import Experiment, Unit
-from structlearn._src.common.paths import write_bytes
+from papers.files import write_bytes
 from structlearn._version import __version__
 
 _DIGITS = 6  # of numbers in files: more than any table shows

@@ -18,11 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.inference.chain_batch import Chains
-from structlearn._src.learn.loss import ElasticNet
-from structlearn._src.learn.objective import Objective, ValueGradient
-from structlearn._src.model.model import Examples, LinearModel, Tables
+from papers.arrays import Floats, Ints
+from papers.inside import Chains, Examples, LinearModel, Tables
+from structlearn.losses import ElasticNet, Objective, ValueGradient
 
 
 class Cells(NamedTuple):

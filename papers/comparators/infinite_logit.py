@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 from scipy.special import log_softmax
 
-from structlearn._src.common.arrays import Floats, Ints
+from papers.arrays import Floats, Ints
 from structlearn._src.estimators.bayesian.infinite_svm import MixtureClassifier
 from structlearn._src.kernels.draw.mixture import LOGIT
 from structlearn._src.sample.hinge import Hinge, prior_weights, weights_given

@@ -12,16 +12,17 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from papers import checks
+from papers.arrays import Floats, Ints
 from papers.comparators.variational import (
     expected_log_density,
     expected_log_sticks,
     soft_moments,
     soft_pairs,
 )
-from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints, cut
+from papers.inside import Chains
+from structlearn import MulticlassClassifier
 from structlearn._src.common.checks import generator
-from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.estimators.bayesian.infinite_svm import Scaled
 from structlearn._src.estimators.bayesian.observed import (
@@ -43,9 +44,8 @@ from structlearn._src.estimators.bayesian.sampled import (
     positive,
 )
 from structlearn._src.estimators.doc import documented
-from structlearn._src.estimators.structured.classifier import MulticlassClassifier
-from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.sample.hinge import Hinge
+from structlearn.errors import ArgumentError
 
 _SMOOTH = 0.05  # temperature of the hinge, small beside its cost of 1: duals are then a softmax
 _ROUNDS = 10  # predictions of labels and states in turn, where features say nothing of states
@@ -317,7 +317,7 @@ class SwitchingSVM(MeanField):
         fitted = self._with_fitted_params()
         points = _whole(read_points(X, lengths, self.n_features_in_))
         best = fitted._best(scaled(points.values, self.centre_, self.scale_), points.offsets)
-        return cut(np.asarray(self.classes_)[best], points.offsets)
+        return np.split(np.asarray(self.classes_)[best], points.offsets[1:-1])
 
     def score(self, X: Any, Y: Any, lengths: Any = None) -> float:
         """Return the share of labels that are predicted, among those that are known."""
@@ -336,7 +336,8 @@ class SwitchingSVM(MeanField):
 
     def _check(self) -> None:
         super()._check()
-        checks.boolean("likelihood", self.likelihood)
+        if not isinstance(self.likelihood, bool):
+            raise ArgumentError(f"likelihood={self.likelihood!r} must be True or False")
 
     def _learn(self, X: Floats, offsets: Ints, belief: Belief) -> None:
         super()._learn(X, offsets, belief)

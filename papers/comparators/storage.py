@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from papers import checks
 from papers.comparators.mean_field import Machine, MeanField, SwitchingSVM, TruncatedSVM
-from structlearn._src.common import checks
 from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.bayesian.storage import (
     GAUSSIANS,
@@ -15,8 +15,8 @@ from structlearn._src.estimators.bayesian.storage import (
     check_wishart,
     mixture_family,
 )
-from structlearn._src.estimators.storage import Family
 from structlearn._src.files import file_checks
+from structlearn.extend import Family
 
 
 def _usual_ending(model: MeanField) -> Ending:

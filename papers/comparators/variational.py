@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma
 
-from structlearn._src.common.arrays import Floats, Ints
+from papers.arrays import Floats, Ints
 from structlearn._src.sample.emission import Moments, NormalWishart
 
 

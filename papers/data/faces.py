@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats
-from structlearn._src.files.datasets import data_path
+from papers.arrays import Floats
+from structlearn.datasets import data_path
 
 HALF = 32  # rows of an image that are given
 _TRAIN, _POOL, _TEST = 50, 350, 50  # images to learn from, of the first so many; the last to test

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from structlearn._src.common.arrays import Ints, offsets_of
-from structlearn._src.files.datasets import data_path
+from papers.arrays import Ints, offsets_of
+from structlearn.datasets import data_path
 
 _WORDS, _PIXELS = 500, 400.0  # words of texture; pixels of a patch, which a histogram counts
 

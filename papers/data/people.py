@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints
+from papers import checks
+from papers.arrays import Floats, Ints
 
 ACTIONS = ("other", "handshake", "hug", "high-five", "kiss")
 PLACES = ("overlap", "adjacent-left", "adjacent-right", "near-left", "near-right", "far")

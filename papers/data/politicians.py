@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.files.datasets import data_path
+from papers.arrays import Floats, Ints
+from structlearn.datasets import data_path
 
 _TOP = 20  # most retweeted users, as in the paper on paired-dual learning
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.common.errors import FormatError
-from structlearn._src.common.paths import read_bytes
-from structlearn._src.files.datasets import File, data_path, located
+from papers import checks
+from papers.arrays import Floats, Ints
+from structlearn._src.files.datasets import File, located
+from structlearn.datasets import data_path
+from structlearn.errors import FormatError
 
 _RAW = "https://raw.githubusercontent.com"
 PARKINSONS = File(
@@ -102,7 +102,7 @@ def load_parkinsons() -> Voices:
        voice disorder detection", BioMedical Engineering OnLine 2007.
     """
     path = located(PARKINSONS)
-    head, *lines = read_bytes(path).decode().split()
+    head, *lines = path.read_text().split()
     cells = np.array([line.split(",") for line in lines])
     label = head.split(",").index("status") if "status" in head else 0
     if not label or cells.ndim != 2:
@@ -123,7 +123,7 @@ def load_protein_folds(part: str = "train") -> Proteins:
        machines and neural networks", Bioinformatics 2001.
     """
     path = located(PROTEINS[checks.one_of("part", part, ("train", "test"))])
-    found = [(fold, letters) for fold, letters in _sequences(read_bytes(path)) if letters]
+    found = [(fold, letters) for fold, letters in _sequences(path.read_bytes()) if letters]
     if not found:
         raise FormatError(f"{path}: there is no sequence; each needs a fold and a line with '>'")
     shares = [[100.0 * s.count(a) / len(s) for a in _ACIDS] + [len(s)] for _, s in found]

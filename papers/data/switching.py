@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints
+from papers import checks
+from papers.arrays import Floats, Ints
 
 _STATES = 3
 _ALL = np.ones((_STATES, _STATES))

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.common import checks
-from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.common.checks import Seed, generator
-from structlearn._src.graph.shapes import grid_edges
+from papers import checks
+from papers.arrays import Bools, Floats, Ints
+from structlearn import grid_edges
+
+Seed = int | np.random.Generator | None
 
 
 class Spread(NamedTuple):
@@ -85,7 +86,7 @@ class HiddenField:
         checks.integer("rows", rows, low=1)
         checks.integer("columns", columns, low=1)
         checks.integer("states", states, low=1)
-        rng = generator(random_state)
+        rng = np.random.default_rng(random_state)
         n = rows * columns
         hidden = chessboard(rows, columns)
         alone = np.where(hidden, spread.hidden, spread.outputs)
@@ -115,7 +116,7 @@ class HiddenField:
         `columns` of them, and every input given its cell.
         """
         checks.integer("n_samples", n_samples, low=1)
-        rng = generator(random_state)
+        rng = np.random.default_rng(random_state)
         both = self.inputs[:, :, None] + self.sight
         alone = self.cells + _log_sum(both, axis=1)
         rows, columns = self.shape
@@ -197,7 +198,11 @@ def quadrants(rows: int = 20, columns: int = 40) -> Ints:
 
 
 def noisy_images(
-    truth: Ints, n_images: int, variance: float, share: float, random_state: Seed = None
+    truth: Ints,
+    n_images: int,
+    variance: float,
+    share: float,
+    random_state: Seed = None,
 ) -> tuple[Floats, Ints]:
     """Draw noisy images of one truth, and labels of which a share is missing.
 
@@ -219,7 +224,7 @@ def noisy_images(
     """
     checks.number("variance", variance, low=0.0)
     checks.number("share", share, low=0.0, high=1.0)
-    rng = generator(random_state)
+    rng = np.random.default_rng(random_state)
     shape = (n_images, *truth.shape)
     images = truth + np.sqrt(variance) * rng.standard_normal(shape)
     order = rng.random((n_images, truth.size)).argsort(axis=1).reshape(shape)

@@ -13,29 +13,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.arrays import Floats, Ints, block_indices, offsets_of
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.documents import HYBRID_LOSS
 from papers.experiments.hybrid import Choice, choices
-from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
-from structlearn._src.display.pictures import new_figure, styled
-from structlearn._src.files.datasets import load_basenp, load_conll2000
-from structlearn._src.graph.batch import Sequences
-from structlearn._src.inference import decode
-from structlearn._src.inference.base import Options
-from structlearn._src.learn.dominance import Dominance, dominance
-from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.metrics.chunks import ChunkScores, chunk_scores
-from structlearn._src.model.model import Examples, LinearModel
-from structlearn._src.model.term import LinearTerm, Sparse, TableTerm
-from structlearn._src.solve.base import Solver
-from structlearn._src.solve.loop import run as minimise
-from structlearn._src.solve.online import Online
-from structlearn._src.solve.sdca import Sdca
-from structlearn._src.text.attributes import Attributes, fit_transform
-from structlearn._src.text.columns import Columns
-from structlearn._src.text.rows import Rows
-from structlearn._src.text.strings import Strings
-from structlearn._src.text.template import parse_template
+from papers.inside import (
+    Attributes,
+    ChunkScores,
+    Columns,
+    Dominance,
+    Examples,
+    InferenceSettings,
+    LinearModel,
+    LinearTerm,
+    Options,
+    Rows,
+    Sequences,
+    Sparse,
+    Strings,
+    TableTerm,
+    decode,
+    dominance,
+    fit_transform,
+    parse_template,
+)
+from papers.pictures import new_figure, styled
+from structlearn.datasets import load_basenp, load_conll2000
+from structlearn.metrics import chunk_scores
+from structlearn.solvers import Online, Sdca, Solver
+from structlearn.solvers import run as minimise
 
 _CS = (0.1, 1.0, 10.0)
 _PORTIONS = (0.1, 1.0)
@@ -302,7 +308,7 @@ def sure_report(done: Units) -> Report:
 def _draw(done: Units) -> Any:
     figure = new_figure(8.0, 3.2)
     for axes, (name, each) in zip(figure.subplots(1, 2), done[0].found.items(), strict=True):
-        for which, values, style in styled({k: each[k] for k in ("true", "best")}, axes):
+        for which, values, style in styled({k: each[k] for k in ("true", "best")}):
             axes.plot(np.linspace(0.0, 1.0, len(values)), values, label=which, **style)
         axes.axhline(0.5, color="0.5", linewidth=1, linestyle=":")
         axes.set(title=name, xlabel="share of sentences", ylabel="probability of the labelling")

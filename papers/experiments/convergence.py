@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from papers.arrays import Floats
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.documents import MARGINAL_SVM
 from papers.experiments.field import CHAIN, Trial
 from papers.experiments.simulated import READING
 from papers.experiments.trio import TRIO, Learner
-from structlearn._src.common.arrays import Floats
-from structlearn._src.display.pictures import new_figure, styled
-from structlearn._src.solve.loop import run as minimise
-from structlearn._src.solve.stochastic import Stochastic
+from papers.pictures import new_figure, styled
+from structlearn.solvers import Stochastic
+from structlearn.solvers import run as minimise
 
 _STEP = 0.02
 
@@ -76,7 +76,7 @@ def wavering(curves: Floats) -> Floats:
 def _draw(done: Units) -> Any:
     axes = new_figure().subplots()
     first = {learner.letter: done[0].found[learner.letter] for learner in TRIO}
-    for name, values, style in styled(first, axes):
+    for name, values, style in styled(first):
         axes.plot(values, label=name, **style)
     axes.set(xlabel="steps", ylabel="objective")
     axes.legend(frameon=False)

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.arrays import Floats, Ints
 from papers.base import Claim, Estimate, Report, Table, Unit, Units
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.display.pictures import PALETTE, new_figure, styled
-from structlearn._src.learn.field_objective import FieldObjective
+from papers.inside import FieldObjective
+from papers.pictures import PALETTE, new_figure, styled
 from structlearn.solvers import Cccp, Event, Paired, Solver, Stochastic
 from structlearn.solvers import run as minimise
 
@@ -288,7 +288,7 @@ def draw(units: Units, measure: str) -> Any:
     figure = new_figure(11.0, 3.6)
     left, middle, right = figure.subplots(1, 3)
     for axes, name in ((left, "values"), (middle, "scores")):
-        for label, curve, style in styled(races[0].curves, axes):
+        for label, curve, style in styled(races[0].curves):
             axes.plot(curve.steps[1:], getattr(curve, name)[1:], label=label, **style)
     for i, label in enumerate(races[0].curves):
         every = [race.curves[label] for race in races]

@@ -16,19 +16,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.arrays import Floats, Ints
 from papers.base import Experiment, Settings, Units
 from papers.data.faces import HALF, Faces, blocks
 from papers.documents import PAIRED_DUAL
 from papers.experiments import duals
 from papers.experiments.duals import BASELINES, FINEST, LEARNERS, Course, Measure
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.display.pictures import new_figure
-from structlearn._src.field.admm import Consensus
-from structlearn._src.field.examples import make_field_examples
-from structlearn._src.field.hinges import HINGE, Hinges
-from structlearn._src.learn.field_objective import FieldObjective
-from structlearn._src.learn.loss import NonNegative
-from structlearn._src.learn.world import InferenceSettings
+from papers.inside import (
+    HINGE,
+    Consensus,
+    FieldObjective,
+    InferenceSettings,
+    NonNegative,
+    make_field_examples,
+)
+from papers.pictures import new_figure
+from structlearn.fields import Hinges
 
 _STATES = 6
 _RIDGE = 0.01
@@ -37,7 +40,7 @@ _SMALL = 2  # pixels on a side that become one there
 _LEVELS = 101  # shades tried for what a state stands for
 _SPLITS = 5
 _MEASURE = Measure("MSE", sign=-1.0, slack=20.0, axis="1200 to 1800")
-_COURSE = Course(updates=300, warm_up=10)
+_COURSE = Course(updates=200, warm_up=10)
 _QUICK = Course(updates=20, warm_up=10, sizes=(0.3,), points=4)
 _SETTINGS = InferenceSettings(tol=1e-4, step=1.0, relaxation=1.6)
 _STEPS = 10_000  # of ADMM, at most, for a prediction
@@ -311,5 +314,6 @@ EXPERIMENTS = (
             f"{_SPLITS} splits; the paper has one.",
         ),
         ("olivetti",),
+        version=2,
     ),
 )

@@ -8,20 +8,24 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from papers.arrays import Floats, Ints
 from papers.data.synthetic import CALIBRATED, HiddenField, Spread, chessboard, neighbours
 from papers.experiments.trio import HIDDEN_CRF, LATENT, Learner, objective, predict
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.graph.batch import Graphs, assemble
-from structlearn._src.graph.wiring import HIDDEN, OUTPUT
-from structlearn._src.learn.structured_objective import StructuredObjective
-from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.model import Examples, LinearModel
-from structlearn._src.model.term import LinearTerm, Sparse
-from structlearn._src.solve.base import Solver
-from structlearn._src.solve.drivers import Cccp
-from structlearn._src.solve.loop import Fit, run
-from structlearn._src.solve.stochastic import Stochastic
-from structlearn._src.text.rows import Rows
+from papers.inside import (
+    HIDDEN,
+    OUTPUT,
+    Examples,
+    Fit,
+    Graphs,
+    InferenceSettings,
+    LinearModel,
+    LinearTerm,
+    Rows,
+    Sparse,
+    StructuredObjective,
+    assemble,
+)
+from structlearn.solvers import Cccp, Solver, Stochastic, run
 
 _START = 0.1  # standard deviation of the first weights: at 0 hidden states would stay alike
 _STEP = 0.02

@@ -7,18 +7,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from papers.arrays import Floats, Ints, offsets_of
 from papers.experiments.trio import Learner, objective, predict
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
-from structlearn._src.common.errors import InferenceWarning
-from structlearn._src.graph.batch import Graphs, assemble
-from structlearn._src.graph.shapes import grid_edges
-from structlearn._src.graph.wiring import HIDDEN, OUTPUT
-from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.model import Examples, LinearModel
-from structlearn._src.model.term import Features, LinearTerm, TableTerm
-from structlearn._src.solve.drivers import Cccp
-from structlearn._src.solve.loop import run
-from structlearn._src.solve.stochastic import Stochastic
+from papers.inside import (
+    HIDDEN,
+    OUTPUT,
+    Examples,
+    Features,
+    Graphs,
+    InferenceSettings,
+    LinearModel,
+    LinearTerm,
+    TableTerm,
+    assemble,
+)
+from structlearn import grid_edges
+from structlearn.errors import InferenceWarning
+from structlearn.solvers import Cccp, Stochastic, run
 
 
 def make_grids(shapes: Sequence[tuple[int, int]], labels: Ints, states: int) -> Graphs:

@@ -14,19 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from papers.arrays import Bools, Floats, Ints
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.data.politicians import Politicians
 from papers.documents import PAIRED_DUAL
 from papers.experiments import duals
 from papers.experiments.duals import BASELINES, FINEST, LEARNERS, Course, Measure
-from papers.experiments.trust import Judge, objective_of
-from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.display.pictures import PALETTE, new_figure
-from structlearn._src.metrics.ranking import average_precision
-from structlearn._src.rules.ground import Grounding, ground
-from structlearn._src.rules.parse import parse
-from structlearn._src.rules.syntax import Program
-from structlearn._src.rules.tables import Tables
+from papers.experiments.trust import Judge, average_precision, objective_of
+from papers.inside import AtomTables, Grounding, Program, ground
+from papers.pictures import PALETTE, new_figure
+from structlearn.rules import parse
 
 FOLDS = 10
 _LINKS = {"Mentions": "mention", "Follows": "follow"}
@@ -85,7 +82,7 @@ class Village:
     def field(self, rules: Program, present: Bools, asked: Bools) -> Grounding:
         """Ground rules on the users that are present; retweets of some are asked for."""
         arities = {"User": 1, "Group": 1, "Retweets": 2} | dict.fromkeys(_LINKS, 2)
-        tables = Tables(arities, n_jobs=1)
+        tables = AtomTables(arities, n_jobs=1)
         users = np.array(self.people.users)
         here = users[present]
         tables.observe("User", here[:, None].tolist())

@@ -14,21 +14,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.arrays import Floats, Ints
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.documents import HYBRID_LOSS
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.display.pictures import PALETTE, new_figure, styled
-from structlearn._src.graph.batch import Sequences
-from structlearn._src.learn.dominance import alpha_threshold
-from structlearn._src.learn.loss import make_cost, make_loss
-from structlearn._src.learn.structured_objective import StructuredObjective
-from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.model import Examples, LinearModel
-from structlearn._src.model.term import LinearTerm
-from structlearn._src.solve.base import Solver
-from structlearn._src.solve.frank_wolfe import FrankWolfe
-from structlearn._src.solve.lbfgs import Lbfgs
-from structlearn._src.solve.loop import run as minimise
+from papers.inside import (
+    Examples,
+    InferenceSettings,
+    LinearModel,
+    LinearTerm,
+    Sequences,
+    StructuredObjective,
+    make_cost,
+    make_loss,
+)
+from papers.pictures import PALETTE, new_figure, styled
+from structlearn.losses import alpha_threshold
+from structlearn.solvers import FrankWolfe, Lbfgs, Solver
+from structlearn.solvers import run as minimise
 
 LOSSES = ("hinge", "log", "hybrid")
 ALPHAS = (0.1, 0.5, 0.9, 0.99, 0.999)  # the paper chooses values "very close to 1"
@@ -296,7 +298,7 @@ def _by_cell(each: Table) -> Table:
 def _draw_errors(done: Units) -> Any:
     axes = new_figure().subplots()
     curves = {loss: [unit.found[loss] for unit in done] for loss in LOSSES}
-    for loss, errors, style in styled(curves, axes):
+    for loss, errors, style in styled(curves):
         axes.plot([unit.found["labels"] for unit in done], errors, label=loss, **style)
     axes.set(xlabel="labels", ylabel="error")
     axes.legend(frameon=False)

@@ -20,13 +20,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from papers.arrays import Floats, Ints
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.comparators import InfiniteLogit, TruncatedSVM
 from papers.data.recordings import Proteins, load_parkinsons, load_protein_folds
 from papers.documents import INFINITE_HMM
 from papers.experiments.infinite_chain import median
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
+from structlearn import InfiniteSVM
 
 _FOLDS, _COMPONENTS = 5, 10
 _CS = (0.01, 0.1, 1.0, 10.0, 100.0)

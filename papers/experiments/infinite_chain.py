@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from sklearn.svm import LinearSVC
 
+from papers.arrays import Floats
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.comparators import SwitchingSVM
 from papers.data.switching import SETTINGS, Steps, Switching
 from papers.documents import INFINITE_HMM
-from structlearn._src.common.arrays import Floats
-from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
-from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
+from structlearn import InfiniteSVM, MaxMarginHMM
 
 #: Accuracy in the paper, in the order of the settings, then seconds of training and testing.
 PAPER = {

@@ -22,14 +22,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from papers.arrays import Floats, Ints
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.comparators import SwitchingSVM
 from papers.data.recordings import Motions, load_bee_dance, load_msr_action3d
 from papers.documents import INFINITE_HMM
 from papers.experiments.infinite_chain import states_of
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
-from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
+from structlearn import InfiniteSVM, MaxMarginHMM
 
 _COMPONENTS = 30  # principal components of skeletons
 _POOLED = 3  # frames that make one step, so that sequences have about as many as in the paper

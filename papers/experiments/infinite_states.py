@@ -14,12 +14,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
+from papers.arrays import Floats, Ints
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.data.switching import Steps, Switching
 from papers.documents import INFINITE_HMM
+from papers.pictures import PALETTE, new_figure
 from structlearn import MaxMarginHMM
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.display.pictures import PALETTE, new_figure
 
 _SWEEPS = (25, 50, 100)  # after which figure 2 shows the states
 _MOVES = "M2iHMM-1 with splits and merges"

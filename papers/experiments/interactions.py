@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from papers.arrays import Floats
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.data.people import ACTIONS, Frame, draw_frames
 from papers.documents import HYBRID_LOSS
 from papers.experiments.hybrid import ALPHAS, LOSSES
+from papers.pictures import new_figure
 from structlearn import GraphLabeler
-from structlearn._src.common.arrays import Floats
-from structlearn._src.display.pictures import new_figure
 from structlearn.solvers import Stochastic
 
 SHORT = ("OT", "HS", "HG", "HF", "KS")
@@ -32,7 +32,7 @@ def units(settings: Settings) -> list[dict[str, Any]]:
     """One set of frames for one loss."""
     return [
         {"seed": [settings.seed, i], "loss": loss, "quick": settings.quick}
-        for i in range(settings.count(20, 2))
+        for i in range(settings.count(10, 2))
         for loss in LOSSES
     ]
 

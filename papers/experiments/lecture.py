@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from papers.arrays import Floats, Ints
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.documents import LECTURE
+from papers.pictures import new_figure, styled
 from structlearn import FactorGraph, GraphLabeler, infer
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.display.pictures import new_figure, styled
 from structlearn.solvers import Descent, Lbfgs
 
 KINDS = ("acyclic", "cyclic")
@@ -236,7 +236,7 @@ def _draw(done: Units) -> Any:
     shown = ("messages rest (%)", "min-sum optimal (%)", "ICM optimal (%)")
     loops = [i for i, kind in enumerate(table.column("graph")) if kind == "cyclic"]
     curves = {name: [table.column(name)[i].mean for i in loops] for name in shown}
-    for name, curve, style in styled(curves, axes):
+    for name, curve, style in styled(curves):
         axes.plot([table.column("strength")[i] for i in loops], curve, label=name, **style)
     axes.set(xlabel="strength of the factors of cyclic graphs", ylabel="share of graphs (%)")
     axes.legend(frameon=False)

@@ -14,18 +14,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from papers.arrays import Floats, Ints, block_indices
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.data.patches import Patches, load_patches
 from papers.documents import MARGINAL_SVM
 from papers.experiments.grids import Training, make_examples, make_model, outputs
 from papers.experiments.trio import TRIO, objective
-from structlearn._src.common.arrays import Floats, Ints, block_indices
-from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.model import Examples
-from structlearn._src.model.term import Sparse
-from structlearn._src.solve.lbfgs import Lbfgs
-from structlearn._src.solve.loop import run
-from structlearn._src.text.rows import from_csr
+from papers.inside import Examples, InferenceSettings, Sparse, from_csr
+from structlearn.solvers import Lbfgs, run
 
 #: Accuracies that the paper prints by object, for MSSVM, LSSVM and HCRF.
 PAPER = {

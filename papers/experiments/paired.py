@@ -13,17 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from papers.arrays import Floats
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.data.synthetic import noisy_images, quadrants
 from papers.documents import PAIRED_DUAL
-from structlearn._src.common.arrays import Floats
-from structlearn._src.display.pictures import new_figure, styled
-from structlearn._src.estimators.structured.graph import GridLabeler
-from structlearn._src.learn.structured_objective import StructuredObjective
-from structlearn._src.solve.drivers import Paired
-from structlearn._src.solve.loop import Event
-from structlearn._src.solve.loop import run as minimise
-from structlearn._src.solve.stochastic import Stochastic
+from papers.inside import StructuredObjective
+from papers.pictures import new_figure, styled
+from structlearn import GridLabeler
+from structlearn.solvers import Event, Paired, Stochastic
+from structlearn.solvers import run as minimise
 
 _CLOSE = 1.01  # times the objective that subgradient steps end at
 _STEP, _SHARE, _VARIANCE = 0.3, 0.5, 1.0
@@ -114,7 +112,7 @@ def draw(done: Units) -> Any:
     first = done[0].given["seed"]
     curves = {u.given["way"]: u.found for u in done if u.given["seed"] == first}
     axes = new_figure().subplots()
-    for name, found, style in styled(curves, axes):
+    for name, found, style in styled(curves):
         axes.plot(found["sweeps"], found["values"], label=name, **style)
     axes.set(xlabel="message sweeps", ylabel="objective", xscale="log", yscale="log")
     axes.legend(frameon=False)

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.arrays import Bools, Floats, Ints
 from papers.base import Claim, Experiment, Report, Settings, Table, Units
 from papers.documents import PAIRED_DUAL
 from papers.experiments.duals import mean_text
+from papers.experiments.trust import average_precision
 from papers.experiments.trust import rules as trust_rules
-from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.estimators.fields.rule_model import RuleModel
-from structlearn._src.files.datasets import data_path
-from structlearn._src.metrics.ranking import average_precision
+from structlearn import RuleModel
+from structlearn.datasets import data_path
 
 _FOLDS = 5  # that are run
 _TOP = 20  # users whose retweets are predicted

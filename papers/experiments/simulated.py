@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from papers.arrays import Floats
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.documents import MARGINAL_SVM
 from papers.experiments.field import CHAIN, GRID, PAPERS, PRINTED, WAYS, Setup, Trial
 from papers.experiments.trio import TRIO
-from structlearn._src.common.arrays import Floats
-from structlearn._src.display.pictures import new_figure
+from papers.pictures import new_figure
 
 READING = (
     "Pairwise potentials have variance 2, not the standard deviation of 2 that the paper prints: "

@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from papers.arrays import Floats
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.documents import MARGINAL_SVM
 from papers.experiments.field import CHAIN, Trial
 from papers.experiments.simulated import READING
 from papers.experiments.trio import TRIO, Learner
 from papers.experiments.uncertainty import by
-from structlearn._src.common.arrays import Floats
-from structlearn._src.display.pictures import new_figure, styled
-from structlearn._src.solve.drivers import Cccp
-from structlearn._src.solve.loop import run
-from structlearn._src.solve.stochastic import Stochastic
+from papers.pictures import new_figure, styled
+from structlearn.solvers import Cccp, Stochastic, run
 
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _FEW = 16  # training examples up to which the paper's MSSVM is far ahead of HCRF
@@ -87,7 +85,7 @@ def _draw(done: Units) -> Any:
     found = by(done, "size")
     axes = new_figure().subplots()
     curves = {t.letter: [each[t.letter].mean() for each in found.values()] for t in TRIO}
-    for name, curve, style in styled(curves, axes):
+    for name, curve, style in styled(curves):
         axes.semilogx(list(found), curve, base=2, label=name, **style)
     axes.set(xlabel="training examples", ylabel="error rate (%)")
     axes.legend(frameon=False)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.inference import decode
-from structlearn._src.inference.base import Options
-from structlearn._src.learn.loss import make_cost, make_loss
-from structlearn._src.learn.structured_objective import StructuredObjective
-from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.model.model import Examples, LinearModel
+from papers.arrays import Floats, Ints
+from papers.inside import (
+    Examples,
+    InferenceSettings,
+    LinearModel,
+    Options,
+    StructuredObjective,
+    decode,
+    make_cost,
+    make_loss,
+)
 
 
 class Learner(NamedTuple):

@@ -15,24 +15,27 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import average_precision_score
 
+from papers.arrays import Bools, Floats, Ints
 from papers.base import Experiment, Settings
 from papers.documents import PAIRED_DUAL
 from papers.experiments import duals
 from papers.experiments.duals import BASELINES, LEARNERS, Course, Measure
-from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.estimators.fields.rule_model import RuleModel
-from structlearn._src.field.admm import Consensus
-from structlearn._src.field.examples import make_field_examples
-from structlearn._src.files.datasets import data_path
-from structlearn._src.learn.field_objective import FieldObjective
-from structlearn._src.learn.loss import NonNegative
-from structlearn._src.learn.world import InferenceSettings
-from structlearn._src.metrics.ranking import average_precision
-from structlearn._src.rules.ground import Grounding, ground
-from structlearn._src.rules.parse import parse
-from structlearn._src.rules.syntax import Program
-from structlearn._src.rules.tables import Tables
+from papers.inside import (
+    AtomTables,
+    Consensus,
+    FieldObjective,
+    Grounding,
+    InferenceSettings,
+    NonNegative,
+    Program,
+    ground,
+    make_field_examples,
+)
+from structlearn import RuleModel
+from structlearn.datasets import data_path
+from structlearn.rules import parse
 
 _FOLDS = 8
 _SETTINGS = InferenceSettings(tol=1e-4)
@@ -97,7 +100,7 @@ class Network:
 
     def field(self, present: Bools, open_: Bools) -> Grounding:
         """Ground the rules on the links that are present; the open ones are to be found."""
-        tables = Tables(
+        tables = AtomTables(
             {"Knows": 2, "Trusts": 2, "Prior": 1, "Trusting": 1, "Trustworthy": 1}, n_jobs=1
         )
         seen = present & ~open_
@@ -216,6 +219,12 @@ class Judge:
         self.world.run(whole, self.state, _STEPS, self.tol)
         predicted = self.state.consensus[self.known]
         return average_precision(self.labels[self.known], predicted, negative=self.negative)
+
+
+def average_precision(truth: Floats, scores: Floats, negative: bool = False) -> float:
+    """AuPR without interpolation of what is true, or if `negative` of what is not."""
+    sign = -1.0 if negative else 1.0
+    return float(average_precision_score((truth >= 0.5) != negative, sign * scores))
 
 
 _PICTURES = {"curves": partial(duals.draw, measure=_MEASURE.name)}

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from papers.arrays import Floats
 from papers.base import Claim, Estimate, Experiment, Report, Settings, Table, Units
 from papers.comparators.alternating import Conditional, Delta, MinEntropy, predict_jointly, renyi
 from papers.data.synthetic import Spread
@@ -19,12 +20,9 @@ from papers.documents import MARGINAL_SVM
 from papers.experiments.field import AVERAGED, CHAIN, PRINTED, Trial
 from papers.experiments.simulated import READING
 from papers.experiments.trio import TRIO
-from structlearn._src.common.arrays import Floats
-from structlearn._src.display.pictures import new_figure, styled
-from structlearn._src.learn.objective import Objective
-from structlearn._src.solve.lbfgs import Lbfgs
-from structlearn._src.solve.loop import run
-from structlearn._src.solve.stochastic import Stochastic
+from papers.pictures import new_figure, styled
+from structlearn.losses import Objective
+from structlearn.solvers import Lbfgs, Stochastic, run
 
 #: Accuracies that the paper prints by sigma_h, in the order of `MODELS`.
 PAPER = {
@@ -202,7 +200,7 @@ def _draw(key: str, names: tuple[str, ...], done: Units) -> Any:
     found = by(done, key)
     axes = new_figure().subplots()
     curves = {name: [each[name].mean() for each in found.values()] for name in names}
-    for name, curve, style in styled(curves, axes):
+    for name, curve, style in styled(curves):
         axes.plot([f"{level:.3g}" for level in found], curve, label=name, **style)
     axes.set(xlabel=key, ylabel="accuracy (%)")
     axes.legend(frameon=False)

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from papers.files import save_picture
 from structlearn._src.cli.arguments import add_old, add_shared, natural
-from structlearn._src.common.paths import replacing
 from structlearn._version import __version__
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def _tell(number: int, stop: Stop, folder: Path | None) -> None:
         return
     for name, draw in stop.pictures.items():
         path = folder / f"{number}-{name}.png"
-        with replacing(path) as file:
-            draw().savefig(file, format="png")
+        save_picture(draw(), path)
         print(f"Picture: {path}", flush=True)
 
 

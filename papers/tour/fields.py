@@ -7,13 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.arrays import Floats, Ints
+from papers.pictures import PALETTE, new_figure
 from papers.tour.base import Stop, prose, table
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.display.beliefs import GridDisplay
-from structlearn._src.display.pictures import PALETTE, new_figure
-from structlearn._src.estimators.structured.graph import GridLabeler
-from structlearn._src.graph.shapes import grid
-from structlearn._src.inference.front import infer
+from structlearn import GridDisplay, GridLabeler, grid, infer
 
 _SHAPE, _CROPS = (16, 24), 3
 _BOND = 1.0  # log potential of two neighbours with the same crop

@@ -6,15 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from papers.arrays import Floats, Ints
+from papers.pictures import new_figure
 from papers.tour.base import Stop, prose, table
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.display.beliefs import GridDisplay
-from structlearn._src.display.curves import ConvergenceDisplay
-from structlearn._src.display.pictures import new_figure
-from structlearn._src.graph.build import FactorGraph
-from structlearn._src.graph.shapes import grid
-from structlearn._src.inference.base import Answer
-from structlearn._src.inference.front import infer
+from structlearn import Answer, ConvergenceDisplay, FactorGraph, GridDisplay, grid, infer
 
 _SHAPE = (60, 80)
 _LEVELS = 5

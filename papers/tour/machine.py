@@ -6,14 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.arrays import Floats, Ints
+from papers.pictures import PALETTE, new_figure
 from papers.tour.base import Stop, prose, table
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.display.beliefs import ChainDisplay
-from structlearn._src.display.pictures import PALETTE, new_figure
-from structlearn._src.graph.build import FactorGraph
-from structlearn._src.graph.shapes import hidden_chain
-from structlearn._src.inference.base import Answer
-from structlearn._src.inference.front import infer, infer_many
+from structlearn import Answer, ChainDisplay, FactorGraph, hidden_chain, infer, infer_many
 
 DAYS, FAULTS = 1000, 5
 _HOURS = 8  # so few that all outputs of a day can be listed

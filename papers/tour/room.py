@@ -6,14 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from papers.arrays import Floats, Ints
+from papers.pictures import PALETTE, new_figure
 from papers.tour.base import Stop, prose, table
-from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.display.beliefs import ChainDisplay
-from structlearn._src.display.pictures import PALETTE, new_figure
-from structlearn._src.graph.build import FactorGraph
-from structlearn._src.graph.shapes import chain
-from structlearn._src.inference.base import Answer
-from structlearn._src.inference.front import infer
+from structlearn import Answer, ChainDisplay, FactorGraph, chain, infer
 
 _STATES = ("empty", "one person", "meeting")
 _COLOURS = (PALETTE[4], PALETTE[0], PALETTE[1])

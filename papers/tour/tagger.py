@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.inside import Columns, parse_columns
+from papers.pictures import new_figure
 from papers.tour.base import Stop, prose, table
-from structlearn._src.display.beliefs import ChainDisplay
-from structlearn._src.display.pictures import new_figure
-from structlearn._src.display.weights import TransitionDisplay
-from structlearn._src.estimators.structured.sequence import SequenceLabeler
-from structlearn._src.text.columns import Columns, parse_columns
+from structlearn import ChainDisplay, SequenceLabeler, TransitionDisplay
 
 _N_TRAIN, _N_TEST = 60, 500
 _HIDDEN = 0.5  # share of the labels that the last tagger does not get

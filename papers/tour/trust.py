@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.arrays import Floats
+from papers.pictures import PALETTE, new_figure
 from papers.tour.base import Stop, prose, table
-from structlearn._src.common.arrays import Floats
-from structlearn._src.display.pictures import PALETTE, new_figure
-from structlearn._src.estimators.fields.rule_model import RuleModel
+from structlearn import RuleModel
 
 _PEOPLE, _ACQUAINTED, _HONEST = 60, 0.3, 0.95
 _LEARNING: dict[str, Any] = {"rule": "adagrad", "step_size": 0.3, "max_iter": 60, "tol": None}

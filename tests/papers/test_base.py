@@ -10,7 +10,7 @@ import pytest
 
 from papers.base import Claim, Estimate, Report, Settings, Table, Verdict
 from papers.catalogue import EXPERIMENTS
-from structlearn._src.common.errors import ArgumentError
+from structlearn.errors import ArgumentError
 
 
 def test_an_estimate_is_a_mean_with_its_standard_error():

@@ -11,8 +11,8 @@ from papers.catalogue import EXPERIMENTS
 from papers.experiments import chunking
 from papers.experiments.chunking import Chunker, Split, join, outcome, sureness, take
 from papers.experiments.hybrid import Choice
-from structlearn._src.solve.online import Online
-from structlearn._src.text.columns import parse_columns
+from papers.inside import parse_columns
+from structlearn.solvers import Online
 
 WORDS = {"the": "B", "red": "I", "cat": "I", "sees": "O"}
 

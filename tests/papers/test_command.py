@@ -122,7 +122,7 @@ def test_failures_are_told_and_the_rest_is_kept(toy, monkeypatch, tmp_path, caps
 
 
 def test_pictures_are_made_where_matplotlib_is(monkeypatch, tmp_path, capsys):
-    from structlearn._src.display.pictures import new_figure
+    from papers.pictures import new_figure
 
     toy = make("toy", pictures={"line": lambda units: new_figure()})
     monkeypatch.setitem(EXPERIMENTS, "toy", toy)

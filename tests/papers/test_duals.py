@@ -11,9 +11,8 @@ from papers.base import Unit
 from papers.data.faces import Faces, blocks, enlarged
 from papers.experiments import duals, faces, trust
 from papers.experiments.duals import Course, Curve, Measure, Race
-from structlearn._src.field.examples import make_field_examples
-from structlearn._src.field.hinges import Hinges
-from structlearn._src.learn.field_objective import FieldObjective
+from papers.inside import FieldObjective, make_field_examples
+from structlearn.fields import Hinges
 
 # ---- curves --------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from papers.data.synthetic import HiddenField, chessboard, neighbours
 from papers.experiments.convergence import wavering
 from papers.experiments.field import AVERAGED, WAYS, make_examples, make_graphs, make_model
 from papers.experiments.trio import HIDDEN_CRF, LATENT, MARGINAL, TRIO
-from structlearn._src.graph.shapes import grid_edges
-from structlearn._src.graph.wiring import HIDDEN
+from papers.inside import HIDDEN
+from structlearn import grid_edges
 
 
 def test_neighbours_are_the_edges_of_a_grid_with_vertical_ones_first():

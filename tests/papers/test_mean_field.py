@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from papers.comparators.mean_field import Machine, SwitchingSVM, TruncatedSVM
 from papers.data.switching import Switching
 from structlearn import load, save
-from structlearn._src.common.errors import ArgumentError
+from structlearn.errors import ArgumentError
 
 SHORT = TruncatedSVM(n_components=4, max_iter=10, random_state=0)
 CHECKS = list(estimator_checks_generator(SHORT, mark="skip"))

@@ -22,7 +22,8 @@ def test_every_document_and_experiment_is_on_the_page():
     text = page.text({})
     assert all(f"## {document.title}" in text for document in DOCUMENTS)
     assert all(f"(`{name}`)" in text for name in EXPERIMENTS)
-    assert text.count("No full run is on file.") == len(EXPERIMENTS)
+    assert text.count("is on file") == len(EXPERIMENTS)
+    assert "## What it takes" not in text
 
 
 def test_tables_claims_and_settings_are_shown(tmp_path, monkeypatch):
@@ -38,7 +39,8 @@ def test_tables_claims_and_settings_are_shown(tmp_path, monkeypatch):
     text = page.text({"toy": found})
     assert "| 5.33 ±0.19 | 1 |" in text
     assert "| values are above 0 | **holds** | 5.33 ±0.19 over 3 trials |" in text
-    assert "3 units from seed 5, 3 trials asked for," in text
+    assert "3 units from seed 5, 3 trials of a full run of" in text
+    assert "| toy | 3 | 0.0 |" in text
     assert "- It is small." in text
 
 

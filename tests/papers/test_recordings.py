@@ -14,7 +14,7 @@ from papers.data.recordings import (
     load_parkinsons,
     load_protein_folds,
 )
-from structlearn._src.common.errors import ArgumentError, DataNotFoundError, FormatError
+from structlearn.errors import ArgumentError, DataNotFoundError, FormatError
 
 PROTEINS = b"""-----
 ** TYPE(1),..., TYPE(27) denotes the fold types

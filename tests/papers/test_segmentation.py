@@ -11,8 +11,7 @@ from papers.catalogue import EXPERIMENTS
 from papers.experiments import objects
 from papers.experiments.grids import make_examples, make_model
 from papers.experiments.trio import HIDDEN_CRF, LATENT, MARGINAL, TRIO, objective
-from structlearn._src.graph.wiring import HIDDEN
-from structlearn._src.learn.world import InferenceSettings
+from papers.inside import HIDDEN, InferenceSettings
 
 SHAPES = [(2, 3), (3, 2)]
 LABELS = np.array([0, -1, 1, 0, 1, 1, -1, 0, 0, 1, 1, -1])

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from papers.data.switching import SETTINGS, Switching
-from structlearn._src.common.errors import ArgumentError
+from structlearn.errors import ArgumentError
 
 
 @pytest.mark.parametrize("setting", list(SETTINGS))

@@ -15,7 +15,7 @@ from papers.data.synthetic import (
     noisy_images,
     quadrants,
 )
-from structlearn._src.common.errors import ArgumentError
+from structlearn.errors import ArgumentError
 
 
 def _probabilities(field):

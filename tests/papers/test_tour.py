@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import pathlib
 import re
 
 import numpy as np
 import pytest
 
+from papers.files import save_picture
 from papers.tour import command as demo
 from papers.tour import image, machine
 from structlearn._src.cli.main import main
@@ -17,20 +17,16 @@ from structlearn._src.cli.main import main
 @pytest.fixture(scope="module")
 def tour(tmp_path_factory):
     """Text of one whole tour, the folder with its pictures, and the figures themselves."""
-    from matplotlib.figure import Figure
-
     folder = tmp_path_factory.mktemp("tour") / "a" / "b"
     figures = {}
     lines = []
-    save = Figure.savefig
 
-    def record(figure, file, *args, **kwargs):
-        save(figure, file, *args, **kwargs)
-        name = pathlib.Path(file.name).name  # of a temporary file: .NAME.12345678.part
-        figures[name[1:].rsplit(".", 2)[0]] = figure
+    def record(figure, path):
+        save_picture(figure, path)
+        figures[path.name] = figure
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Figure, "savefig", record)
+        patch.setattr(demo, "save_picture", record)
         patch.setattr(demo, "print", lambda *words, **_: lines.extend(words), raising=False)
         assert main(["demo", "--output", str(folder)]) == 0
     return "\n".join(lines), folder, figures

@@ -57,7 +57,16 @@ def cache_folder() -> Path:
 
 
 def data_path(*parts: str) -> Path:
-    """Return the path of a file or folder of a data set, in the data folder or in the cache."""
+    """Return the path of a file or folder of a data set, in the data folder or in the cache.
+
+    Nothing is fetched: what is in neither raises `structlearn.errors.DataNotFoundError`, which
+    names both.
+
+    Parameters
+    ----------
+    *parts
+        Folder and file, as in ``data_path("ocr", "letter.data.gz")``.
+    """
     data = os.environ.get("STRUCTLEARN_DATA")
     tried = [Path(folder, *parts) for folder in (data, cache_folder()) if folder]
     for path in tried:
