@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from papers import checks
 from papers.arrays import Floats
@@ -43,6 +44,9 @@ class Settings:
         return self.trials or (quick if self.quick else full)
 
 
+_SMALL = 0.01  # errors below this, of areas and the like, are shown with two digits more
+
+
 class Estimate(NamedTuple):
     """A mean over trials, and its standard error."""
 
@@ -57,7 +61,10 @@ class Estimate(NamedTuple):
         return cls(float(array.mean()), float(error))
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f}" + ("" if math.isnan(self.error) else f" ±{self.error:.2f}")
+        if math.isnan(self.error):
+            return f"{self.mean:.2f}"
+        digits = 4 if 0.0 < self.error < _SMALL else 2
+        return f"{self.mean:.{digits}f} ±{self.error:.{digits}f}"
 
 
 @dataclass(frozen=True)
@@ -99,11 +106,11 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     FAILS = "does not hold"
-    OPEN = "undecided"  #: the difference is within two standard errors of 0
+    OPEN = "undecided"  #: the interval of confidence of the difference contains 0
     APART = "not comparable"
 
 
-_CLEAR = 2.0  # standard errors from 0 at which a difference counts
+_SURE = 0.95  # confidence at which a difference counts
 
 
 class Claim(NamedTuple):
@@ -123,7 +130,8 @@ class Claim(NamedTuple):
             because += f", to be above {than:g}"
         if math.isnan(found.error):
             return cls(says, Verdict.OPEN, f"{because}: a single trial has no spread")
-        if abs(away) <= _CLEAR * found.error:
+        # Student's: two standard errors of many trials, but 4.3 of three.
+        if abs(away) <= stats.t.ppf(0.5 + 0.5 * _SURE, len(gains) - 1) * found.error:
             return cls(says, Verdict.OPEN, because)
         return cls(says, Verdict.HOLDS if away > 0 else Verdict.FAILS, because)
 

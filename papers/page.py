@@ -25,9 +25,10 @@ What the documents behind the library report, and what comes out here. Every tab
 their settings and seeds; `python -m papers.page` makes this page from them.
 [The papers' experiments](guide/papers.md) says how to run them again.
 
-After ± is the standard error over trials. A verdict is *holds* or *does not hold* where a
-difference is more than two standard errors from 0, *undecided* where it is not, and *not
-comparable* where data or measure are others.
+After ± is the standard error over trials. A verdict is *holds* or *does not hold* where Student's
+95 % interval of a difference excludes 0 (about two standard errors of many trials, 4.3 of three),
+*undecided* where it does not, and *not comparable* where data or measure are others. Of many true
+"no difference", one in twenty will be called one.
 """
 
 

@@ -71,6 +71,7 @@ def test_reports_as_text():
         ([1.0, 1.1, 0.9], Verdict.HOLDS),
         ([-1.0, -1.1, -0.9], Verdict.FAILS),
         ([1.0, -1.1, 0.5], Verdict.OPEN),
+        ([1.0, 0.2, 0.9], Verdict.OPEN),  # 2.8 standard errors, but of three trials
         ([1.0], Verdict.OPEN),
     ],
 )
