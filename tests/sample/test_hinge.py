@@ -10,7 +10,9 @@ from sklearn.svm import LinearSVC
 
 from papers.comparators.infinite_logit import Logit
 from structlearn._src.kernels.draw import margin
+from structlearn._src.sample import normal_fit
 from structlearn._src.sample.hinge import Hinge, draw_scores, prior_weights
+from structlearn._src.sample.normal_fit import Softened, fit_normal
 
 
 def naive_potential(hinge, scores, label):
@@ -131,7 +133,7 @@ def test_weights_are_those_of_a_plain_sweep(L):
 
 @pytest.mark.parametrize("L", [2, 3])
 def test_weights_of_paths_estimate_the_evidence_both_ways(L):
-    """Up from the prior the mean weight is the evidence; down from the posterior its inverse.
+    """Up to the posterior the mean weight is the evidence; down from the posterior its inverse.
 
     The plain average over the prior needs few rows and weak labels to be any good.
     """
@@ -141,23 +143,80 @@ def test_weights_of_paths_estimate_the_evidence_both_ways(L):
     many = prior_weights(1.0, (40_000, L, 3), rng)
     scores = np.einsum("nlm,tm->tnl", many, V)
     plain = np.exp(hinge.log_potential(scores, labels).sum(0)).mean()
-    up = [hinge.anneal(V, labels, weights, rng, up=True) for weights in many[:1500]]
+    up = [hinge.bridge(V, labels, None, rng, L) for _ in range(1500)]
     assert np.mean([np.exp(log_weight) for _, log_weight in up]) == pytest.approx(plain, rel=0.05)
     drawn = chains(hinge, V, labels, L, 30, copies=1500)
-    down = [hinge.anneal(V, labels, weights, rng, up=False) for weights in drawn]
+    down = [hinge.bridge(V, labels, weights, rng, L) for weights in drawn]
     back = np.mean([np.exp(-log_weight) for _, log_weight in down])
     assert back == pytest.approx(1.0 / plain, rel=0.05)
-    ends = np.array([weights for weights, _ in down])  # at the prior again
-    np.testing.assert_allclose(ends.var(axis=0), many[:1500].var(axis=0), rtol=0.25, atol=1e-12)
+    density = fit_normal(V, labels, L, 2.0 if L == 2 else 1.0, hinge.c, hinge.cost)
+    ends = np.array([weights[-len(density.centre) :].ravel() for weights, _ in down])
+    covariance = np.linalg.inv(density.inverse.reshape(ends.shape[1], -1))  # at its density again
+    np.testing.assert_allclose(ends.var(axis=0), np.diag(covariance), rtol=0.25)
+    errors = 5.0 * np.sqrt(np.diag(covariance) / len(ends))
+    np.testing.assert_array_less(np.abs(ends.mean(axis=0) - density.centre.ravel()), errors)
 
 
 def test_without_rows_a_path_stays_at_the_prior():
     rng, hinge = np.random.default_rng(3), Hinge(1.0, 1.0, 4.0)
-    weights = prior_weights(4.0, (1, 3, 2), rng)[0]
-    for up in (True, False):
-        found, log_weight = hinge.anneal(np.zeros((0, 2)), np.zeros(0, np.int64), weights, rng, up)
-        assert log_weight == 0.0
-        assert np.isfinite(found).all()
+    for n_labels in (2, 3):
+        for weights in (None, prior_weights(4.0, (1, n_labels, 2), rng)[0]):
+            given = np.zeros((0, 2)), np.zeros(0, np.int64)
+            found, log_weight = hinge.bridge(*given, weights, rng, n_labels)
+            assert log_weight == pytest.approx(0.0, abs=1e-12)
+            assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(("L", "n"), [(2, 400), (3, 400), (4, 3000), (3, 40)])
+def test_paths_begin_near_the_posterior(L, n):
+    """Their log weights vary little, and on both ways they agree: many rows, or few."""
+    rng, hinge = np.random.default_rng(L), Hinge(1.0, 1.0, 25.0)
+    V = np.column_stack([rng.normal(size=(n, 2)), np.ones(n)])
+    labels = (V @ rng.normal(size=(L, 3)).T + rng.gumbel(size=(n, L))).argmax(1)
+    weights = np.zeros((1, L, 3))
+    down = []
+    for sweep in range(60):
+        weights = hinge.draw_weights(V, labels, np.zeros(n, np.int64), weights, rng)
+        if sweep >= 20:
+            down.append(hinge.bridge(V, labels, weights[0], rng, L)[1])
+    up = [hinge.bridge(V, labels, None, rng, L)[1] for _ in range(40)]
+    assert max(np.std(up), np.std(down)) < 6.0
+    assert abs(np.mean(up) - np.mean(down)) < 8.0
+
+
+@pytest.mark.parametrize("L", [2, 3])
+def test_softened_losses_have_the_derivatives_they_say(L):
+    """The centre is the minimum, and the inverse covariance the Hessian, by finite differences."""
+    rng = np.random.default_rng(L)
+    V = np.column_stack([rng.normal(size=(50, 2)), np.ones(50)])
+    labels = rng.integers(L, size=50)
+    soft = Softened(V, labels, L, 0.1, 2.0, 1.0)
+    taus = rng.uniform(0.2, 1.0, 50)
+    weights = rng.normal(size=3 * (L - (L == 2)))
+    _, shares = soft.value(weights, taus)
+    gradient = soft.gradient(weights, shares)
+    hessian = soft.hessian(taus, shares)
+    for i, step in enumerate(1e-5 * np.eye(len(weights))):
+        (low, less), (high, more) = (soft.value(weights + s, taus) for s in (-step, step))
+        assert (high - low) / 2e-5 == pytest.approx(gradient[i], rel=1e-6, abs=1e-6)
+        slope = (soft.gradient(weights + step, more) - soft.gradient(weights - step, less)) / 2e-5
+        np.testing.assert_allclose(slope, hessian[i], rtol=1e-5, atol=1e-5)
+    found, inverse = soft.minimise(weights, taus, 50)
+    left = soft.gradient(found, soft.value(found, taus)[1])
+    assert left @ np.linalg.solve(inverse, left) < 2.0  # what one more step would gain, twice
+
+
+def test_densities_of_two_labels_do_not_depend_on_how_they_are_fitted(monkeypatch):
+    """In compiled code, or as those of more labels are: up to the last, small Newton steps."""
+    rng = np.random.default_rng(9)
+    V = np.column_stack([rng.normal(size=(150, 3)), np.ones(150)])
+    labels = (V[:, 0] + rng.normal(size=150) > 0.3).astype(np.int64)
+    found = fit_normal(V, labels, 2, 50.0, 1.0, 1.0)
+    monkeypatch.setattr(normal_fit, "_fit_pair", normal_fit._fit_labels)
+    expected = fit_normal(V, labels, 2, 50.0, 1.0, 1.0)
+    deviations = 1.0 / np.sqrt(np.diagonal(found.root @ found.root.T))
+    assert np.abs((found.centre - expected.centre)[0] / deviations).max() < 1.0
+    np.testing.assert_allclose(found.inverse, expected.inverse, rtol=0.5, atol=1.0)
 
 
 # ---- new components ----------------------------------------------------------------------

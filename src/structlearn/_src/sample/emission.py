@@ -86,9 +86,9 @@ class NonConjugate(_Emission):
     """An emission whose parameters are proposed, as they cannot be integrated out.
 
     They are proposed for one state that has all positions, by a path that begins with a draw from
-    the prior. The log weight of a path is a log importance weight: the log density of the reversed
-    path, which begins with the unnormalised posterior, less that of the path as it is proposed. The
-    mean of these weights is the evidence.
+    a density that these positions alone determine. The log weight of a path is a log importance
+    weight: the log density of the reversed path, which begins with the unnormalised posterior, less
+    that of the path as it is proposed. The mean of these weights is the evidence.
     """
 
     @abstractmethod

@@ -38,13 +38,15 @@ from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.kernels.draw import density, margin
 from structlearn._src.kernels.draw.mixture import HINGE
 from structlearn._src.sample.emission import Arrays, NonConjugate
+from structlearn._src.sample.normal_fit import fit_normal
 from structlearn._src.sample.runner import streams
 
 _LEAST = 1e-10  # distance to the margin that weights are drawn with, against division by 0
 _FIRM = 0.3  # the same in fits: a row on the margin would have infinite precision and stay there
 _STEPS = 3  # of a rough fit, which is repeated as sides change
-_LADDER = np.linspace(0.0, 1.0, 81) ** 4  # how much losses count on the way from the prior
-_AT_ONCE = 2**20  # random numbers of a path that are drawn at a time: some megabytes
+_RUNGS = 8  # of paths from a fitted density to the posterior: log weights vary by 1 to 5
+_MORE_RUNGS = 16  # with few rows, whose posterior is less like a normal density
+_FEW = 64  # such rows
 _STEP = 0.2  # of the trapezoidal rule: smaller steps change no digit of the integrals
 _NODES = np.arange(-38.0, 9.0, _STEP)  # of the best score, in units of its deviation
 _BLOCK = 2000  # rows whose integrals are taken at once: tables of some megabytes
@@ -117,32 +119,38 @@ class Hinge(NamedTuple):
             )  # fmt: skip
         return new[0]
 
-    def anneal(
-        self, V: Floats, labels: Ints, weights: Floats, rng: Generator, up: bool
+    def bridge(
+        self, V: Floats, labels: Ints, weights: Floats | None, rng: Generator, n_labels: int
     ) -> tuple[Floats, float]:
-        r"""Draw weights (L, M) again and again as losses count more, or less if not `up`.
+        r"""Draw weights (L, M) on a path of densities; return them and the log weight of the path.
 
-        For rows that all have a label. With heats :math:`0 = b_0 < \dots < b_T = 1` the log weight
-        of a path up is :math:`\sum_t (b_{t+1} - b_t) \log \phi(\eta_t)`, and that of a path down
-        the same sum over the path reversed: then labels are drawn in the opposite order.
+        For rows that all have a label. The path begins with a draw from a normal density
+        :math:`q` that is fitted to the rows, or ends there if `weights` are given. With heats
+        :math:`0 = b_0 < \dots < b_T = 1` and the prior :math:`p`, weights at heat b are drawn from
+        :math:`q^{1 - b} (p \phi)^b`, and the log weight of a path up is
+        :math:`\sum_t (b_{t+1} - b_t) \log (p \phi / q)(\eta_t)`. That of a path down is the same
+        sum over the path reversed: then labels are drawn in the opposite order.
         """
-        L, M = weights.shape
-        mirrored = not up and L > 2  # of two labels, one alone has weights
-        new = np.ascontiguousarray(weights[None, ::-1] if mirrored else weights[None]).copy()
-        given = L - 1 - labels if mirrored else labels
-        columns = np.ascontiguousarray(V.T)
-        steps = np.arange(len(_LADDER) - 1)
-        at_once = max(1, _AT_ONCE // (L * max(len(labels), 1)))
-        total = 0.0
-        for first in range(0, len(steps), at_once):
-            some = (steps if up else steps[::-1])[first : first + at_once]
-            shape = (len(some), L, len(labels))
-            total += margin.anneal(
-                V, columns, given, new, 1.0 / self.variance, self.c, self.cost, _LEAST,
-                _LADDER[some + 1], np.diff(_LADDER)[some], up, rng.standard_normal(shape),
-                rng.random(shape), rng.standard_normal((len(some), 1, L, M)),
-            )  # fmt: skip
-        return (new[0, ::-1] if mirrored else new[0]), total
+        low = 1 if n_labels == 2 else 0  # of two labels, one alone has weights
+        variance = self.variance * (1.0 + low)
+        density = fit_normal(V, labels, n_labels, variance, self.c, self.cost)
+        up = weights is None
+        new = np.zeros((n_labels, V.shape[1]))
+        new[low:] = density.draw(rng) if weights is None else weights[low:]
+        order = slice(None, None, 1 if up or low else -1)
+        given = labels if up or low else n_labels - 1 - labels
+        ladder = np.linspace(0.0, 1.0, 1 + (_RUNGS if len(labels) > _FEW else _MORE_RUNGS))
+        steps = np.arange(len(ladder) - 1)[:: 1 if up else -1]
+        shape = (len(steps), n_labels, len(labels))
+        path = np.ascontiguousarray(new[order])
+        log_weight = margin.bridge(
+            V, given, path, np.ascontiguousarray(density.centre[order]),
+            np.ascontiguousarray(density.inverse[order][:, :, order]), 1.0 / self.variance, self.c,
+            self.cost, _LEAST, ladder[steps + 1], np.diff(ladder)[steps], up,
+            rng.standard_normal(shape), rng.random(shape),
+            rng.standard_normal((len(steps), *new.shape)),
+        )  # fmt: skip
+        return path[order], log_weight + density.log_constant(variance)
 
     def log_expected_potential(self, V: Floats, n_labels: int) -> Floats:
         """(rows,) Log of the potential of any label, expected over the prior of the weights."""
@@ -220,18 +228,19 @@ class LabelEmission(NonConjugate):
         return (np.array(fitted),)
 
     def propose(self, rng: Generator) -> tuple[Arrays, float]:
-        """Anneal weights from their prior to the posterior of one state that has all positions."""
-        ((weights,),) = self.draw_prior(1, rng)
-        weights, log_weight = self._annealed(weights, rng, up=True)
+        """Draw weights of one state that has all positions, on a path to their posterior."""
+        weights, log_weight = self._bridge(None, rng)
         return (weights[None],), log_weight
 
     def log_weight_of(self, parameters: Arrays, rng: Generator) -> float:
-        """Anneal the weights of one state back to their prior: the log weight of that path."""
-        return self._annealed(parameters[0][0], rng, up=False)[1]
+        """Draw a path from the weights of one state back, and return its log weight."""
+        return self._bridge(parameters[0][0], rng)[1]
 
-    def _annealed(self, weights: Floats, rng: Generator, up: bool) -> tuple[Floats, float]:
+    def _bridge(self, weights: Floats | None, rng: Generator) -> tuple[Floats, float]:
         known = self.labels >= 0
-        return self.loss.anneal(self.features[known], self.labels[known], weights, rng, up)
+        return self.loss.bridge(
+            self.features[known], self.labels[known], weights, rng, self.n_labels
+        )
 
 
 def prior_weights(variance: float, shape: tuple[int, ...], rng: Generator) -> Floats:

@@ -7,6 +7,7 @@ the posterior.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -69,19 +70,47 @@ def merge_alike(model: HmmModel, state: HmmState, rng: Generator) -> HmmState:
     non-conjugate emissions, that of the log weight of proposed parameters.
     """
     found = hmm.statistics(model, state)
+    proposals = Proposals(model, rng)
     while state.n_states > 1:
         for gain, one, two in _likely(model, state, found):
-            fitted, more = _union(model, state, one, two, rng)
-            if gain + more > 0.0:
+            union = proposals.of(state, one, two)
+            apart = proposals.of(state, one).log_weight + proposals.of(state, two).log_weight
+            if gain + union.log_weight - apart > 0.0:
                 break
         else:
             break
         state = split_merge.merge_states(state, one, two)
         found = split_merge.merge_statistics(found, one, two)
-        for i, parameters in fitted.items():
+        for i, parameters in union.parameters.items():
             for array, row in zip(state.parameters[i], parameters, strict=True):
                 array[one - (two < one)] = row[0]
     return state
+
+
+class Proposed(NamedTuple):
+    """Parameters of one state by the places of emissions, and their log weight in all."""
+
+    parameters: dict[int, Arrays]
+    log_weight: float
+
+
+class Proposals:
+    """Proposed parameters of non-conjugate emissions for sets of positions, once for each set."""
+
+    def __init__(self, model: HmmModel, rng: Generator) -> None:
+        self._model = model
+        self._rng = rng
+        self._known: dict[bytes, Proposed] = {}
+
+    def of(self, state: HmmState, *states: int) -> Proposed:
+        """Return what is proposed for the positions of some states together."""
+        positions = np.flatnonzero(np.isin(state.states, states))
+        key = positions.tobytes()
+        if key not in self._known:
+            made = {i: e.subset(positions).propose(self._rng) for i, e in self._model.non_conjugate}
+            parameters = {i: own for i, (own, _) in made.items()}
+            self._known[key] = Proposed(parameters, sum(value for _, value in made.values()))
+        return self._known[key]
 
 
 def _likely(model: HmmModel, state: HmmState, found: HmmStatistics) -> list[tuple[float, int, int]]:
@@ -108,19 +137,6 @@ def _likely(model: HmmModel, state: HmmState, found: HmmStatistics) -> list[tupl
     return sorted((union for union in unions if union[0] > -split_merge.SLACK), reverse=True)
 
 
-def _union(
-    model: HmmModel, state: HmmState, one: int, two: int, rng: Generator
-) -> tuple[dict[int, Arrays], float]:
-    """Return parameters of a union by emission, and the gain in log weight."""
-    fitted: dict[int, Arrays] = {}
-    gain = 0.0
-    own = [np.flatnonzero(state.states == k) for k in (one, two)]
-    for i, emission in model.non_conjugate:
-        fitted[i], log_weight = emission.subset(np.concatenate(own)).propose(rng)
-        gain += log_weight - sum(emission.subset(rows).propose(rng)[1] for rows in own)
-    return fitted, gain
-
-
 def dissolve_small(model: HmmModel, state: HmmState) -> HmmState:
     """Hand the positions of states below the mean size to other states, where that gains.
 
@@ -133,7 +149,9 @@ def dissolve_small(model: HmmModel, state: HmmState) -> HmmState:
     for k in small:
         left = np.array([j for j in range(state.n_states) if j != k and j not in gone])
         new = _without(model, state, int(k), left)
-        if (after := _value(model, new)) > value:
+        after = _value(model, new)
+        positions = np.flatnonzero(state.states == k)
+        if after + _fit(model, new, positions) > value + _fit(model, state, positions):
             state = new
             value = after
             gone.add(int(k))
@@ -164,11 +182,15 @@ def _posterior_means(model: HmmModel, state: HmmState) -> list[Arrays]:
 
 
 def _value(model: HmmModel, state: HmmState) -> float:
-    """Log evidence of what was seen, and of the paths given sticks."""
+    """Log evidence of what was seen by conjugate emissions, and of the paths given sticks."""
     found = hmm.statistics(model, state)
-    value = state.process.log_probability(found.counts)
-    logs = np.zeros((model.n_positions, state.n_states))
+    return state.process.log_probability(found.counts) + split_merge.log_evidence(model, found)
+
+
+def _fit(model: HmmModel, state: HmmState, positions: Ints) -> float:
+    """Log density of some positions in their states by non-conjugate emissions."""
+    logs = np.zeros((len(positions), state.n_states))
     for i, emission in model.non_conjugate:
-        emission.add_log_densities(state.parameters[i], 0, model.n_positions, logs)
-    own = np.take_along_axis(logs, state.states[:, None], 1).sum()
-    return value + split_merge.log_evidence(model, found) + float(own)
+        own = emission.subset(positions)
+        own.add_log_densities(state.parameters[i], 0, len(positions), logs)
+    return float(np.take_along_axis(logs, state.states[positions, None], 1).sum())

@@ -75,7 +75,7 @@ class MixtureClassifier(Scaled, Sampled):
     concentration: float | tuple[float, float] = (1.0, 1.0)
     spread: float = 0.5
 
-    n_moves = 0  # not a parameter here: splits and merges need classifiers that can be annealed
+    n_moves = 0  # not a parameter here: splits and merges need classifiers with paths
     _TRACED = MixtureInfo._fields
     _WATCHED = ("n_components", "log_potential")
     _CHECKS = Sampled._CHECKS | {"variance": moderate, "concentration": as_concentration}
@@ -173,7 +173,7 @@ class InfiniteSVM(MixtureClassifier):
     Features are scaled to mean 0 and deviation 1, and classifiers also have a constant feature. A
     sweep samples the components of all rows with the Gaussians integrated out; the weight of a new
     component is an exact integral. Then splits and merges of whole components are proposed, with
-    classifiers annealed from their prior. Weights are sampled by augmentation of the hinge.
+    classifiers by annealed importance sampling. Weights are sampled by augmentation of the hinge.
     Predictions are votes of all draws: each component votes for its best class, weighted by its
     probability given the row.
 

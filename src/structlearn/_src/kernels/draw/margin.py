@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.kernels.draw.density import (
-    add_hinges,
     backward,
     combine,
     factorise,
@@ -25,7 +24,7 @@ from structlearn._src.kernels.draw.density import (
 )
 from structlearn._src.kernels.jit import inner, kernel
 
-_LANES = 64  # rows at a time, a power of 2: their products fill vector registers and fit the cache
+LANES = 64  # rows at a time, a power of 2: their products fill vector registers and fit the cache
 
 
 @inner
@@ -37,7 +36,13 @@ def _inverse_gaussian(mean, normal, uniform):
 
 
 @inner
-def _gather(V, labels, rows, columns, own):
+def lane_width(n):
+    """Rows in a block: those of few rows are summed one by one."""
+    return LANES if n >= 2 * LANES else max(n, 1)
+
+
+@inner
+def gather(V, labels, rows, columns, own):
     """Copy features and labels of some rows, zeros beyond them."""
     width = columns.shape[2]
     columns[:] = 0.0
@@ -50,7 +55,7 @@ def _gather(V, labels, rows, columns, own):
 
 
 @inner
-def _score(weights, columns, scores):
+def score(weights, columns, scores):
     """Scores of one label."""
     width = columns.shape[2]
     for i in range(columns.shape[0]):
@@ -130,6 +135,30 @@ def _add_row(x, stiff, pull, out):
 
 
 @inner
+def _clear(lanes):
+    for a in range(lanes.shape[0]):
+        for m in range(lanes.shape[1]):
+            for b in range(lanes.shape[2]):
+                lanes[a, m, b] = 0.0
+
+
+@inner
+def add_all(V, rows, columns, work):
+    """Add all rows to a precision; `work` as in `_redraw`."""
+    stiff, pull, precision, lanes, scaled = work
+    blocks, _, width = columns.shape
+    if blocks > 1:
+        _clear(lanes)
+        for i in range(blocks):
+            block = slice(i * width, (i + 1) * width)
+            _add_block(columns[i], stiff[block], pull[block], scaled, lanes)
+        _add_lanes(lanes, precision)
+    else:
+        for i in range(rows.size):
+            _add_row(V[rows[i]], stiff[i], pull[i], precision)
+
+
+@inner
 def _solve(precision, noise, out):
     """Draw from the normal distribution with this precision, and linear term in its last row."""
     M = out.size
@@ -142,6 +171,32 @@ def _solve(precision, noise, out):
     backward(factor, linear)
     for m in range(M):
         out[m] = linear[m]
+
+
+@inner
+def _redraw(V, rows, columns, own, scores, y, c, cost, least, chance, work, weights):
+    """Draw the weights of one label anew, and its scores.
+
+    `chance` has normal and uniform numbers of rows, and normal ones of weights; `work` the vectors
+    `stiff` and `pull` of rows, the precision with the linear term, filled by the prior, and lanes.
+    """
+    normal, uniform, noise = chance
+    stiff, pull, precision, _, _ = work
+    _rivals(scores, own, y, cost, stiff)
+    _augment(scores[y], own, y, c, least, normal, uniform, stiff, pull)
+    for i in range(rows.size, stiff.size):  # beyond the last row
+        stiff[i] = 0.0
+    add_all(V, rows, columns, work)
+    _solve(precision, noise, weights)
+    score(weights, columns, scores[y])
+
+
+@inner
+def fill_prior(precision, ridge):
+    """Begin a precision with that of the prior, whose mean is 0."""
+    for a in range(precision.shape[0]):
+        for m in range(precision.shape[1]):
+            precision[a, m] = ridge if a == m else 0.0
 
 
 @kernel
@@ -159,69 +214,113 @@ def draw_weights(
     _, L, M = weights.shape
     low = 1 if L == 2 else 0
     precision = np.empty((M + 1, M))
-    lanes = np.empty((M + 1, M, _LANES))
-    scaled = np.empty(_LANES)
+    lanes = np.empty((M + 1, M, LANES))
+    scaled = np.empty(LANES)
     for k in range(first, last):
         rows = order[borders[k] : borders[k + 1]]
         begin = borders[k] - borders[first]
         n = rows.size
-        width = _LANES if n >= 2 * _LANES else max(n, 1)
-        blocks = (n + width - 1) // width
-        columns = np.empty((blocks, M, width))
-        own = np.empty(blocks * width, np.int64)
+        width = lane_width(n)
+        columns = np.empty(((n + width - 1) // width, M, width))
+        own = np.empty(columns.shape[0] * width, np.int64)
         scores = np.empty((L, own.size))
-        stiff = np.zeros(own.size)
-        pull = np.zeros(own.size)
-        _gather(V, labels, rows, columns, own)
+        work = (np.zeros(own.size), np.zeros(own.size), precision, lanes, scaled)
+        gather(V, labels, rows, columns, own)
         for y in range(L):
-            _score(weights[k, y], columns, scores[y])
+            score(weights[k, y], columns, scores[y])
         for y in range(low, L):
-            _rivals(scores, own, y, cost, stiff)
-            normal = normals[y, begin : begin + n]
-            uniform = uniforms[y, begin : begin + n]
-            _augment(scores[y], own, y, c, least, normal, uniform, stiff, pull)
-            stiff[n:] = 0.0  # beyond the last row
-            precision[:] = 0.0
+            fill_prior(precision, ridge * (0.5 if low else 1.0))
+            place = slice(begin, begin + n)
+            chance = (normals[y, place], uniforms[y, place], noise[k, y])
+            _redraw(V, rows, columns, own, scores, y, c, cost, least, chance, work, weights[k, y])
+
+
+@inner
+def _fill_bridge(weights, low, y, centre, inverse, heat, ridge, precision):
+    """Begin a precision at one heat between a normal density, given all other labels, and a prior.
+
+    `inverse` (F, M, F, M) is the inverse covariance of the density around `centre` (F, M), with the
+    labels from `low` on.
+    """
+    F, M = centre.shape
+    f = y - low
+    for a in range(M):
+        total = 0.0
+        for g in range(F):
             for m in range(M):
-                precision[m, m] = ridge * (0.5 if low else 1.0)
-            if blocks > 1:
-                lanes[:] = 0.0
-                for i in range(blocks):
-                    block = slice(i * width, (i + 1) * width)
-                    _add_block(columns[i], stiff[block], pull[block], scaled, lanes)
-                _add_lanes(lanes, precision)
-            else:
-                for i in range(n):
-                    _add_row(V[rows[i]], stiff[i], pull[i], precision)
-            _solve(precision, noise[k, y], weights[k, y])
-            _score(weights[k, y], columns, scores[y])
+                away = 0.0 if g == f else weights[low + g, m]
+                total += inverse[f, a, g, m] * (centre[g, m] - away)
+        precision[M, a] = (1.0 - heat) * total
+        for m in range(M):
+            precision[a, m] = (1.0 - heat) * inverse[f, a, f, m]
+        precision[a, a] += heat * ridge
+
+
+@inner
+def _log_ratio(scores, labels, n, weights, low, centre, inverse, ridge, c, cost):
+    """Log of prior and potentials of `n` rows, less that of a normal density; without constants."""
+    F, M = centre.shape
+    total = 0.0
+    for i in range(n):
+        label = labels[i]
+        own = scores[label, i]
+        best = own
+        for y in range(scores.shape[0]):
+            if y != label and scores[y, i] + cost > best:
+                best = scores[y, i] + cost
+        total += 2.0 * c * (own - best)
+    for f in range(F):
+        for a in range(M):
+            w = weights[low + f, a]
+            pulled = 0.0
+            for g in range(F):
+                for m in range(M):
+                    pulled += inverse[f, a, g, m] * (weights[low + g, m] - centre[g, m])
+            total += 0.5 * (pulled * (w - centre[f, a]) - ridge * w * w)
+    return total
 
 
 @kernel
-def anneal(
-    V, columns, labels, weights, ridge, c, cost, least, heats, shares, first,
+def bridge(
+    V, labels, weights, centre, inverse, ridge, c, cost, least, heats, shares, first,
     normals, uniforms, noise,
 ):  # fmt: skip
-    """Redraw weights (1, L, M) in place as losses count by `heats` more or less, step by step.
+    """Redraw weights (L, M) in place at `heats` between a normal density and the posterior.
 
-    Returns the sum over steps of `shares` times the log potential of the labels of all rows, taken
-    before the draw of a step if `first`, or after it. `normals` and `uniforms` are (steps, L,
-    rows), `noise` (steps, 1, L, M).
+    The density at heat b is that of the normal one to the power of 1 - b, times prior and
+    potentials to the power of b; `centre` and `inverse` as in `_fill_bridge`. Returns the sum over
+    steps of `shares` times the log ratio of the two ends without constants, taken before the draw
+    of a step if `first`, or after it. `normals` and `uniforms` are (steps, L, rows), `noise`
+    (steps, L, M).
     """
+    L, M = weights.shape
+    low = 1 if L == 2 else 0
+    ridge = ridge * (0.5 if low else 1.0)
     n = labels.size
-    order = np.arange(n)
-    borders = np.array([0, n])
-    fits = np.empty((n, 1))
+    rows = np.arange(n)
+    width = lane_width(n)
+    columns = np.empty(((n + width - 1) // width, M, width))
+    own = np.empty(columns.shape[0] * width, np.int64)
+    scores = np.empty((L, own.size))
+    precision = np.empty((M + 1, M))
+    lanes = np.empty((M + 1, M, LANES))
+    work = (np.zeros(own.size), np.zeros(own.size), precision, lanes, np.empty(LANES))
+    gather(V, labels, rows, columns, own)
+    for y in range(L):
+        score(weights[y], columns, scores[y])
     total = 0.0
     for t in range(heats.size):
         for turn in range(2):
             if (turn == 0) == first:
-                fits[:] = 0.0
-                add_hinges(columns, labels, weights, -2.0 * c, cost, 0, n, fits)
-                total += shares[t] * fits.sum()
-            else:
-                draw_weights(
-                    V, labels, order, borders, weights, ridge, heats[t] * c, cost, least,
-                    normals[t], uniforms[t], noise[t], 0, 1,
+                total += shares[t] * _log_ratio(
+                    scores, own, n, weights, low, centre, inverse, ridge, c, cost
+                )
+                continue
+            for y in range(low, L):
+                _fill_bridge(weights, low, y, centre, inverse, heats[t], ridge, precision)
+                chance = (normals[t, y], uniforms[t, y], noise[t, y])
+                _redraw(
+                    V, rows, columns, own, scores, y, heats[t] * c, cost, least, chance, work,
+                    weights[y],
                 )  # fmt: skip
     return total
