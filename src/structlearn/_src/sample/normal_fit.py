@@ -181,9 +181,8 @@ def fit_normal(
         taus = _SCALE * whole.deviations(weights, inverse)
         weights, inverse = fit(whole, weights, taus, _LAST)
     shape = (n_labels - low, M)
-    return NormalFit(
-        weights.reshape(shape), inverse.reshape(shape + shape), np.linalg.cholesky(inverse)
-    )
+    root: Floats = np.linalg.cholesky(inverse).astype(float, copy=False)
+    return NormalFit(weights.reshape(shape), inverse.reshape(shape + shape), root)
 
 
 def _fit_labels(
