@@ -265,6 +265,11 @@ EXPERIMENTS = (
         learning_units,
         learning,
         learning_report,
-        readings=(f"No penalty; it ends at a gradient of norm {_EPS:g}, as the lecture has it.",),
+        readings=(
+            f"No penalty; it ends at a gradient of norm {_EPS:g}, as the lecture has it.",
+            "Graphs here have factors of one and two variables, as those of all estimators but "
+            "`SequenceClassifier`. Objectives from parts learn larger ones, with exact gradients "
+            "(`tests/papers/test_parts.py`).",
+        ),
     ),
 )
