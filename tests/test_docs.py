@@ -50,9 +50,13 @@ def code_of(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_code_on_a_page_runs_and_prints_what_its_comments_say(page, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_code_on_a_page_runs_and_prints_what_its_comments_say(
+    page, tmp_path, monkeypatch, capsys, request
+):
     code = code_of(page)
+    if page.parent.name == "tutorials":  # on real data
+        request.getfixturevalue("data_folder")
+    monkeypatch.chdir(tmp_path)
     methods = dict(METHODS)
     try:
         exec(compile(code, str(page), "exec"), {"__name__": "__main__"})
