@@ -11,13 +11,21 @@ import torch
 from torch import Tensor
 
 from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
-from structlearn._src.common.errors import ArgumentError, ImpossibleEvidenceError
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.learn.loss import Cost, Loss
 from structlearn._src.learn.objective import BOTH
 from structlearn._src.learn.world import InferenceSettings
+from structlearn._src.torch import card_chain
+from structlearn._src.torch.chain_checks import check_batch, check_possible
 from structlearn._src.torch.plain_chain import FLOOR, chain_losses
-from structlearn._src.torch.table_worlds import array, table_objective, tensor_like
+from structlearn._src.torch.table_worlds import (
+    add_ends,
+    array,
+    full_mask,
+    last_places,
+    table_objective,
+    tensor_like,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +78,9 @@ class ChainDifference(torch.autograd.Function):
         spec: ChainSpec, nodes: Tensor, edges: Tensor, labels: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the values (B,) and their gradients, those of a sum over the batch."""
+        if card_chain.elsewhere(nodes):
+            return _elsewhere(spec, nodes, edges, labels, mask)
         check_batch(nodes, edges, labels, mask)
-        if nodes.device.type != "cpu":
-            return _by_autograd(spec, nodes, edges, labels, mask)
         values, *by = spec.solve(array(nodes), array(edges), array(labels), array(mask), None)
         check_possible(values, spec.sides[1])
         return tensor_like(values, nodes), tensor_like(by[0], nodes), tensor_like(by[1], edges)
@@ -136,11 +144,11 @@ class _Scaled(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """Return the gradients by nodes and edges."""
         each = edges.ndim == 4
-        if each or bool((factors == factors[0]).all()):
+        if each or all_alike(factors):
             by_edges = by_edges * (factors[:, None, None, None] if each else factors[0])
             return by_nodes * factors[:, None, None], by_edges
-        if nodes.device.type != "cpu":
-            return gradients(spec, nodes, edges, labels, mask, factors)
+        if card_chain.elsewhere(nodes):
+            return _elsewhere(spec, nodes, edges, labels, mask, factors)[1:]
         arrays = array(nodes), array(edges), array(labels), array(mask)
         _, new_nodes, new_edges = spec.solve(*arrays, array(factors))
         return tensor_like(new_nodes, nodes), tensor_like(new_edges, edges)
@@ -159,10 +167,94 @@ class _Scaled(torch.autograd.Function):
         return tuple(torch.stack(parts) for parts in zip(*found, strict=True)), (0, 0)
 
 
-def _to_front(tensors: tuple[Tensor, ...], dims: tuple[int | None, ...], n: int) -> list[Tensor]:
-    """Return all tensors with the axis that is mapped over in front."""
+class EndedDifference(torch.autograd.Function):
+    """The same on a card with starts and ends (K,) beside the nodes, all in one launch."""
+
+    @staticmethod
+    def forward(
+        spec: ChainSpec, nodes: Tensor, edges: Tensor, starts: Tensor, ends: Tensor,
+        labels: Tensor, mask: Tensor | None,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Return the values (B,) and their gradients by all tables, those of a sum."""
+        return _ended(spec, nodes, edges, starts, ends, labels, mask, None)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep what the gradient needs."""
+        ctx.spec = inputs[0]
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*inputs[1:], *output[1:])
+        ctx.save_for_forward(*inputs[1:], *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, factors: Tensor, *_: Any) -> Any:
+        """Gradient by all tables; itself differentiable where that is asked for."""
+        batch = ctx.saved_tensors[:6]
+        found = ctx.saved_tensors[6:]
+        if torch.is_grad_enabled():
+            found = torch.func.vjp(_plain_ended(ctx.spec, *batch[4:]), *batch[:4])[1](factors)
+        elif all_alike(factors):
+            found = tuple(by * factors[0] for by in found)
+        else:
+            found = _ended(ctx.spec, *batch, factors)[1:]
+        return None, *found, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, _: Any, *along: Any) -> Any:
+        """Derivative along tangents, by the plain loops."""
+        batch = ctx.saved_tensors[:6]
+        tables = tuple(t.contiguous() for t in batch[:4])  # tangents do not go with expanded ones
+        tangents = tuple(
+            torch.zeros_like(t) if tangent is None else tangent.contiguous()
+            for t, tangent in zip(tables, along[:4], strict=True)
+        )
+        values = torch.func.jvp(_plain_ended(ctx.spec, *batch[4:]), tables, tangents)[1]
+        return values, None, None, None, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], spec: ChainSpec, *tensors: Any
+    ) -> tuple[Any, Any]:
+        """Take the batches one by one."""
+        moved = _to_front(tensors, in_dims[1:], info.batch_size)
+        each = ([None if t is None else t[i] for t in moved] for i in range(info.batch_size))
+        found = [EndedDifference.apply(spec, *batch) for batch in each]
+        return tuple(torch.stack(parts) for parts in zip(*found, strict=True)), (0,) * 5
+
+
+def _ended(
+    spec: ChainSpec, nodes: Tensor, edges: Tensor, starts: Tensor, ends: Tensor, labels: Tensor,
+    mask: Tensor | None, factors: Tensor | None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return values and gradients by kernels, or with the ends in the nodes."""
+    found = card_chain.solve(spec, nodes, edges, (starts, ends), labels, mask, factors)
+    if found is not None:
+        by = found.by_scores, found.by_edges, found.by_starts, found.by_ends
+        return found.values.to(nodes.dtype), *by
+    inside = full_mask(mask, nodes)
+    folded = add_ends(nodes, inside, starts, ends)
+    values, by_nodes, by_edges = _elsewhere(spec, folded, edges, labels, inside, factors)
+    last = last_places(inside)[..., None]
+    by_ends = torch.where(last, by_nodes, 0.0).sum((0, 1))
+    return values, by_nodes, by_edges, by_nodes[:, 0].sum(0), by_ends
+
+
+def _plain_ended(
+    spec: ChainSpec, labels: Tensor, mask: Tensor | None
+) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
+    """Return the values of a batch as a function of all its tables in plain PyTorch."""
+
+    def values(nodes: Tensor, edges: Tensor, starts: Tensor, ends: Tensor) -> Tensor:
+        inside = full_mask(mask, nodes)
+        return _plain(spec, labels, inside)(add_ends(nodes, inside, starts, ends), edges)
+
+    return values
+
+
+def _to_front(tensors: tuple[Any, ...], dims: tuple[int | None, ...], n: int) -> list[Any]:
+    """Return all tensors with the axis that is mapped over in front; None stays."""
     return [
-        t.expand(n, *t.shape) if dim is None else t.movedim(dim, 0)
+        t if t is None else t.expand(n, *t.shape) if dim is None else t.movedim(dim, 0)
         for t, dim in zip(tensors, dims, strict=True)
     ]
 
@@ -189,57 +281,21 @@ def gradients(
     return found
 
 
-def _by_autograd(
-    spec: ChainSpec, nodes: Tensor, edges: Tensor, labels: Tensor, mask: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return values and gradients on another device than the host's."""
-    values = _plain(spec, labels, mask)
-    found, pull = torch.func.vjp(values, nodes.detach(), edges.detach())[:2]
-    impossible = found.abs() > -0.5 * FLOOR
-    check_possible(np.where(array(impossible), np.inf, array(found)), spec.sides[1])
-    return found, *pull(torch.ones_like(found))
+def _elsewhere(
+    spec: ChainSpec, nodes: Tensor, edges: Tensor, labels: Tensor, mask: Tensor,
+    factors: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return values and gradients on another device than the host's: by kernels, or by autograd."""
+    found = card_chain.solve(spec, nodes, edges, None, labels, mask, factors)
+    if found is not None:
+        return found.values.to(nodes.dtype), found.by_scores, found.by_edges
+    check_batch(nodes, edges, labels, mask)
+    values, pull = torch.func.vjp(_plain(spec, labels, mask), nodes.detach(), edges.detach())[:2]
+    impossible = values.abs() > -0.5 * FLOOR
+    check_possible(np.where(array(impossible), np.inf, array(values)), spec.sides[1])
+    return values, *pull(torch.ones_like(values) if factors is None else factors)
 
 
-def check_batch(nodes: Tensor, edges: Tensor, labels: Tensor, mask: Tensor) -> None:
-    """Refuse masks with holes, labels that do not exist and tables that are no numbers."""
-    if not bool(mask[:, 0].all()):
-        row = int((~mask[:, 0]).nonzero()[0])
-        raise ArgumentError(f"mask: sequence {row} has no position; every sequence needs one")
-    if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
-        row = int((mask[:, 1:] & ~mask[:, :-1]).any(1).nonzero()[0])
-        raise ArgumentError(
-            f"mask: sequence {row} has a hole; positions that count must come first, as in "
-            f"[True, True, False]"
-        )
-    states = nodes.shape[2]
-    wrong = ((labels < -1) | (labels >= states)) & mask
-    if bool(wrong.any()):
-        row, place = wrong.nonzero()[0].tolist()
-        raise ArgumentError(
-            f"labels: position {place} of sequence {row} has the label {int(labels[row, place])}; "
-            f"labels are 0 to {states - 1}, or -1 where there is none"
-        )
-    _check_numbers(nodes, edges, mask)
-
-
-def _check_numbers(nodes: Tensor, edges: Tensor, mask: Tensor) -> None:
-    bad = (torch.isnan(nodes) | (nodes == torch.inf)).any(2) & mask
-    if bool(bad.any()):
-        row, place = bad.nonzero()[0].tolist()
-        raise ArgumentError(
-            f"scores: position {place} of sequence {row} has a score that is NaN or plus infinity"
-        )
-    bad = (torch.isnan(edges) | (edges == torch.inf)).any(-1).any(-1)
-    if bool((bad & mask[:, 1:] if edges.ndim == 4 else bad).any()):
-        raise ArgumentError("transitions: some entry is NaN or plus infinity")
-
-
-def check_possible(values: Floats, labelled: bool = False) -> None:
-    """Refuse sequences without a finite value: all that is asked for is ruled out."""
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        what = " that agrees with its labels" if labelled else ""
-        raise ImpossibleEvidenceError(
-            f"scores of minus infinity or forbidden transitions leave sequence {bad[0]} no path"
-            f"{what}; loosen them"
-        )
+def all_alike(factors: Tensor) -> bool:
+    """Tell whether all chains count alike; those of a sum do, which their strides tell."""
+    return factors.stride(0) == 0 or bool((factors == factors[0]).all())

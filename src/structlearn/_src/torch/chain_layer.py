@@ -16,11 +16,12 @@ from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.learn.loss import make_cost, make_loss
 from structlearn._src.learn.objective import FREE_ONLY
 from structlearn._src.text.labels import forbidden_transitions
+from structlearn._src.torch import card_chain
+from structlearn._src.torch.chain_checks import check_batch, check_possible
 from structlearn._src.torch.chain_function import (
     ChainDifference,
     ChainSpec,
-    check_batch,
-    check_possible,
+    EndedDifference,
     gradients,
 )
 from structlearn._src.torch.plain_chain import soft_max
@@ -138,6 +139,7 @@ class ChainLoss(nn.Module):
         # Hidden states are summed out beforehand, for each part of the loss as it demands.
         self._specs = (made,) if hidden_states is None else made.split()
         self._free = ChainSpec(make_loss("log"), sides=FREE_ONLY, n_jobs=n_jobs)
+        self._best = ChainSpec(make_loss("perceptron"), sides=FREE_ONLY, n_jobs=n_jobs)
         self.transitions: nn.Parameter | None = None
         self.starts: nn.Parameter | None = None
         self.ends: nn.Parameter | None = None
@@ -195,13 +197,30 @@ class ChainLoss(nn.Module):
         transitions
             (K, K) or (B, T - 1, K, K) Tables to add to those of the layer.
         """
-        losses = []
-        for spec in self._specs:
+        losses = [self._losses(spec, scores, labels, mask, transitions) for spec in self._specs]
+        total = losses[0] if len(losses) == 1 else torch.stack(losses).sum(0)
+        return reduced(total, self.reduction)
+
+    def _losses(
+        self, spec: ChainSpec, scores: Tensor, labels: Tensor, mask: Tensor | None,
+        transitions: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        """Return the losses (B,) of some parts of the loss."""
+        check_tensors(scores=scores, mask=mask, transitions=transitions, layer=self.transitions)
+        nodes = self._node_scores(scores, spec.loss.eps_h)
+        check_whole("labels", labels, tuple(nodes.shape[:2]))
+        check_tensors(scores=scores, labels=labels)
+        if not card_chain.fits(nodes):
             nodes, edges, inside = self._tables(scores, mask, transitions, spec.loss.eps_h)
-            check_whole("labels", labels, tuple(inside.shape))
-            check_tensors(scores=scores, labels=labels)
-            losses.append(_apply(spec, nodes, edges, labels, inside)[0])
-        return reduced(torch.stack(losses).sum(0), self.reduction)
+            return _apply(spec, nodes, edges, labels, inside)[0]
+        inside = None if mask is None else full_mask(mask, nodes)
+        edges = self._edges(nodes, transitions)
+        ends = [nodes.new_zeros(self.n_labels) if t is None else t.to(nodes.dtype)
+                for t in (self.starts, self.ends)]  # fmt: skip
+        if self._never:
+            edges = edges + self._never_pairs.to(edges)
+            ends = [ends[0] + self._never_first.to(edges), ends[1] + self._never_last.to(edges)]
+        return _apply_ended(spec, nodes, edges, *ends, labels, inside)
 
     def log_partition(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
@@ -242,6 +261,13 @@ class ChainLoss(nn.Module):
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> list[list[int]]:
         """Return the best labels of every sequence, as lists."""
+        nodes, edges, inside = self._tables(scores, mask, transitions)
+        batch = nodes.detach(), edges.detach(), None, _no_labels(inside), inside, None
+        found = card_chain.solve(self._best, *batch)
+        if found is not None:
+            lengths = inside.sum(1).tolist()
+            paths = found.by_scores.argmax(2).tolist()
+            return [path[:n] for path, n in zip(paths, lengths, strict=True)]
         chains, offsets = self._chains(scores, mask, transitions)
         values, labels = chains.best()
         check_possible(values)
@@ -348,6 +374,13 @@ def _apply(
     """Return values, and the gradients of their sum as constants; `torch.compile` stays out."""
     found: tuple[Tensor, Tensor, Tensor] = ChainDifference.apply(spec, nodes, edges, labels, mask)
     return found
+
+
+@torch.compiler.disable
+def _apply_ended(spec: ChainSpec, *tensors: Tensor | None) -> Tensor:
+    """Return values on a card; `torch.compile` stays out."""
+    values: Tensor = EndedDifference.apply(spec, *tensors)[0]
+    return values
 
 
 def _no_labels(mask: Tensor) -> Tensor:

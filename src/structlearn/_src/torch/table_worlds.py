@@ -124,9 +124,13 @@ def full_mask(mask: Tensor | None, scores: Tensor) -> Tensor:
 def add_ends(nodes: Tensor, mask: Tensor, starts: Tensor, ends: Tensor) -> Tensor:
     """Add what first and last labels are worth to the scores of those positions."""
     first = torch.arange(nodes.shape[1], device=nodes.device) == 0
-    last = mask & ~torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
     nodes = nodes + torch.where(first[:, None], starts.to(nodes.dtype), 0.0)
-    return nodes + torch.where(last[..., None], ends.to(nodes.dtype), 0.0)
+    return nodes + torch.where(last_places(mask)[..., None], ends.to(nodes.dtype), 0.0)
+
+
+def last_places(mask: Tensor) -> Tensor:
+    """Return which positions (B, T) are the last that count."""
+    return mask & ~torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
 
 
 def at_least_single(tensor: Tensor) -> Tensor:
@@ -137,5 +141,5 @@ def at_least_single(tensor: Tensor) -> Tensor:
 def reduced(losses: Tensor, reduction: str) -> Tensor:
     """Return the mean or the sum of the losses of all examples, or all of them."""
     if reduction == "mean":
-        return losses.mean()
+        return losses.sum() / len(losses)  # a sum tells its gradient that all count alike
     return losses.sum() if reduction == "sum" else losses

@@ -1,0 +1,1 @@
+"""Inference on cards: kernels in Triton and what calls them."""

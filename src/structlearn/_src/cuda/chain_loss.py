@@ -1,0 +1,80 @@
+"""Losses of chains on a card by all their parts: which kernel solves what."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from structlearn._src.cuda.fused_chain import (
+    MOST_STATES,
+    Batch,
+    Found,
+    Task,
+    solve_log,
+    solve_scaled,
+)
+from structlearn._src.learn.loss import Cost, Loss
+
+_KINDS = (torch.float32, torch.float64)
+
+
+def refuses(batch: Batch, loss: Loss, cost: Cost | None) -> str:
+    """Return why kernels cannot solve a loss, or an empty string."""
+    if batch.scores.shape[2] > MOST_STATES:
+        return f"there are more than {MOST_STATES} states"
+    if batch.scores.dtype not in _KINDS:
+        return f"numbers of type {batch.scores.dtype} are none of theirs"
+    if cost is not None and cost.whole and any(part.with_cost for part in loss.parts):
+        return "the cost is no sum over positions"
+    if any(part.eps_y != part.eps_h for part in loss.parts) and _hidden(batch):
+        return "hidden labels have a temperature of their own"
+    return ""
+
+
+def solve(
+    batch: Batch, loss: Loss, cost: Cost | None, clamp: bool = True, factors: Tensor | None = None
+) -> tuple[Found, bool]:
+    """Return free less clamped values with gradients, and whether some cannot be trusted.
+
+    In gradients chains count by their `factors`; without `clamp` the free world is alone. Numbers
+    that cannot be trusted come from input that is wrong, or that leaves chains no path.
+    """
+    found: Found | None = None
+    wrong = False
+    for part in loss.parts:
+        costs = _costs(batch, cost) if part.with_cost and cost is not None else None
+        task = Task(part.eps_y, part.share, clamp, costs, factors)
+        each, bad = solve_part(batch, task)
+        wrong = wrong or bad
+        found = each if found is None else found.plus(each)
+    assert found is not None, "a loss has parts"
+    return found, wrong
+
+
+def solve_part(batch: Batch, task: Task) -> tuple[Found, bool]:
+    """Solve by products of matrices where they are safe, else in the log domain."""
+    if task.eps > 0.0 and not batch.each and batch.scores.dtype == torch.float32:
+        found = solve_scaled(batch, task)
+        if not bool(found.flags.any()):
+            return found, False
+    found = solve_log(batch, task)
+    return found, bool(found.flags.any())
+
+
+def _hidden(batch: Batch) -> bool:
+    if batch.labels is None:
+        return True
+    hidden = batch.labels < 0
+    return bool((hidden if batch.mask is None else hidden & batch.mask).any())
+
+
+def _costs(batch: Batch, cost: Cost) -> tuple[Tensor, Tensor]:
+    """Return the cost by true and given label, and what it is multiplied by in every chain."""
+    assert batch.labels is not None, "costs are for labels"
+    like = batch.scores
+    matrix = torch.as_tensor(cost.matrix, dtype=like.dtype, device=like.device)
+    if not cost.mean:
+        return matrix, like.new_ones(len(like))
+    known = batch.labels >= 0
+    known = known if batch.mask is None else known & batch.mask
+    return matrix, 1.0 / known.sum(1).clamp(min=1).to(like.dtype)

@@ -1,0 +1,135 @@
+"""Losses of a batch of chains and their gradients on a card, by kernels in Triton."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+
+from structlearn._src.cuda.log_kernel import log_chains
+from structlearn._src.cuda.scaled_kernel import scaled_chains
+
+MOST_STATES = 128  # a program holds all transitions at once
+_TILE = 4096  # transitions that a program of the log domain holds at once: 32 for each thread
+
+
+class Choice(NamedTuple):
+    """How the kernel of products is launched."""
+
+    chains: int = 16  #: that one program takes, at least 16 as products demand
+    warps: int = 4
+    precision: str = "tf32x3"  #: of products, three on tensor cores as good as one: or "ieee"
+
+
+class Batch(NamedTuple):
+    """Chains of unequal lengths as they lie in memory of a card."""
+
+    scores: Tensor  #: (B, T, K)
+    edges: Tensor  #: (K, K), or (B, T - 1, K, K)
+    ends: tuple[Tensor, Tensor] | None = None  #: (K,) what first and last labels are worth
+    labels: Tensor | None = None  #: (B, T), -1 where hidden; None if nothing asks for them
+    mask: Tensor | None = None  #: (B, T), None if all positions count
+    lengths: Tensor | None = None  #: (B,)
+    order: Tensor | None = None  #: (B,) long chains first, so that those of one block are alike
+
+    @classmethod
+    def of(
+        cls, scores: Tensor, edges: Tensor, ends: tuple[Tensor, Tensor] | None = None,
+        labels: Tensor | None = None, mask: Tensor | None = None,
+    ) -> Batch:  # fmt: skip
+        """Return a batch, whose tensors lie in memory row by row."""
+        lengths = order = None
+        if mask is not None:
+            mask = mask.contiguous()
+            lengths = mask.sum(1)
+            order = torch.argsort(lengths, descending=True)
+        labels = None if labels is None else labels.contiguous()
+        return cls(scores.contiguous(), edges.contiguous(), ends, labels, mask, lengths, order)
+
+    @property
+    def each(self) -> bool:
+        """Whether every edge has a table of its own."""
+        return self.edges.ndim == 4
+
+
+class Task(NamedTuple):
+    """What is computed of a batch: one part of a loss, free less clamped."""
+
+    eps: float = 1.0
+    share: float = 1.0
+    clamp: bool = True  #: whether the value of the clamped world is taken off
+    costs: tuple[Tensor, Tensor] | None = None  #: (K, K) by true label, and (B,) factors of it
+    factors: Tensor | None = None  #: (B,) how much chains count in gradients
+
+
+class Found(NamedTuple):
+    """Values of chains and the gradients of their weighted sum."""
+
+    values: Tensor  #: (B,) float64
+    by_scores: Tensor  #: (B, T, K)
+    by_edges: Tensor  #: as the edges
+    by_starts: Tensor  #: (K,)
+    by_ends: Tensor  #: (K,)
+    flags: Tensor  #: (B,) not 0 where the numbers cannot be trusted
+
+    def plus(self, other: Found) -> Found:
+        """Return the sum with another part of the same loss."""
+        return Found(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def solve_scaled(batch: Batch, task: Task, choice: Choice | None = None) -> Found:
+    """Solve one temperature above 0 in the scaled probability domain; one table for all edges."""
+    choice = choice or Choice()
+    return _launch(batch, task, choice.chains, choice.warps, choice.precision)
+
+
+def solve_log(batch: Batch, task: Task) -> Found:
+    """Solve any temperature, any edges and both precisions in the log domain."""
+    wide = _width(batch.scores.shape[2])
+    chains = max(1, _TILE // wide**2)
+    return _launch(batch, task, chains, 8 if wide**2 > _TILE else 4, None)
+
+
+def _width(states: int) -> int:
+    """Return the states of a tile: products need at least 16."""
+    return max(16, triton.next_power_of_2(states))
+
+
+def _launch(batch: Batch, task: Task, chains: int, warps: int, precision: str | None) -> Found:
+    """Call one of the kernels; without a precision that of the log domain."""
+    B, T, K = batch.scores.shape
+    wide = _width(K)
+    programs = triton.cdiv(B, chains)
+    new = batch.scores.new_empty
+    # Kernels write all that counts, and nothing outside the mask.
+    made = torch.empty_like if batch.mask is None else torch.zeros_like
+    by_scores = made(batch.scores)
+    parts = new(programs, wide + 2, wide)
+    values = new(B, dtype=torch.float64)
+    flags = new(B, dtype=torch.int32)
+    workspace = new(2 * programs * T * chains * wide)
+    none = batch.scores  # stands where a kernel reads nothing
+    facts: dict[str, Any] = {
+        "K": K, "BK": wide, "C": chains, "ENDS": batch.ends is not None,
+        "COST": task.costs is not None, "MASKED": batch.mask is not None,
+        "FACTORS": task.factors is not None, "CLAMP": task.clamp, "num_warps": warps,
+    }  # fmt: skip
+    given = (batch.labels, batch.mask, batch.lengths, batch.order)
+    arrays = (
+        batch.scores, batch.edges, *(batch.ends or (none, none)),
+        *(none if t is None else t for t in given), *(task.costs or (none, none)),
+        none if task.factors is None else task.factors, workspace, by_scores,
+    )  # fmt: skip
+    out = (parts, values, flags, B, T, 1.0 / task.eps if task.eps else 1.0, task.share)
+    by_edges = none
+    if precision is not None:
+        scaled_chains[(programs,)](*arrays, *out, **facts, PRECISION=precision)
+    else:
+        by_edges = made(batch.edges) if batch.each else none
+        facts |= {"EACH": batch.each, "MAX": task.eps == 0.0}
+        log_chains[(programs,)](*arrays, by_edges, *out, **facts)
+    sums = parts.sum(0)
+    by_edges = by_edges if batch.each else sums[:K, :K]
+    return Found(values, by_scores, by_edges, sums[wide, :K], sums[wide + 1, :K], flags)

@@ -1,0 +1,243 @@
+r"""Forward-backward and Viterbi of many chains in the log domain (Triton).
+
+One program takes a few chains through all positions, with a tile (C, K, K) of all transitions of
+every step. Slower than products of matrices by the exponentials of the tile, but safe for any
+potentials, and good for all else: temperature 0, edges with tables of their own, double precision.
+
+.. math:: \alpha_t(j) = s_t(j) + \operatorname{softmax}_i (\alpha_{t-1}(i) + A_t(i, j)), \qquad
+          \beta_{t-1}(i) = \operatorname{softmax}_j (A_t(i, j) + s_t(j) + \beta_t(j))
+
+where the soft maximum is the logarithm of the sum of exponentials, or the maximum.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from structlearn._src.cuda.pieces import block_of, label_scores, log_nodes, read
+
+
+@triton.jit
+def log_chains(
+    scores, edges, starts, ends, labels, mask, lengths, order, costs, cost_scales, factors,
+    alphas, by_scores, by_edges, parts, values, flags, B, T, inv_eps, share,
+    K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr, ENDS: tl.constexpr, COST: tl.constexpr,
+    MASKED: tl.constexpr, FACTORS: tl.constexpr, CLAMP: tl.constexpr,
+    EACH: tl.constexpr, MAX: tl.constexpr,
+):  # fmt: skip
+    """Values and gradients of one part of a loss for C chains; `fused_chain` has the arrays."""
+    KIND: tl.constexpr = scores.dtype.element_ty
+    block = tl.program_id(0)
+    k = tl.arange(0, BK)
+    rows, counted, weight, cost_scale = block_of(
+        lengths, order, cost_scales, factors, block, B, T, C, MASKED, FACTORS, COST, KIND
+    )
+    factor = weight * share
+    n = tl.max(counted, 0)
+    begin = tl.zeros((BK,), KIND)
+    end = tl.zeros((BK,), KIND)
+    if ENDS:
+        begin += tl.load(starts + k, mask=k < K, other=0.0)
+        end += tl.load(ends + k, mask=k < K, other=0.0)
+    store = alphas + block.to(tl.int64) * T * (C * BK)
+    fine = tl.full((C,), 1, tl.int32) > 0
+    full = tl.full((C,), 0, tl.int32) > 0
+    value = tl.zeros((C,), tl.float64)
+    G = tl.zeros((BK, BK), KIND)
+    adding = n * 0
+    if CLAMP:
+        label_score, hidden, wrong, counts = label_scores(
+            scores, edges, starts, ends, labels, mask, rows, counted, weight, n, T, K, BK, C,
+            ENDS, MASKED, EACH, False, "ieee",
+        )  # fmt: skip
+        some_hidden = tl.max(hidden, 0)
+        fine = (wrong == 0) & (label_score > float("-inf"))
+        full = (hidden == 0) & (some_hidden == 0)
+        value = -label_score
+        if some_hidden > 0:
+            clamped, last = _forward(
+                scores, edges, labels, begin, end, costs, cost_scale, store, rows, counted, n,
+                T, inv_eps, K, BK, C, False, True, EACH, MAX, KIND,
+            )  # fmt: skip
+            value = -clamped / inv_eps
+            fine = (wrong == 0) & (clamped > float("-inf"))
+            G, grad, final = _backward(
+                scores, edges, labels, begin, end, costs, cost_scale, -factor, store, last,
+                by_scores, by_edges, rows, counted, full, n, T, inv_eps, adding, K, BK, C, False,
+                True, False, EACH, MAX, KIND,
+            )  # fmt: skip
+        adding = some_hidden
+    free, last = _forward(
+        scores, edges, labels, begin, end, costs, cost_scale, store, rows, counted, n,
+        T, inv_eps, K, BK, C, COST, False, EACH, MAX, KIND,
+    )  # fmt: skip
+    more, grad, final = _backward(
+        scores, edges, labels, begin, end, costs, cost_scale, factor, store, last, by_scores,
+        by_edges, rows, counted, full, n, T, inv_eps, adding, K, BK, C, COST, False, CLAMP, EACH,
+        MAX, KIND,
+    )  # fmt: skip
+    value += free / inv_eps
+    fine = fine & (free > float("-inf")) & (free < float("inf"))
+    here = block * C + tl.arange(0, C) < B
+    tl.store(values + rows, value * share, mask=here)
+    tl.store(flags + rows, tl.where(fine, 0, 1), mask=here)
+    part = parts + block.to(tl.int64) * ((BK + 2) * BK)
+    tl.store(part + k[:, None] * BK + k[None, :], G + more)
+    tl.store(part + BK * BK + k, tl.sum(grad, 0))
+    tl.store(part + (BK + 1) * BK + k, tl.sum(final, 0))
+
+
+@triton.jit
+def _tables(edges, rows, t, lengths, T, inv_eps, K: tl.constexpr, BK: tl.constexpr,
+            EACH: tl.constexpr):  # fmt: skip
+    """Return the tables (C or 1, BK, BK) of the edges that lead to position t."""
+    k = tl.arange(0, BK)
+    both = ((k < K)[:, None] & (k < K)[None, :])[None, :, :]
+    place = (k[:, None] * K + k[None, :])[None, :, :]
+    if EACH:
+        inside = ((t < lengths) & (lengths * 0 + t > 0))[:, None, None]
+        place += ((rows * (T - 1) + t - 1) * (K * K))[:, None, None]
+        both = both & inside
+    return tl.load(edges + place, mask=both, other=float("-inf")) * inv_eps
+
+
+@triton.jit
+def _soft_max(x, axis: tl.constexpr):
+    """Return the logarithm of the sum of exponentials over an axis; -inf of nothing."""
+    top = tl.max(x, axis)
+    top = tl.where(top == float("-inf"), 0.0, top)
+    return top + tl.log(tl.sum(tl.exp(x - tl.expand_dims(top, axis)), axis))
+
+
+@triton.jit
+def _forward(
+    scores, edges, labels, begin, end, costs, cost_scale, store, rows, lengths, n, T, inv_eps,
+    K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr, COST: tl.constexpr, CLAMPED: tl.constexpr,
+    EACH: tl.constexpr, MAX: tl.constexpr, KIND: tl.constexpr,
+):  # fmt: skip
+    """Write alphas, or where the best paths come from; return values (C,) and the last alphas."""
+    tl.debug_barrier()  # threads write what other threads have read
+    tile = tl.arange(0, C)[:, None] * BK + tl.arange(0, BK)[None, :]
+    USED: tl.constexpr = COST or CLAMPED
+    raw, label = read(scores, labels, rows, 0, lengths, T, K, BK, USED)
+    raw_1, label_1 = read(scores, labels, rows, 1, lengths, T, K, BK, USED)
+    alpha = log_nodes(
+        raw, 0, lengths, begin, end, label, costs, cost_scale, inv_eps, K, BK, COST, CLAMPED, True
+    )
+    tl.store(store + tile, alpha)
+    scale = tl.zeros((C,), tl.float64)
+    A = _tables(edges, rows, 1, lengths, T, inv_eps, K, BK, EACH)
+    for t in range(1, n):
+        raw = raw_1
+        label = label_1
+        raw_1, label_1 = read(scores, labels, rows, t + 1, lengths, T, K, BK, USED)
+        node = log_nodes(
+            raw, t, lengths, begin, end, label, costs, cost_scale, inv_eps, K, BK, COST, CLAMPED,
+            False,
+        )  # fmt: skip
+        x = alpha[:, :, None] + A
+        if EACH:
+            A = _tables(edges, rows, t + 1, lengths, T, inv_eps, K, BK, EACH)
+        kept = alpha
+        if MAX:
+            best, source = tl.max(x, 1, return_indices=True)
+            new = best + node
+            kept = source.to(KIND)
+        else:
+            new = _soft_max(x, 1) + node
+        top = tl.max(new, 1)
+        top = tl.where((top > float("-inf")) & (t < lengths), top, 0.0)
+        scale += top.to(tl.float64)
+        alpha = tl.where((t < lengths)[:, None], new - top[:, None], alpha)
+        if MAX == 0:
+            kept = alpha
+        tl.store(store + t * (C * BK) + tile, kept)
+    value = tl.max(alpha, 1) if MAX else _soft_max(alpha, 1)
+    return scale + value.to(tl.float64), alpha
+
+
+@triton.jit
+def _backward(
+    scores, edges, labels, begin, end, costs, cost_scale, factor, store, last, by_scores, by_edges,
+    rows, lengths, full, n, T, inv_eps, adding, K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr,
+    COST: tl.constexpr, CLAMPED: tl.constexpr, KNOWN: tl.constexpr, EACH: tl.constexpr,
+    MAX: tl.constexpr, KIND: tl.constexpr,
+):  # fmt: skip
+    """Write gradients by scores, and by edges that differ; return sums by edges, and at ends.
+
+    With `KNOWN`, chains that are `full` of labels have their counts taken off.
+    """
+    tl.debug_barrier()  # threads read what other threads have written
+    k = tl.arange(0, BK)
+    USED: tl.constexpr = COST or CLAMPED or KNOWN
+    G = tl.zeros((BK, BK), KIND)
+    final = tl.zeros((C, BK), KIND)
+    grad = tl.zeros((C, BK), KIND)
+    beta = tl.zeros((C, BK), KIND)
+    before = tl.zeros((C,), tl.int32)
+    if MAX:
+        before = tl.argmax(last, 1)
+    raw_0 = tl.zeros((C, BK), KIND)  # of the position after the present one
+    label_0 = rows * 0 - 1
+    raw, label = read(scores, labels, rows, n - 1, lengths, T, K, BK, USED)
+    for back in range(0, n):
+        t = n - 1 - back
+        raw_1, label_1 = read(scores, labels, rows, t - 1, lengths, T, K, BK, USED)
+        inside = t < lengths
+        after = t + 1 < lengths
+        scale = tl.where(inside, factor, 0.0)
+        if MAX:
+            # From the state at t + 1 to the one at t, which its pointer names.
+            place = store + (t + 1) * (C * BK) + tl.arange(0, C) * BK + before
+            state = tl.where(after, tl.load(place, mask=after, other=0.0).to(tl.int32), before)
+            grad = tl.where(state[:, None] == k[None, :], scale[:, None], 0.0)
+            pairs = (state[:, None, None] == k[None, :, None]) & (
+                before[:, None, None] == k[None, None, :]
+            )
+            tile = tl.where(pairs & after[:, None, None], scale[:, None, None], 0.0)
+            before = state
+        else:
+            here = tl.arange(0, C)[:, None] * BK + k[None, :]
+            alpha = tl.load(store + t * (C * BK) + here)
+            node = log_nodes(
+                raw_0, t + 1, lengths, begin, end, label_0, costs, cost_scale, inv_eps, K, BK,
+                COST, CLAMPED, False,
+            )  # fmt: skip
+            A = _tables(edges, rows, t + 1, lengths, T, inv_eps, K, BK, EACH)
+            y = A + (node + beta)[:, None, :]
+            beta = tl.where(after[:, None], _soft_max(y, 2), 0.0)
+            both = alpha + beta
+            total = _soft_max(both, 1)
+            total = tl.where(total > float("-inf"), total, 0.0)
+            grad = tl.exp(both - total[:, None]) * scale[:, None]
+            tile = tl.exp(alpha[:, :, None] + y - total[:, None, None]) * scale[:, None, None]
+            tile = tl.where(after[:, None, None], tile, 0.0)
+            top = tl.max(beta, 1)
+            beta = beta - tl.where(top > float("-inf"), top, 0.0)[:, None]
+        if KNOWN:
+            mark = tl.where(full, scale, 0.0)
+            grad -= tl.where(label[:, None] == k[None, :], mark[:, None], 0.0)
+            used = (label[:, None, None] == k[None, :, None]) & (
+                label_0[:, None, None] == k[None, None, :]
+            )
+            tile -= tl.where(used & after[:, None, None], mark[:, None, None], 0.0)
+        more = (rows * 0 + adding > 0)[:, None]
+        if EACH:
+            place = (k[:, None] * K + k[None, :])[None, :, :]
+            spot = by_edges + ((rows * (T - 1) + t) * (K * K))[:, None, None] + place
+            written = ((k < K)[:, None] & (k < K)[None, :])[None, :, :] & after[:, None, None]
+            tile += tl.load(spot, mask=written & more[:, :, None], other=0.0)
+            tl.store(spot, tile, mask=written)
+        else:
+            G += tl.sum(tile, 0)
+        spot = by_scores + (rows * T + t)[:, None] * K + k[None, :]
+        written = inside[:, None] & (k < K)[None, :]
+        grad += tl.load(spot, mask=written & more, other=0.0)
+        tl.store(spot, grad, mask=written)
+        final += tl.where((lengths - 1 == t)[:, None], grad, 0.0)
+        raw_0 = raw
+        label_0 = label
+        raw = raw_1
+        label = label_1
+    return G, grad, final
