@@ -6,6 +6,9 @@ Every way is first compared with double precision on the host; times are medians
 from __future__ import annotations
 
 import argparse
+import cProfile
+import io
+import pstats
 import statistics
 import subprocess
 import sys
@@ -14,7 +17,7 @@ import traceback
 
 import torch
 
-from structlearn._src.cuda.fused_chain import Batch, Choice, Task, solve_log, solve_scaled
+from structlearn._src.cuda.fused_chain import CardChains, Choice, Task, solve_log, solve_scaled
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.torch.plain_chain import chain_losses
 from structlearn._src.torch.table_worlds import add_ends
@@ -89,7 +92,8 @@ def apart(a, b):
 def kernel(given, choice, chains=None):
     scores, edges, ends, labels, mask = given
     cut = slice(chains)
-    batch = Batch.of(scores[cut], edges, ends, labels[cut], None if mask is None else mask[cut])
+    mask = None if mask is None else mask[cut]
+    batch = CardChains.of(scores[cut], edges, ends, labels[cut], mask)
     if choice is None:
         return solve_log(batch, Task())
     return solve_scaled(batch, Task(), choice)
@@ -99,12 +103,12 @@ def compare(found, wanted):
     values, grads = wanted
     worst = [apart(found.values, values)]
     mine = found.by_scores, found.by_edges, found.by_starts, found.by_ends
-    worst += [apart(a, b) for a, b in zip(mine, grads)]
+    worst += [apart(a, b) for a, b in zip(mine, grads, strict=False)]
     return worst, int(found.flags.max())
 
 
 def best_path(given):
-    batch = Batch.of(*given)
+    batch = CardChains.of(*given)
     return lambda: solve_log(batch, Task(eps=0.0))
 
 
@@ -115,7 +119,9 @@ def eager(given):
 
     def call():
         nodes = add_ends(tables[0], inside, tables[2], tables[3])
-        losses = chain_losses(nodes, tables[1], labels, inside, make_loss("log"), None, (True, True))
+        losses = chain_losses(
+            nodes, tables[1], labels, inside, make_loss("log"), None, (True, True)
+        )
         return torch.autograd.grad(losses.sum(), tables)
 
     return call
@@ -176,7 +182,7 @@ def pytorch_crf(given):
     sys.path.insert(0, "out/peers")
     from torchcrf import CRF
 
-    scores, edges, ends, labels, mask = given
+    scores, edges, _ends, labels, mask = given
     layer = CRF(edges.shape[0], batch_first=True).cuda()
     x = scores.detach().requires_grad_()
     inside = whole(mask, labels)
@@ -208,6 +214,20 @@ def layer_call(given, **options):
         return loss
 
     return call
+
+
+def profiled(call):
+    """Print what the host does in 100 calls."""
+    profile = cProfile.Profile()
+    call()
+    with profile:
+        for _ in range(100):
+            call()
+    told = io.StringIO()
+    pstats.Stats(profile, stream=told).sort_stats("tottime").print_stats(22)
+    lines = [line for line in told.getvalue().splitlines() if "{" in line or ".py" in line]
+    print("\n".join(line[:130] for line in lines))
+    return "of 100 calls"
 
 
 def attempt(name, work):
@@ -306,6 +326,7 @@ def main():
         attempt("captured products", lambda given=given: time_line(products(given)))
         attempt("plain loop", lambda given=given: time_line(eager(given), 5))
         attempt("pytorch-crf", lambda given=given: time_line(pytorch_crf(given), 5))
+    attempt("where the host spends its time", lambda: profiled(layer_call(problem("short"))))
     print(f"all in {time.monotonic() - BEGAN:.0f} s")
 
 

@@ -1,4 +1,4 @@
-"""Kernels of chains in Triton's interpreter, against the loops of the host, enumeration and limits."""
+"""Kernels of chains in Triton's interpreter, against loops of the host and enumeration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_all_of_these_in_the_interpreter():
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert run.returncode == 0, run.stdout[-3000:]
-    assert "skipped" in run.stdout and "failed" not in run.stdout
+    assert run.stdout.splitlines()[0].count(".") > 20  # tests that passed, not skipped ones
 
 
 @pytest.fixture

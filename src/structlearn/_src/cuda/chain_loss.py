@@ -7,8 +7,8 @@ from torch import Tensor
 
 from structlearn._src.cuda.fused_chain import (
     MOST_STATES,
-    Batch,
-    Found,
+    CardChains,
+    CardFound,
     Task,
     solve_log,
     solve_scaled,
@@ -18,7 +18,7 @@ from structlearn._src.learn.loss import Cost, Loss
 _KINDS = (torch.float32, torch.float64)
 
 
-def refuses(batch: Batch, loss: Loss, cost: Cost | None) -> str:
+def refuses(batch: CardChains, loss: Loss, cost: Cost | None) -> str:
     """Return why kernels cannot solve a loss, or an empty string."""
     if batch.scores.shape[2] > MOST_STATES:
         return f"there are more than {MOST_STATES} states"
@@ -32,14 +32,18 @@ def refuses(batch: Batch, loss: Loss, cost: Cost | None) -> str:
 
 
 def solve(
-    batch: Batch, loss: Loss, cost: Cost | None, clamp: bool = True, factors: Tensor | None = None
-) -> tuple[Found, bool]:
+    batch: CardChains,
+    loss: Loss,
+    cost: Cost | None,
+    clamp: bool = True,
+    factors: Tensor | None = None,
+) -> tuple[CardFound, bool]:
     """Return free less clamped values with gradients, and whether some cannot be trusted.
 
     In gradients chains count by their `factors`; without `clamp` the free world is alone. Numbers
     that cannot be trusted come from input that is wrong, or that leaves chains no path.
     """
-    found: Found | None = None
+    found: CardFound | None = None
     wrong = False
     for part in loss.parts:
         costs = _costs(batch, cost) if part.with_cost and cost is not None else None
@@ -51,7 +55,7 @@ def solve(
     return found, wrong
 
 
-def solve_part(batch: Batch, task: Task) -> tuple[Found, bool]:
+def solve_part(batch: CardChains, task: Task) -> tuple[CardFound, bool]:
     """Solve by products of matrices where they are safe, else in the log domain."""
     if task.eps > 0.0 and not batch.each and batch.scores.dtype == torch.float32:
         found = solve_scaled(batch, task)
@@ -61,14 +65,14 @@ def solve_part(batch: Batch, task: Task) -> tuple[Found, bool]:
     return found, bool(found.flags.any())
 
 
-def _hidden(batch: Batch) -> bool:
+def _hidden(batch: CardChains) -> bool:
     if batch.labels is None:
         return True
     hidden = batch.labels < 0
     return bool((hidden if batch.mask is None else hidden & batch.mask).any())
 
 
-def _costs(batch: Batch, cost: Cost) -> tuple[Tensor, Tensor]:
+def _costs(batch: CardChains, cost: Cost) -> tuple[Tensor, Tensor]:
     """Return the cost by true and given label, and what it is multiplied by in every chain."""
     assert batch.labels is not None, "costs are for labels"
     like = batch.scores

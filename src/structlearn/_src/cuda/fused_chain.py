@@ -23,7 +23,7 @@ class Choice(NamedTuple):
     precision: str = "tf32x3"  #: of products, three on tensor cores as good as one: or "ieee"
 
 
-class Batch(NamedTuple):
+class CardChains(NamedTuple):
     """Chains of unequal lengths as they lie in memory of a card."""
 
     scores: Tensor  #: (B, T, K)
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
     def of(
         cls, scores: Tensor, edges: Tensor, ends: tuple[Tensor, Tensor] | None = None,
         labels: Tensor | None = None, mask: Tensor | None = None,
-    ) -> Batch:  # fmt: skip
+    ) -> CardChains:  # fmt: skip
         """Return a batch, whose tensors lie in memory row by row."""
         lengths = order = None
         if mask is not None:
@@ -64,7 +64,7 @@ class Task(NamedTuple):
     factors: Tensor | None = None  #: (B,) how much chains count in gradients
 
 
-class Found(NamedTuple):
+class CardFound(NamedTuple):
     """Values of chains and the gradients of their weighted sum."""
 
     values: Tensor  #: (B,) float64
@@ -74,18 +74,18 @@ class Found(NamedTuple):
     by_ends: Tensor  #: (K,)
     flags: Tensor  #: (B,) not 0 where the numbers cannot be trusted
 
-    def plus(self, other: Found) -> Found:
+    def plus(self, other: CardFound) -> CardFound:
         """Return the sum with another part of the same loss."""
-        return Found(*(a + b for a, b in zip(self, other, strict=True)))
+        return CardFound(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-def solve_scaled(batch: Batch, task: Task, choice: Choice | None = None) -> Found:
+def solve_scaled(batch: CardChains, task: Task, choice: Choice | None = None) -> CardFound:
     """Solve one temperature above 0 in the scaled probability domain; one table for all edges."""
     choice = choice or Choice()
     return _launch(batch, task, choice.chains, choice.warps, choice.precision)
 
 
-def solve_log(batch: Batch, task: Task) -> Found:
+def solve_log(batch: CardChains, task: Task) -> CardFound:
     """Solve any temperature, any edges and both precisions in the log domain."""
     wide = _width(batch.scores.shape[2])
     chains = max(1, _TILE // wide**2)
@@ -97,7 +97,9 @@ def _width(states: int) -> int:
     return max(16, triton.next_power_of_2(states))
 
 
-def _launch(batch: Batch, task: Task, chains: int, warps: int, precision: str | None) -> Found:
+def _launch(
+    batch: CardChains, task: Task, chains: int, warps: int, precision: str | None
+) -> CardFound:
     """Call one of the kernels; without a precision that of the log domain."""
     B, T, K = batch.scores.shape
     wide = _width(K)
@@ -132,4 +134,4 @@ def _launch(batch: Batch, task: Task, chains: int, warps: int, precision: str | 
         log_chains[(programs,)](*arrays, by_edges, *out, **facts)
     sums = parts.sum(0)
     by_edges = by_edges if batch.each else sums[:K, :K]
-    return Found(values, by_scores, by_edges, sums[wide, :K], sums[wide + 1, :K], flags)
+    return CardFound(values, by_scores, by_edges, sums[wide, :K], sums[wide + 1, :K], flags)

@@ -15,7 +15,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from structlearn._src.cuda.pieces import block_of, label_scores, log_nodes, read
+from structlearn._src.cuda.pieces import (
+    block_of,
+    end_rows,
+    label_scores,
+    log_nodes,
+    read,
+    write_sums,
+)
 
 
 @triton.jit
@@ -29,17 +36,12 @@ def log_chains(
     """Values and gradients of one part of a loss for C chains; `fused_chain` has the arrays."""
     KIND: tl.constexpr = scores.dtype.element_ty
     block = tl.program_id(0)
-    k = tl.arange(0, BK)
     rows, counted, weight, cost_scale = block_of(
         lengths, order, cost_scales, factors, block, B, T, C, MASKED, FACTORS, COST, KIND
     )
     factor = weight * share
     n = tl.max(counted, 0)
-    begin = tl.zeros((BK,), KIND)
-    end = tl.zeros((BK,), KIND)
-    if ENDS:
-        begin += tl.load(starts + k, mask=k < K, other=0.0)
-        end += tl.load(ends + k, mask=k < K, other=0.0)
+    begin, end = end_rows(starts, ends, K, BK, ENDS, KIND)
     store = alphas + block.to(tl.int64) * T * (C * BK)
     fine = tl.full((C,), 1, tl.int32) > 0
     full = tl.full((C,), 0, tl.int32) > 0
@@ -47,7 +49,7 @@ def log_chains(
     G = tl.zeros((BK, BK), KIND)
     adding = n * 0
     if CLAMP:
-        label_score, hidden, wrong, counts = label_scores(
+        label_score, hidden, wrong, _counts = label_scores(
             scores, edges, starts, ends, labels, mask, rows, counted, weight, n, T, K, BK, C,
             ENDS, MASKED, EACH, False, "ieee",
         )  # fmt: skip
@@ -62,7 +64,7 @@ def log_chains(
             )  # fmt: skip
             value = -clamped / inv_eps
             fine = (wrong == 0) & (clamped > float("-inf"))
-            G, grad, final = _backward(
+            G = _backward(
                 scores, edges, labels, begin, end, costs, cost_scale, -factor, store, last,
                 by_scores, by_edges, rows, counted, full, n, T, inv_eps, adding, K, BK, C, False,
                 True, False, EACH, MAX, KIND,
@@ -72,20 +74,17 @@ def log_chains(
         scores, edges, labels, begin, end, costs, cost_scale, store, rows, counted, n,
         T, inv_eps, K, BK, C, COST, False, EACH, MAX, KIND,
     )  # fmt: skip
-    more, grad, final = _backward(
+    more = _backward(
         scores, edges, labels, begin, end, costs, cost_scale, factor, store, last, by_scores,
         by_edges, rows, counted, full, n, T, inv_eps, adding, K, BK, C, COST, False, CLAMP, EACH,
         MAX, KIND,
     )  # fmt: skip
     value += free / inv_eps
     fine = fine & (free > float("-inf")) & (free < float("inf"))
-    here = block * C + tl.arange(0, C) < B
-    tl.store(values + rows, value * share, mask=here)
-    tl.store(flags + rows, tl.where(fine, 0, 1), mask=here)
-    part = parts + block.to(tl.int64) * ((BK + 2) * BK)
-    tl.store(part + k[:, None] * BK + k[None, :], G + more)
-    tl.store(part + BK * BK + k, tl.sum(grad, 0))
-    tl.store(part + (BK + 1) * BK + k, tl.sum(final, 0))
+    write_sums(
+        by_scores, parts, values, flags, block, rows, counted, value * share, fine,
+        G + more, B, T, K, BK, C,
+    )  # fmt: skip
 
 
 @triton.jit
@@ -164,80 +163,100 @@ def _backward(
     COST: tl.constexpr, CLAMPED: tl.constexpr, KNOWN: tl.constexpr, EACH: tl.constexpr,
     MAX: tl.constexpr, KIND: tl.constexpr,
 ):  # fmt: skip
-    """Write gradients by scores, and by edges that differ; return sums by edges, and at ends.
+    """Write gradients by scores, and by edges that differ; return sums by edges that do not.
 
     With `KNOWN`, chains that are `full` of labels have their counts taken off.
     """
     tl.debug_barrier()  # threads read what other threads have written
-    k = tl.arange(0, BK)
     USED: tl.constexpr = COST or CLAMPED or KNOWN
     G = tl.zeros((BK, BK), KIND)
-    final = tl.zeros((C, BK), KIND)
-    grad = tl.zeros((C, BK), KIND)
     beta = tl.zeros((C, BK), KIND)
-    before = tl.zeros((C,), tl.int32)
+    state = tl.zeros((C,), tl.int32)
     if MAX:
-        before = tl.argmax(last, 1)
+        state = tl.argmax(last, 1)
     raw_0 = tl.zeros((C, BK), KIND)  # of the position after the present one
     label_0 = rows * 0 - 1
     raw, label = read(scores, labels, rows, n - 1, lengths, T, K, BK, USED)
-    for back in range(0, n):
+    for back in range(n):
         t = n - 1 - back
         raw_1, label_1 = read(scores, labels, rows, t - 1, lengths, T, K, BK, USED)
-        inside = t < lengths
-        after = t + 1 < lengths
-        scale = tl.where(inside, factor, 0.0)
+        scale = tl.where(t < lengths, factor, 0.0)
         if MAX:
-            # From the state at t + 1 to the one at t, which its pointer names.
-            place = store + (t + 1) * (C * BK) + tl.arange(0, C) * BK + before
-            state = tl.where(after, tl.load(place, mask=after, other=0.0).to(tl.int32), before)
-            grad = tl.where(state[:, None] == k[None, :], scale[:, None], 0.0)
-            pairs = (state[:, None, None] == k[None, :, None]) & (
-                before[:, None, None] == k[None, None, :]
-            )
-            tile = tl.where(pairs & after[:, None, None], scale[:, None, None], 0.0)
-            before = state
+            grad, pairs, state = _step_back(store, state, t, lengths, scale, BK, C)
         else:
-            here = tl.arange(0, C)[:, None] * BK + k[None, :]
-            alpha = tl.load(store + t * (C * BK) + here)
             node = log_nodes(
                 raw_0, t + 1, lengths, begin, end, label_0, costs, cost_scale, inv_eps, K, BK,
                 COST, CLAMPED, False,
             )  # fmt: skip
             A = _tables(edges, rows, t + 1, lengths, T, inv_eps, K, BK, EACH)
-            y = A + (node + beta)[:, None, :]
-            beta = tl.where(after[:, None], _soft_max(y, 2), 0.0)
-            both = alpha + beta
-            total = _soft_max(both, 1)
-            total = tl.where(total > float("-inf"), total, 0.0)
-            grad = tl.exp(both - total[:, None]) * scale[:, None]
-            tile = tl.exp(alpha[:, :, None] + y - total[:, None, None]) * scale[:, None, None]
-            tile = tl.where(after[:, None, None], tile, 0.0)
-            top = tl.max(beta, 1)
-            beta = beta - tl.where(top > float("-inf"), top, 0.0)[:, None]
+            grad, pairs, beta = _spread(store, A, node + beta, t, lengths, scale, BK, C)
         if KNOWN:
-            mark = tl.where(full, scale, 0.0)
-            grad -= tl.where(label[:, None] == k[None, :], mark[:, None], 0.0)
-            used = (label[:, None, None] == k[None, :, None]) & (
-                label_0[:, None, None] == k[None, None, :]
-            )
-            tile -= tl.where(used & after[:, None, None], mark[:, None, None], 0.0)
+            here, used = _marks(label, label_0, t, lengths, tl.where(full, scale, 0.0), BK)
+            grad -= here
+            pairs -= used
         more = (rows * 0 + adding > 0)[:, None]
         if EACH:
-            place = (k[:, None] * K + k[None, :])[None, :, :]
-            spot = by_edges + ((rows * (T - 1) + t) * (K * K))[:, None, None] + place
-            written = ((k < K)[:, None] & (k < K)[None, :])[None, :, :] & after[:, None, None]
-            tile += tl.load(spot, mask=written & more[:, :, None], other=0.0)
-            tl.store(spot, tile, mask=written)
+            _add_pairs(by_edges, pairs, more, rows, t, lengths, T, K, BK)
         else:
-            G += tl.sum(tile, 0)
+            G += tl.sum(pairs, 0)
+        k = tl.arange(0, BK)
         spot = by_scores + (rows * T + t)[:, None] * K + k[None, :]
-        written = inside[:, None] & (k < K)[None, :]
+        written = (t < lengths)[:, None] & (k < K)[None, :]
         grad += tl.load(spot, mask=written & more, other=0.0)
         tl.store(spot, grad, mask=written)
-        final += tl.where((lengths - 1 == t)[:, None], grad, 0.0)
         raw_0 = raw
         label_0 = label
         raw = raw_1
         label = label_1
-    return G, grad, final
+    return G
+
+
+@triton.jit
+def _step_back(store, state, t, lengths, scale, BK: tl.constexpr, C: tl.constexpr):
+    """Go from the state at t + 1 to the one at t, which its pointer names; return its marks."""
+    after = t + 1 < lengths
+    place = store + (t + 1) * (C * BK) + tl.arange(0, C) * BK + state
+    before = tl.where(after, tl.load(place, mask=after, other=0.0).to(tl.int32), state)
+    here, pairs = _marks(before, state, t, lengths, scale, BK)
+    return here, pairs, before
+
+
+@triton.jit
+def _marks(label, later, t, lengths, scale, BK: tl.constexpr):
+    """Return the scale where labels are (C, BK), and where pairs of labels are (C, BK, BK)."""
+    k = tl.arange(0, BK)
+    here = tl.where(label[:, None] == k[None, :], scale[:, None], 0.0)
+    next_to = (later[:, None] == k[None, :]) & (t + 1 < lengths)[:, None]
+    return here, tl.where(next_to[:, None, :], here[:, :, None], 0.0)
+
+
+@triton.jit
+def _spread(store, A, weight, t, lengths, scale, BK: tl.constexpr, C: tl.constexpr):
+    """Return marginals of states at t and of pairs, times the scale, and the betas at t."""
+    tile = tl.arange(0, C)[:, None] * BK + tl.arange(0, BK)[None, :]
+    alpha = tl.load(store + t * (C * BK) + tile)
+    after = t + 1 < lengths
+    y = A + weight[:, None, :]
+    beta = tl.where(after[:, None], _soft_max(y, 2), 0.0)
+    both = alpha + beta
+    total = _soft_max(both, 1)
+    total = tl.where(total > float("-inf"), total, 0.0)
+    grad = tl.exp(both - total[:, None]) * scale[:, None]
+    pairs = tl.exp(alpha[:, :, None] + y - total[:, None, None]) * scale[:, None, None]
+    top = tl.max(beta, 1)
+    beta = beta - tl.where(top > float("-inf"), top, 0.0)[:, None]
+    return grad, tl.where(after[:, None, None], pairs, 0.0), beta
+
+
+@triton.jit
+def _add_pairs(
+    by_edges, pairs, more, rows, t, lengths, T, K: tl.constexpr, BK: tl.constexpr
+):  # fmt: skip
+    """Write the gradient of the edges from t to t + 1, or add to it where there is `more`."""
+    k = tl.arange(0, BK)
+    spot = by_edges + ((rows * (T - 1) + t) * (K * K))[:, None, None]
+    spot += (k[:, None] * K + k[None, :])[None, :, :]
+    both = ((k < K)[:, None] & (k < K)[None, :])[None, :, :]
+    written = both & (t + 1 < lengths)[:, None, None]
+    pairs += tl.load(spot, mask=written & more[:, :, None], other=0.0)
+    tl.store(spot, pairs, mask=written)

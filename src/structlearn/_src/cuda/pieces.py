@@ -111,3 +111,37 @@ def log_nodes(
         row = tl.load(costs + label[:, None] * K + k[None, :], mask=there, other=0.0)
         x += row * cost_scale[:, None]
     return tl.where((k < K)[None, :] & (t < lengths)[:, None], x * inv_eps, float("-inf"))
+
+
+@triton.jit
+def end_rows(
+    starts, ends, K: tl.constexpr, BK: tl.constexpr, ENDS: tl.constexpr, KIND: tl.constexpr
+):
+    """Return what first and last labels are worth (BK,)."""
+    k = tl.arange(0, BK)
+    begin = tl.zeros((BK,), KIND)
+    end = tl.zeros((BK,), KIND)
+    if ENDS:
+        begin += tl.load(starts + k, mask=k < K, other=0.0)
+        end += tl.load(ends + k, mask=k < K, other=0.0)
+    return begin, end
+
+
+@triton.jit
+def write_sums(
+    by_scores, parts, values, flags, block, rows, lengths, value, fine, by_edges, B, T,
+    K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr,
+):  # fmt: skip
+    """Write values and flags, and a program's sums of gradients by edges, starts and ends."""
+    tl.debug_barrier()  # threads read what other threads have written
+    k = tl.arange(0, BK)
+    here = block * C + tl.arange(0, C) < B
+    tl.store(values + rows, value, mask=here)
+    tl.store(flags + rows, tl.where(fine, 0, 1), mask=here)
+    part = parts + block.to(tl.int64) * ((BK + 2) * BK)
+    tl.store(part + k[:, None] * BK + k[None, :], by_edges)
+    there = (lengths > 0)[:, None] & (k < K)[None, :]
+    first = by_scores + (rows * T)[:, None] * K + k[None, :]
+    last = first + ((lengths - 1) * K)[:, None]
+    tl.store(part + BK * BK + k, tl.sum(tl.load(first, mask=there, other=0.0), 0))
+    tl.store(part + (BK + 1) * BK + k, tl.sum(tl.load(last, mask=there, other=0.0), 0))

@@ -23,7 +23,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from structlearn._src.cuda.pieces import block_of, label_scores, log_nodes, read
+from structlearn._src.cuda.pieces import (
+    block_of,
+    end_rows,
+    label_scores,
+    log_nodes,
+    read,
+    write_sums,
+)
 
 LEAST_STEP = tl.constexpr(1e-12)  # see above
 MOST_BETA = tl.constexpr(1e16)  # see above
@@ -41,19 +48,13 @@ def scaled_chains(
 ):  # fmt: skip
     """Values and gradients of one part of a loss for C chains; `fused_chain` has the arrays."""
     block = tl.program_id(0)
-    k = tl.arange(0, BK)
     rows, counted, weight, cost_scale = block_of(
-        lengths, order, cost_scales, factors, block, B, T, C, MASKED, FACTORS, COST,
-        tl.float32,
+        lengths, order, cost_scales, factors, block, B, T, C, MASKED, FACTORS, COST, tl.float32
     )
     factor = weight * share
     n = tl.max(counted, 0)
     E, shift = _exponentials(edges, inv_eps, K, BK)
-    begin = tl.zeros((BK,), tl.float32)
-    end = tl.zeros((BK,), tl.float32)
-    if ENDS:
-        begin += tl.load(starts + k, mask=k < K, other=0.0)
-        end += tl.load(ends + k, mask=k < K, other=0.0)
+    begin, end = end_rows(starts, ends, K, BK, ENDS, tl.float32)
     store = alphas + block.to(tl.int64) * T * (2 * C * BK)
     fine = tl.full((C,), 1, tl.int32) > 0
     full = tl.full((C,), 0, tl.int32) > 0
@@ -78,7 +79,8 @@ def scaled_chains(
             value = -clamped / inv_eps
             less, second = _backward(
                 scores, labels, begin, end, costs, cost_scale, -factor, store, by_scores, E,
-                total, rows, counted, full, n, T, inv_eps, adding, K, BK, C, False, True, False, PRECISION,
+                total, rows, counted, full, n, T, inv_eps, adding, K, BK, C, False, True, False,
+                PRECISION,
             )  # fmt: skip
             counts = -less * E  # those of the labels are not all
             fine = fine & first & second
@@ -92,14 +94,10 @@ def scaled_chains(
         scores, labels, begin, end, costs, cost_scale, factor, store, by_scores, E, total, rows,
         counted, full, n, T, inv_eps, adding, K, BK, C, COST, False, CLAMP, PRECISION,
     )  # fmt: skip
-    here = block * C + tl.arange(0, C) < B
-    tl.store(values + rows, value * share, mask=here)
-    tl.store(flags + rows, tl.where(fine & first & second, 0, 1), mask=here)
-    part = parts + block * ((BK + 2) * BK)
-    tl.store(part + k[:, None] * BK + k[None, :], more * E - counts)
-    by_starts, by_ends = _ends(by_scores, rows, counted, T, K, BK)
-    tl.store(part + BK * BK + k, by_starts)
-    tl.store(part + (BK + 1) * BK + k, by_ends)
+    write_sums(
+        by_scores, parts, values, flags, block, rows, counted, value * share, fine & first & second,
+        more * E - counts, B, T, K, BK, C,
+    )  # fmt: skip
 
 
 @triton.jit
@@ -193,7 +191,7 @@ def _backward(
     raw, label = read(scores, labels, rows, n - 1, lengths, T, K, BK, USED)
     alpha = tl.load(store + (n - 1) * (C * BK) + tile)
     pairs = store + T * (C * BK)  # what meets alphas in the gradient by edges
-    for back in range(0, n):
+    for back in range(n):
         t = n - 1 - back
         ahead = tile * 0 + t > 0
         alpha_1 = tl.load(store + (t - 1) * (C * BK) + tile, mask=ahead, other=0.0)
@@ -243,15 +241,3 @@ def _gram(left, right, height, BK: tl.constexpr, PRECISION: tl.constexpr):
         b = tl.load(right + row[:, None] * BK + k[None, :], mask=there, other=0.0)
         out += tl.dot(tl.trans(a), b, input_precision=PRECISION)
     return out
-
-
-@triton.jit
-def _ends(by_scores, rows, lengths, T, K: tl.constexpr, BK: tl.constexpr):
-    """Return the sums of the gradients at first and at last positions (BK,)."""
-    tl.debug_barrier()  # threads read what other threads have written
-    k = tl.arange(0, BK)
-    there = (lengths > 0)[:, None] & (k < K)[None, :]
-    first = by_scores + (rows * T)[:, None] * K + k[None, :]
-    last = first + ((lengths - 1) * K)[:, None]
-    starts = tl.load(first, mask=there, other=0.0)
-    return tl.sum(starts, 0), tl.sum(tl.load(last, mask=there, other=0.0), 0)

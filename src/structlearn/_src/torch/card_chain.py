@@ -14,7 +14,7 @@ from structlearn._src.torch.chain_checks import check_batch, check_possible
 from structlearn._src.torch.table_worlds import add_ends, array, full_mask
 
 if TYPE_CHECKING:
-    from structlearn._src.cuda.fused_chain import Found
+    from structlearn._src.cuda.fused_chain import CardFound
     from structlearn._src.torch.chain_function import ChainSpec
 
 #: Devices that kernels run on; in tests they are interpreted on the host.
@@ -44,14 +44,14 @@ def elsewhere(tensor: Tensor) -> bool:
 def solve(
     spec: ChainSpec, nodes: Tensor, edges: Tensor, ends: tuple[Tensor, Tensor] | None,
     labels: Tensor, mask: Tensor | None, factors: Tensor | None,
-) -> Found | None:  # fmt: skip
+) -> CardFound | None:  # fmt: skip
     """Return values and gradients by kernels; None where there are none for such a batch."""
     if not fits(nodes) or not spec.sides[0]:
         return None
     kernels = _kernels()
     ends = None if ends is None else (ends[0].contiguous(), ends[1].contiguous())
     try:
-        batch = kernels.Batch.of(nodes, edges, ends, labels, mask)
+        batch = kernels.CardChains.of(nodes, edges, ends, labels, mask)
         if kernels.refuses(batch, spec.loss, spec.cost):
             return None
         found, wrong = kernels.solve(batch, spec.loss, spec.cost, spec.sides[1], factors)

@@ -189,14 +189,15 @@ class EndedDifference(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, factors: Tensor, *_: Any) -> Any:
         """Gradient by all tables; itself differentiable where that is asked for."""
-        batch = ctx.saved_tensors[:6]
+        batch: Any = ctx.saved_tensors[:6]
         found = ctx.saved_tensors[6:]
         if torch.is_grad_enabled():
             found = torch.func.vjp(_plain_ended(ctx.spec, *batch[4:]), *batch[:4])[1](factors)
         elif all_alike(factors):
-            found = tuple(by * factors[0] for by in found)
+            factor = factors[0]
+            found = tuple(by * factor for by in found)
         else:
-            found = _ended(ctx.spec, *batch, factors)[1:]
+            found = _ended(ctx.spec, *batch[:6], factors)[1:]
         return None, *found, None, None
 
     @staticmethod
@@ -220,6 +221,28 @@ class EndedDifference(torch.autograd.Function):
         each = ([None if t is None else t[i] for t in moved] for i in range(info.batch_size))
         found = [EndedDifference.apply(spec, *batch) for batch in each]
         return tuple(torch.stack(parts) for parts in zip(*found, strict=True)), (0,) * 5
+
+
+class QuickDifference(torch.autograd.Function):
+    """The same without transforms of `torch.func`: they would make calls as slow as kernels."""
+
+    @staticmethod
+    def forward(ctx: Any, spec: ChainSpec, *tensors: Any) -> tuple[Tensor, ...]:
+        """Return the values (B,) and their gradients by all tables, those of a sum."""
+        found = EndedDifference.forward(spec, *tensors)
+        EndedDifference.setup_context(ctx, (spec, *tensors), found)
+        return found
+
+    backward = EndedDifference.backward
+    jvp = EndedDifference.jvp
+
+
+def ended_values(spec: ChainSpec, *tensors: Tensor | None) -> Any:
+    """Return the values (B,) of chains with starts and ends on a card."""
+    # Transforms show in no other way; where PyTorch hides them, the slower call is right always.
+    transformed = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
+    chosen = EndedDifference if transformed() else QuickDifference
+    return chosen.apply(spec, *tensors)[0]
 
 
 def _ended(

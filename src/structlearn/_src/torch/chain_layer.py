@@ -21,7 +21,7 @@ from structlearn._src.torch.chain_checks import check_batch, check_possible
 from structlearn._src.torch.chain_function import (
     ChainDifference,
     ChainSpec,
-    EndedDifference,
+    ended_values,
     gradients,
 )
 from structlearn._src.torch.plain_chain import soft_max
@@ -89,9 +89,8 @@ class ChainLoss(nn.Module):
 
     Notes
     -----
-    Tensors in memory of the host are solved by the compiled loops of the library in double
-    precision, whatever their own. On other devices, and for derivatives of higher order, the
-    same recursions run in PyTorch.
+    Tensors of the host are solved by compiled loops in double precision, those on a card by kernels
+    in Triton in their own precision, and derivatives of higher order by plain PyTorch.
 
     References
     ----------
@@ -213,14 +212,14 @@ class ChainLoss(nn.Module):
         if not card_chain.fits(nodes):
             nodes, edges, inside = self._tables(scores, mask, transitions, spec.loss.eps_h)
             return _apply(spec, nodes, edges, labels, inside)[0]
-        inside = None if mask is None else full_mask(mask, nodes)
         edges = self._edges(nodes, transitions)
-        ends = [nodes.new_zeros(self.n_labels) if t is None else t.to(nodes.dtype)
-                for t in (self.starts, self.ends)]  # fmt: skip
+        zeros = nodes.new_zeros(self.n_labels)
+        ends = [zeros if t is None else t.to(nodes) for t in (self.starts, self.ends)]
         if self._never:
             edges = edges + self._never_pairs.to(edges)
             ends = [ends[0] + self._never_first.to(edges), ends[1] + self._never_last.to(edges)]
-        return _apply_ended(spec, nodes, edges, *ends, labels, inside)
+        some = None if mask is None else full_mask(mask, nodes)
+        return _apply_ended(spec, nodes, edges, *ends, labels, some)
 
     def log_partition(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
@@ -265,9 +264,8 @@ class ChainLoss(nn.Module):
         batch = nodes.detach(), edges.detach(), None, _no_labels(inside), inside, None
         found = card_chain.solve(self._best, *batch)
         if found is not None:
-            lengths = inside.sum(1).tolist()
-            paths = found.by_scores.argmax(2).tolist()
-            return [path[:n] for path, n in zip(paths, lengths, strict=True)]
+            pairs = zip(found.by_scores.argmax(2).tolist(), inside.sum(1).tolist(), strict=True)
+            return [path[:length] for path, length in pairs]
         chains, offsets = self._chains(scores, mask, transitions)
         values, labels = chains.best()
         check_possible(values)
@@ -376,11 +374,7 @@ def _apply(
     return found
 
 
-@torch.compiler.disable
-def _apply_ended(spec: ChainSpec, *tensors: Tensor | None) -> Tensor:
-    """Return values on a card; `torch.compile` stays out."""
-    values: Tensor = EndedDifference.apply(spec, *tensors)[0]
-    return values
+_apply_ended = torch.compiler.disable(ended_values)  # `torch.compile` stays out
 
 
 def _no_labels(mask: Tensor) -> Tensor:
