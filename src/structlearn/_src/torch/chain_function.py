@@ -176,7 +176,7 @@ class EndedDifference(torch.autograd.Function):
         labels: Tensor, mask: Tensor | None,
     ) -> tuple[Tensor, ...]:  # fmt: skip
         """Return the values (B,) and their gradients by all tables, those of a sum."""
-        return _ended(spec, nodes, edges, starts, ends, labels, mask, None)
+        return _ended(spec, nodes, edges, starts, ends, labels, mask)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -189,15 +189,15 @@ class EndedDifference(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, factors: Tensor, *_: Any) -> Any:
         """Gradient by all tables; itself differentiable where that is asked for."""
-        batch: Any = ctx.saved_tensors[:6]
-        found = ctx.saved_tensors[6:]
+        nodes, edges, starts, ends, labels, mask, *found = ctx.saved_tensors
+        tables = nodes, edges, starts, ends
         if torch.is_grad_enabled():
-            found = torch.func.vjp(_plain_ended(ctx.spec, *batch[4:]), *batch[:4])[1](factors)
+            found = torch.func.vjp(_plain_ended(ctx.spec, labels, mask), *tables)[1](factors)
         elif all_alike(factors):
             factor = factors[0]
-            found = tuple(by * factor for by in found)
+            found = [by * factor for by in found]
         else:
-            found = _ended(ctx.spec, *batch[:6], factors)[1:]
+            _, *found = _ended(ctx.spec, *tables, labels, mask, factors)
         return None, *found, None, None
 
     @staticmethod
@@ -247,7 +247,7 @@ def ended_values(spec: ChainSpec, *tensors: Tensor | None) -> Any:
 
 def _ended(
     spec: ChainSpec, nodes: Tensor, edges: Tensor, starts: Tensor, ends: Tensor, labels: Tensor,
-    mask: Tensor | None, factors: Tensor | None,
+    mask: Tensor | None, factors: Tensor | None = None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Return values and gradients by kernels, or with the ends in the nodes."""
     found = card_chain.solve(spec, nodes, edges, (starts, ends), labels, mask, factors)
