@@ -292,6 +292,14 @@ def _write_sorts(hinges: Hinges, sorts: Any, borders: Any, first: int, last: int
     sorts[part] = np.where(kinds > 0, hard, hinges.powers[part] == 2)
 
 
+def given_values(hinges: Hinges, fixed: Any) -> Floats:
+    """Return the values of variables that are given, NaN for the others."""
+    variables, values = _check_fixed(hinges, fixed)
+    out = np.full(hinges.n_variables, np.nan)
+    out[variables] = values
+    return out
+
+
 def _check_fixed(hinges: Hinges, fixed: Any) -> tuple[Any, Floats]:
     """Return the variables that are given, and their values."""
     if fixed is None:

@@ -1,0 +1,184 @@
+"""Steps of ADMM on a card, and certified solutions: correct first, then a table of times.
+
+Usage: python benchmarks/gpu_fields.py [--forms 1e7] [--large 1e8] [--cpu]
+Variants are caught one by one. Times are medians by CUDA events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+import traceback
+
+import numpy as np
+import torch
+
+from structlearn._src.cuda import slices
+from structlearn._src.cuda.card_consensus import CardConsensus
+from structlearn._src.field.consensus import Consensus
+from structlearn._src.field.hinges import Hinges
+
+BEGAN = time.perf_counter()
+
+
+def random_field(forms, variables, seed=0, signs=True, hard=0.0):
+    """Forms over three different variables each, half of them squared, four groups."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, variables, forms)
+    second = (first + rng.integers(1, variables // 2, forms)) % variables
+    third = (second + rng.integers(1, variables // 2, forms)) % variables
+    scopes = np.stack([first, second, third], axis=1).astype(np.int32).ravel()
+    signed = rng.integers(0, 2, 3 * forms) * 2.0 - 1.0
+    coefficients = signed if signs else rng.normal(size=3 * forms)
+    groups = rng.integers(0, 4, forms)
+    return Hinges(
+        np.arange(forms + 1) * 3, scopes, coefficients, rng.uniform(-1.0, 1.0, forms),
+        np.where(rng.random(forms) < hard, 1, 0), 1 + groups % 2, groups, variables, 4,
+    )  # fmt: skip
+
+
+WEIGHTS = np.array([1.0, 0.5, 2.0, 1.5])
+
+
+def median_ms(work, repeats=20):
+    """Median time of a call on the card."""
+    for _ in range(3):
+        work()
+    times = []
+    for _ in range(repeats):
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        events[0].record()
+        work()
+        events[1].record()
+        torch.cuda.synchronize()
+        times.append(events[0].elapsed_time(events[1]))
+    return float(np.median(times))
+
+
+def note(*words):
+    print(f"[{time.perf_counter() - BEGAN:6.1f} s]", *words, flush=True)
+
+
+def attempt(name, work):
+    """Run one variant; a failure is told and the others go on."""
+    try:
+        work()
+    except Exception as error:
+        note(name, "FAILED:", type(error).__name__, str(error)[:300])
+        traceback.print_exc(limit=4)
+    torch.cuda.empty_cache()
+
+
+def check(signs):
+    """Compare states after 30 steps with those of the host in double precision."""
+    field = random_field(20_000, 3_000, 5, signs, hard=0.02)
+    host = Consensus(field, relaxation=1.6, stiffness=5.0)
+    card = CardConsensus(field, relaxation=1.6, stiffness=5.0)
+    ours, theirs = card.begin(WEIGHTS), host.begin(WEIGHTS)
+    card.run(WEIGHTS, ours, 30)
+    host.run(WEIGHTS, theirs, 30)
+    t = card.tensors
+    y = ours.consensus[t.variable_places].double().cpu().numpy()
+    mu = ours.multipliers[t.form_places].double().cpu().numpy()
+    found, wanted = card.appraise(WEIGHTS, ours), host.appraise(WEIGHTS, theirs)
+    note(
+        f"check signs={signs}: |y| {np.abs(y - theirs.consensus).max():.1e}, "
+        f"|mu| {np.abs(mu - theirs.multipliers).max():.1e}, "
+        f"energy {found.energy / wanted.energy - 1:.1e}, bound {found.lower / wanted.lower - 1:.1e}, "
+        f"residuals {ours.residuals} {theirs.residuals}"
+    )
+
+
+def make(field, rows, **options):
+    slices.SLICE = rows
+    begin = time.perf_counter()
+    card = CardConsensus(field, relaxation=1.6, stiffness=5.0, **options)
+    torch.cuda.synchronize()
+    return card, time.perf_counter() - begin
+
+
+def steps(field, rows, rolls, warps, label, keeps=(False,)):
+    """Time steps of the built-in kernels."""
+    from structlearn._src.cuda import slice_kernels
+
+    card, seconds = make(field, rows)
+    state = card.begin(WEIGHTS)
+    strengths = torch.tensor(WEIGHTS, dtype=torch.float32, device="cuda")
+    t = card.tensors
+    for roll, warp, keep in itertools.product(rolls, warps, keeps):
+        slice_kernels.KEEP = keep
+        slice_kernels.ROLL = roll
+        slice_kernels.WARPS = warp
+        whole = median_ms(lambda: card._advance(strengths, state, False))
+        by_form = median_ms(lambda: slice_kernels.row_sums(t.by_form.rows, state.ahead))
+        by_variable = median_ms(lambda: slice_kernels.row_sums(t.by_variable.rows, state.multipliers))
+        note(
+            f"{label} slice={rows} roll={roll} warps={warp} keep={keep}: step {whole:.3f} ms "
+            f"(products alone: by form {by_form:.3f}, by variable {by_variable:.3f}); "
+            f"layout {seconds:.2f} s; memory {torch.cuda.max_memory_allocated() / 1e9:.1f} GB"
+        )
+    slice_kernels.ROLL = slice_kernels.WARPS = 4
+    slice_kernels.KEEP = False
+
+
+def atomics(field, label):
+    """Forms in single precision, sums by atomic additions: what the layout is compared with."""
+    from benchmarks.slice_atomics import advance_by_atomics
+
+    card, _ = make(field, 128)
+    state = card.begin(WEIGHTS)
+    strengths = torch.tensor(WEIGHTS, dtype=torch.float32, device="cuda")
+    took = median_ms(lambda: advance_by_atomics(card, strengths, state))
+    note(f"{label} atomics: step {took:.3f} ms")
+
+
+def sparse(field, label):
+    """PyTorch's own sparse products by the forms and by their transpose."""
+    forms = field.n_forms
+    a = torch.sparse_csr_tensor(
+        torch.from_numpy(field.offsets.astype(np.int32)), torch.from_numpy(field.variables.copy()),
+        torch.from_numpy(field.coefficients.astype(np.float32)), (forms, field.n_variables),
+        device="cuda",
+    )  # fmt: skip
+    back = a.to_sparse_coo().t().coalesce().to_sparse_csr()
+    x = torch.rand(field.n_variables, device="cuda")
+    y = torch.rand(forms, device="cuda")
+    first = median_ms(lambda: a @ x)
+    second = median_ms(lambda: back @ y)
+    note(f"{label} torch.sparse: by form {first:.3f} ms, by variable {second:.3f} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--forms", type=float, default=1e7)
+    parser.add_argument("--large", type=float, default=1e8)
+    parser.add_argument("--steps-only", action="store_true")
+    args = parser.parse_args()
+    note(torch.__version__, torch.cuda.get_device_name())
+    for signs in (True, False):
+        attempt("check", lambda signs=signs: check(signs))
+    n = int(args.forms)
+    field = random_field(n, n // 10)
+    note("field made")
+    attempt("128", lambda: steps(field, 128, (1, 4, 8), (4,), f"{n:.0e} signs", (False, True)))
+    attempt("256", lambda: steps(field, 256, (4,), (8, 4), f"{n:.0e} signs"))
+    attempt("512", lambda: steps(field, 512, (4,), (8, 4), f"{n:.0e} signs"))
+    slices.SLICE = 128
+    attempt("atomics", lambda: atomics(field, f"{n:.0e} signs"))
+    attempt("sparse", lambda: sparse(field, f"{n:.0e} signs"))
+    wide = random_field(n, 3 * n // 10)
+    attempt("wide", lambda: steps(wide, 128, (4,), (4,), f"{n:.0e} signs, {3 * n // 10:.0e} variables"))
+    real = random_field(n, n // 10, signs=False)
+    attempt("real", lambda: steps(real, 128, (4,), (4,), f"{n:.0e} real"))
+    del wide, real, field
+    if args.large:
+        m = int(args.large)
+        big = random_field(m, m // 10)
+        note("large field made")
+        attempt("large", lambda: steps(big, 128, (4, 8), (4,), f"{m:.0e} signs", (False, True)))
+    note("done")
+
+
+if __name__ == "__main__":
+    main()
