@@ -20,9 +20,9 @@ from structlearn._src.common.watch import Watch
 from structlearn._src.cuda.forms import FieldTensors, upload
 from structlearn._src.cuda import slices
 from structlearn._src.cuda.slices import add_pieces, by_kernel, multiply, row_sums
-from structlearn._src.field.consensus import ALLOWED, Appraisal, given_values
+from structlearn._src.field.consensus import ALLOWED, Appraisal, Consensus, given_values
 from structlearn._src.field.hinges import Hinges
-from structlearn._src.kernels.field.admm import EQUAL, LINEAR, SQUARED
+from structlearn._src.kernels.field.forms import EQUAL, LINEAR, SQUARED
 
 _LOOK = 10  # steps between looks at residuals, which wait for the device
 
@@ -42,7 +42,7 @@ class CardState:
     iterations: int  #: steps so far
 
 
-class CardConsensus:
+class CardConsensus(Consensus):
     """Consensus ADMM on a device; as `Consensus`, with states of tensors.
 
     `dtype` is the precision of steps.
@@ -56,10 +56,12 @@ class CardConsensus:
         relaxation: float = 1.0,
         stiffness: float = 1.0,
         fixed: Any = None,
+        n_jobs: int | None = None,
         device: Any = "cuda",
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.hinges = hinges
+        self.n_jobs = n_jobs  # threads have nothing to do here
         self.dtype = dtype
         self.relaxation = checks.number(
             "relaxation", relaxation, low=0, high=2, open_low=True, open_high=True
@@ -71,7 +73,7 @@ class CardConsensus:
         self._lengths = self.tensors.lengths.to(dtype)
         self._constants = self.tensors.constants.to(dtype)
         self._shares = self.tensors.shares.to(dtype)
-        self._sorts = self.tensors.each_tag & 3
+        self._sorts = (self.tensors.each_tag & 3).to(torch.int8)
         self._groups = self.tensors.each_tag >> 2
         self._refuse_broken()
 
@@ -87,40 +89,30 @@ class CardConsensus:
                 broken,
             )
 
-    def scale(self, weights: Floats) -> float:
-        """Mean weight of the hinges: the natural size of steps and multipliers."""
-        sizes = self.hinges.sizes
-        return float(sizes @ weights) / max(int(sizes.sum()), 1) or 1.0
-
     # ---- states ------------------------------------------------------------------------------
 
-    def begin(self, weights: Any, start: Any = None) -> CardState:
+    def begin(self, weights: Any, start: Any = None, multipliers: Floats | None = None) -> Any:
         """Return a new state whose copies all agree: on `start` (variables,), or on 0.5."""
         h = self.hinges
         t = self.tensors
         weights = h.check_weights(weights)
         point = np.full(h.n_variables, 0.5) if start is None else h.check_values("start", start)
         y = t.spread_variables(upload(point, t.device)).to(self.dtype)
-        ahead = t.by_form.vector(self.dtype)
-        ahead[: len(y)] = y
-        state = CardState(
-            multipliers=t.by_variable.vector(self.dtype),
-            consensus=y,
-            lags=torch.zeros_like(y),
-            ahead=ahead,
-            pull=torch.zeros_like(y),
-            hinges=np.zeros(h.n_groups),
-            residuals=np.full(2, np.inf),
-            step=self.scale(weights) if self._step is None else self._step,
-            iterations=0,
-        )
-        state.hinges = self.appraise(weights, state).hinges
+        empty = y.new_zeros(0)
+        step = self.scale(weights) if self._step is None else self._step
+        nothing = np.full(2, np.inf)
+        state = CardState(empty, y, empty, empty, empty, np.zeros(h.n_groups), nothing, step, 0)
+        mu = torch.zeros(t.n_forms, dtype=y.dtype, device=t.device)
+        if multipliers is not None:
+            mu = t.spread_forms(upload(multipliers, t.device))
+            y = t.spread_variables(upload(point, t.device))
+        self.place(weights, state, y, mu)
         return state
 
     def run(
-        self, weights: Any, state: CardState, max_iter: int = 1, tol: float = 0.0,
+        self, weights: Any, state: Any, max_iter: int = 1, tol: float = 0.0,
         watch: Watch | None = None,
-    ) -> CardState:  # fmt: skip
+    ) -> Any:  # fmt: skip
         r"""Take steps until both residuals are at most `tol` (the dual one times :math:`\eta`)."""
         each = self.hinges.check_weights(weights)
         max_iter = checks.integer("max_iter", max_iter, low=1)
@@ -201,13 +193,13 @@ class CardConsensus:
         out = each.new_zeros(self.hinges.n_groups).index_add_(0, groups, each)
         return out.cpu().numpy()
 
-    def change_step(self, state: CardState, step: float) -> None:
+    def change_step(self, state: Any, step: float) -> None:
         r"""Go on with another :math:`\eta`; the multipliers stay."""
         state.lags *= state.step / step
         state.step = step
         state.ahead[: len(state.consensus)] = state.consensus - state.lags
 
-    def place(self, weights: Floats, state: CardState, y: Tensor, multipliers: Tensor) -> None:
+    def place(self, weights: Floats, state: Any, y: Any, multipliers: Any) -> None:
         """Go on from this point, with local copies that agree with it; in its precision."""
         t = self.tensors
         state.consensus = y.clamp(0.0, 1.0)
@@ -216,9 +208,39 @@ class CardConsensus:
         state.lags = torch.zeros_like(y)
         state.ahead = t.by_form.vector(y.dtype)
         state.ahead[: len(y)] = state.consensus
-        state.pull = self.appraise(weights, state).pull
+        found = self.appraise(weights, state)
+        state.pull = found.pull.to(y.dtype)
+        state.hinges = found.hinges
 
-    def appraise(self, weights: Any, state: CardState) -> Appraisal:
+    def snapshot(self, state: Any, into: Any = None) -> tuple[Any, Any]:
+        """Return copies of the consensus and of the multipliers, in double precision."""
+        mu = state.multipliers[: self.tensors.n_forms]
+        return state.consensus.to(torch.double, copy=True), mu.to(torch.double, copy=True)
+
+    def copy_forms(self, source: Any, target: Any = None, factor: float = 1.0) -> Any:
+        """Copy a number per form, times a factor, into `target` or a new array."""
+        if target is None:
+            return source * factor
+        target[...] = source * factor
+        return target
+
+    def arrays(self, snapshot: tuple[Any, Any]) -> tuple[Floats, Floats]:
+        """Return a snapshot as arrays (variables,) and (forms,)."""
+        y = snapshot[0][self.tensors.variable_places].cpu().numpy()
+        multipliers = snapshot[1][self.tensors.form_places].cpu().numpy()
+        return np.where(np.isnan(self.fixed), y, self.fixed), multipliers
+
+    def polish(self, weights: Floats, state: Any, watch: Watch) -> Any:
+        """Return what takes Newton steps from where a state stands."""
+        from structlearn._src.cuda.card_newton import CardPolish  # which needs this module
+
+        return CardPolish(self, weights, state, watch)
+
+    def ceiling(self, weights: Floats) -> float:
+        """Return an energy that no point of the box exceeds."""
+        return float(weights @ self._by_group(energies(self._sorts, self.tensors.tops)))
+
+    def appraise(self, weights: Any, state: Any) -> Appraisal:
         """Energy and violation at the consensus, and the bound that the multipliers prove."""
         t = self.tensors
         given = self.hinges.check_weights(weights)

@@ -14,7 +14,7 @@ from structlearn._src.common.arrays import Floats
 from structlearn._src.cuda import slices
 from structlearn._src.cuda.slices import Matrix, make_matrix, whole_slices
 from structlearn._src.field.hinges import AT_MOST, EQUAL, Hinges
-from structlearn._src.kernels.field import admm
+from structlearn._src.kernels.field import forms as sorts
 
 _RUNS = 4096  # different widths and groups, at most, that have slices of their own
 _CONSTANT = 1e-30  # length of a hinge without free variables, which no step can move
@@ -80,9 +80,9 @@ class FieldTensors:
         h = self.hinges
         groups = upload(h.groups, self.device)
         kinds = upload(h.kinds, self.device)
-        sorts = torch.where(upload(h.powers, self.device) == 2, admm.SQUARED, admm.LINEAR)
-        sorts = torch.where(kinds == AT_MOST, admm.AT_MOST, sorts)
-        self.form_sorts = torch.where(kinds == EQUAL, admm.EQUAL, sorts)
+        soft = torch.where(upload(h.powers, self.device) == 2, sorts.SQUARED, sorts.LINEAR)
+        soft_or_less = torch.where(kinds == AT_MOST, sorts.AT_MOST, soft)
+        self.form_sorts = torch.where(kinds == EQUAL, sorts.EQUAL, soft_or_less)
         tags = groups.long() * 4 + self.form_sorts
         self.widths = torch.bincount(forms, minlength=h.n_forms)
         first = torch.full((h.n_forms,), self.n_variables, device=self.device)
@@ -138,7 +138,7 @@ class FieldTensors:
         self, forms: Tensor, variables: Tensor, coefficients: Tensor, stiffness: float
     ) -> None:
         """Count the copies of free variables, and measure the forms over them."""
-        hard = self.form_sorts > admm.SQUARED
+        hard = self.form_sorts > sorts.SQUARED
         factors = torch.where(hard, stiffness, 1.0).double()
         copies = torch.zeros(self.hinges.n_variables, dtype=torch.double, device=self.device)
         copies.index_add_(0, variables, factors[forms])
@@ -152,6 +152,8 @@ class FieldTensors:
         self.shares = self.spread_variables(shares)
         self.lengths = self.spread_forms(lengths, 1.0)
         self.constants = self.spread_forms(self.form_constants)
+        tops = self.form_constants.index_add(0, forms, coefficients.clamp(min=0.0))
+        self.tops = self.spread_forms(tops)  # the largest values of forms
 
     # ---- orders ---------------------------------------------------------------------------------
 

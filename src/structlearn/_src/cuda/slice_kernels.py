@@ -19,7 +19,7 @@ EQUAL = tl.constexpr(3)
 
 
 @triton.jit
-def _entry(columns, values, vector, at, SIGNS: tl.constexpr, KEEP: tl.constexpr):
+def _entry(columns, values, vector, at, SIGNS: tl.constexpr, KEEP: tl.constexpr, SQUARES: tl.constexpr):
     """One entry of every row of a slice, times the vector; `KEEP` what is read again."""
     once: tl.constexpr = "evict_first" if KEEP else ""
     again: tl.constexpr = "evict_last" if KEEP else ""
@@ -27,8 +27,10 @@ def _entry(columns, values, vector, at, SIGNS: tl.constexpr, KEEP: tl.constexpr)
     if SIGNS:
         where = tl.where(column < 0, -1 - column, column)
         found = tl.load(vector + where, eviction_policy=again)
-        return tl.where(column < 0, -found, found)
+        return found if SQUARES else tl.where(column < 0, -found, found)
     value = tl.load(values + at, eviction_policy=once)
+    if SQUARES:
+        value *= value
     return value * tl.load(vector + column, eviction_policy=again)
 
 
@@ -36,18 +38,18 @@ def _entry(columns, values, vector, at, SIGNS: tl.constexpr, KEEP: tl.constexpr)
 def _sums(
     starts, columns, values, vector, s, lane,
     SIGNS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, ROLL: tl.constexpr,
-    KEEP: tl.constexpr,
+    KEEP: tl.constexpr, SQUARES: tl.constexpr = False,
 ):  # fmt: skip
     """Sums of the rows of slice `s`."""
     first = tl.load(starts + s).to(tl.int64)
     total = tl.zeros((ROWS,), vector.dtype.element_ty)
     if WIDTH >= 0:
         for k in tl.static_range(WIDTH):
-            total += _entry(columns, values, vector, (first + k) * ROWS + lane, SIGNS, KEEP)
+            total += _entry(columns, values, vector, (first + k) * ROWS + lane, SIGNS, KEEP, SQUARES)
     else:
         last = tl.load(starts + s + 1).to(tl.int64)
         for block in tl.range(first, last, loop_unroll_factor=ROLL):
-            total += _entry(columns, values, vector, block * ROWS + lane, SIGNS, KEEP)
+            total += _entry(columns, values, vector, block * ROWS + lane, SIGNS, KEEP, SQUARES)
     return total
 
 
@@ -55,11 +57,11 @@ def _sums(
 def _row_sums_kernel(
     starts, columns, values, vector, out, shift,
     SIGNS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, ROLL: tl.constexpr,
-    KEEP: tl.constexpr,
+    KEEP: tl.constexpr, SQUARES: tl.constexpr,
 ):  # fmt: skip
     s = tl.program_id(0) + shift
     lane = tl.arange(0, ROWS)
-    total = _sums(starts, columns, values, vector, s, lane, SIGNS, WIDTH, ROWS, ROLL, KEEP)
+    total = _sums(starts, columns, values, vector, s, lane, SIGNS, WIDTH, ROWS, ROLL, KEEP, SQUARES)
     tl.store(out + s.to(tl.int64) * ROWS + lane, total)
 
 
@@ -136,14 +138,14 @@ def _common(rows: Slices, vector: Tensor) -> tuple[tuple[Tensor, ...], dict[str,
     return arrays, {"SIGNS": signs, "ROWS": rows.columns.shape[1], "ROLL": ROLL, "KEEP": KEEP, "num_warps": WARPS}
 
 
-def row_sums(rows: Slices, vector: Tensor) -> Tensor:
+def row_sums(rows: Slices, vector: Tensor, squares: bool = False) -> Tensor:
     """Return the products of all rows with a vector."""
     out = vector.new_empty(rows.n_rows)
     arrays, facts = _common(rows, vector)
     for first, last, width in rows.spans:
         if last > first:
             _row_sums_kernel[(last - first,)](
-                *arrays, vector, out, first, WIDTH=width, **facts
+                *arrays, vector, out, first, WIDTH=width, SQUARES=squares, **facts
             )
     return out
 

@@ -132,31 +132,34 @@ def _spans(widths: Tensor) -> tuple[tuple[int, int, int], ...]:
 # ---- products ----------------------------------------------------------------------------------
 
 
-def multiply(matrix: Matrix, vector: Tensor) -> Tensor:
-    """Return the product by a vector with its room, whose part for pieces is written."""
-    add_pieces(matrix, vector)
-    return row_sums(matrix.rows, vector)
+def multiply(matrix: Matrix, vector: Tensor, *, squares: bool = False) -> Tensor:
+    """Return the product by a vector with its room, whose part for pieces is written.
+
+    With `squares`, all entries of the matrix are squared.
+    """
+    add_pieces(matrix, vector, squares=squares)
+    return row_sums(matrix.rows, vector, squares=squares)
 
 
-def add_pieces(matrix: Matrix, vector: Tensor) -> None:
+def add_pieces(matrix: Matrix, vector: Tensor, *, squares: bool = False) -> None:
     """Write the sums of pieces of long rows into a vector."""
     for start, rows in matrix.pieces:
-        vector[start : start + rows.n_rows] = row_sums(rows, vector)
+        vector[start : start + rows.n_rows] = row_sums(rows, vector, squares=squares)
 
 
-def row_sums(rows: Slices, vector: Tensor) -> Tensor:
+def row_sums(rows: Slices, vector: Tensor, *, squares: bool = False) -> Tensor:
     """Return the products of all rows with a vector, in its precision."""
     if by_kernel(vector):
         from structlearn._src.cuda import slice_kernels
 
-        return slice_kernels.row_sums(rows, vector)
+        return slice_kernels.row_sums(rows, vector, squares)
     entries = rows.entries(vector.dtype)
     columns = rows.columns
     if entries is None:
         terms = vector[torch.where(columns < 0, -1 - columns, columns)]
-        terms = torch.where(columns < 0, -terms, terms)
+        terms = terms if squares else torch.where(columns < 0, -terms, terms)
     else:
-        terms = entries * vector[columns]
+        terms = (entries * entries if squares else entries) * vector[columns]
     if len(rows.spans) == 1 and rows.spans[0][2] >= 0:
         return terms.view(len(rows.starts) - 1, -1, SLICE).sum(1).view(-1)
     sums = torch.segment_reduce(terms, "sum", offsets=rows.starts.long(), axis=0, unsafe=True)

@@ -13,10 +13,15 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import InfeasibleError
 from structlearn._src.common.threads import one_blas_thread
 from structlearn._src.common.watch import Approach, Ending, Progress, Watch, brief
-from structlearn._src.field.consensus import ALLOWED, AdmmState, Appraisal, Consensus
+from structlearn._src.field.consensus import (
+    ALLOWED,
+    AdmmState,
+    Appraisal,
+    Consensus,
+    make_consensus,
+)
 from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
 from structlearn._src.field.newton import Polish
-from structlearn._src.kernels.field import forms
 
 __all__ = ["AdmmState", "Consensus", "HingeResult", "Residuals", "solve_map"]
 
@@ -162,7 +167,7 @@ class _MapSearch:
         n_jobs: int | None,
         watch: Watch,
     ) -> None:
-        self.consensus = Consensus(
+        self.consensus = make_consensus(
             hinges, relaxation=_RELAXATION, stiffness=_STIFFNESS, fixed=fixed, n_jobs=n_jobs
         )
         given = hinges.check_weights(weights)
@@ -170,10 +175,10 @@ class _MapSearch:
         self.unit = 2.0 ** int(np.frexp(given.max(initial=0.0))[1])
         self.weights = given / self.unit
         warm = hasattr(start, "multipliers")
-        self.state = self.consensus.begin(self.weights, start.y if warm else start)
+        multipliers = None
         if warm:
-            multipliers = self._scaled(start.multipliers, 1.0 / self.unit)
-            self.consensus.place(self.weights, self.state, start.y, multipliers)
+            multipliers = self.consensus.copy_forms(start.multipliers, factor=1.0 / self.unit)
+        self.state = self.consensus.begin(self.weights, start.y if warm else start, multipliers)
         used = self.weights[(hinges.sizes > 0) & (self.weights > 0)]
         self.scale = float(used.min(initial=self.consensus.scale(self.weights)))
         self.watch = watch
@@ -181,11 +186,12 @@ class _MapSearch:
         self.max_iter = max_iter
         chunks = -(-max_iter // _CHUNK)
         self.limit = chunks + Polish.most_steps * (1 + chunks.bit_length())
-        self.polish = Polish(self.consensus, self.weights, self.state, watch)
-        self.ceiling = _ceiling(self.consensus, self.weights)
+        self.polish = self.consensus.polish(self.weights, self.state, watch)
+        # With room for rounding: no bound on an energy can be above it.
+        self.ceiling = 1.001 * self.consensus.ceiling(self.weights) + ALLOWED
         self.lower = -np.inf
         self.best = self.consensus.appraise(self.weights, self.state)
-        self.multipliers: Floats = self.consensus.blocks.empty(hinges.n_forms)
+        self._kept: Any = None
         self._keep()
         self.approach = Approach()
         self._last_run = 0
@@ -259,19 +265,17 @@ class _MapSearch:
         return max(found.violation - ALLOWED, 0.0), abs(found.energy - self.lower)
 
     def _keep(self) -> None:
-        self.y = self.state.consensus.copy()
-        self.consensus.blocks.copy(self.state.multipliers, self.multipliers)
-
-    def _scaled(self, multipliers: Floats, factor: float) -> Floats:
-        """A copy of a number per form, times a power of two, which rounds nothing."""
-        copy: Floats = self.consensus.blocks.copy(multipliers, factor=factor)
-        return copy
+        self._kept = self.consensus.snapshot(self.state, self._kept)
 
     @property
     def certified(self) -> bool:
         """Whether gap and violation are small enough."""
         gap = abs(self.best.energy - self.lower)  # the bound may win by what a violation brings
         return self.best.violation <= ALLOWED and gap <= self.tol * self.size
+
+    def found(self) -> tuple[Floats, Floats]:
+        """Return the best values so far, and their multipliers."""
+        return self.consensus.arrays(self._kept)
 
     def result(self, ended: Ending) -> HingeResult:
         """Pack up what was found."""
@@ -286,13 +290,14 @@ class _MapSearch:
         good = f"certified within {gap:.2g} after {steps}"
         bad = f"{why}: gap {gap:.2g}, violation {self.best.violation:.2g} after {steps}"
         primal, dual = self.state.residuals.tolist()
+        y, multipliers = self.found()
         return HingeResult(
-            y=self.y,
+            y=y,
             energy=self.unit * self.best.energy,
             lower=self.unit * self.lower,
             violation=self.best.violation,
             hinges=self.best.hinges,
-            multipliers=self._scaled(self.multipliers, self.unit),
+            multipliers=self.consensus.copy_forms(multipliers, factor=self.unit),
             residuals=Residuals(primal, self.unit * dual, self._last_run),
             iterations=self.iterations,
             newton_steps=self.polish.steps,
@@ -302,12 +307,6 @@ class _MapSearch:
         )
 
 
-def _ceiling(consensus: Consensus, weights: Floats) -> float:
-    """An energy that no assignment exceeds, with room for rounding."""
-    most = consensus.sum_hinges(forms.highest, consensus.bounds)
-    return 1.001 * float(weights @ most) + ALLOWED
-
-
 def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None, watch: Watch) -> None:
     """Raise an error if no point keeps the hard constraints, naming some that prove it.
 
@@ -315,15 +314,16 @@ def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None, watch:
     """
     owners = np.flatnonzero(hinges.hard)
     relaxed, signs = _violations(hinges, owners)
-    found = _MapSearch(relaxed, [1.0], fixed, None, 1e-3, 2000, n_jobs, watch)
-    watch.repeat(found.step, found.limit, found.words, found.near)
-    if found.lower <= _PROOF:
+    search = _MapSearch(relaxed, [1.0], fixed, None, 1e-3, 2000, n_jobs, watch)
+    watch.repeat(search.step, search.limit, search.words, search.near)
+    if search.lower <= _PROOF:
         return
-    used = found.multipliers > 1e-3 * found.multipliers.max()
+    _, multipliers = search.found()
+    used = multipliers > 1e-3 * multipliers.max()
     forms = np.unique(signs[used]).tolist()
     raise InfeasibleError(
         f"the hard constraints contradict each other: for any values of the variables, their "
-        f"violations add up to at least {found.lower:.3g}; the forms {forms[:10]} prove it, so "
+        f"violations add up to at least {search.lower:.3g}; the forms {forms[:10]} prove it, so "
         f"drop one of them or give it a weight",
         forms,
     )

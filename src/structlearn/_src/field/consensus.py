@@ -10,13 +10,14 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats
 from structlearn._src.common.errors import ArgumentError, InfeasibleError
+from structlearn._src.common.place import placed
 from structlearn._src.common.watch import Pace, Watch
 from structlearn._src.field.blocks import GRAIN, FieldBlocks
 from structlearn._src.field.hinges import AT_MOST, Hinges
 from structlearn._src.kernels.field import admm, forms
 from structlearn._src.kernels.field.admm import AdmmState
 
-__all__ = ["ALLOWED", "AdmmState", "Appraisal", "Consensus"]
+__all__ = ["ALLOWED", "AdmmState", "Appraisal", "Consensus", "make_consensus"]
 
 #: By how much a hard constraint may be missed.
 ALLOWED = 1e-6
@@ -144,13 +145,16 @@ class Consensus:
 
     # ---- states ------------------------------------------------------------------------------
 
-    def begin(self, weights: Any, start: Any = None) -> AdmmState:
-        """Return a new state whose copies all agree: on `start` (variables,), or on 0.5."""
+    def begin(self, weights: Any, start: Any = None, multipliers: Floats | None = None) -> AdmmState:
+        """Return a new state whose copies all agree: on `start` (variables,), or on 0.5.
+
+        Multipliers (forms,) are 0, or those of an earlier result.
+        """
         h = self.hinges
         weights = h.check_weights(weights)
         point = np.full(h.n_variables, 0.5) if start is None else h.check_values("start", start)
         np.clip(point, self.bounds.lower, self.bounds.upper, out=point)
-        return AdmmState(
+        state = AdmmState(
             multipliers=self.zeros(),
             consensus=point,
             lags=np.zeros(h.n_variables),
@@ -161,6 +165,32 @@ class Consensus:
             step=np.array(self.scale(weights) if self._step is None else self._step),
             iterations=np.array(0),
         )
+        if multipliers is not None:
+            self.place(weights, state, point.copy(), multipliers)
+        return state
+
+    def snapshot(self, state: AdmmState, into: Any = None) -> tuple[Any, Any]:
+        """Return copies of the consensus and of the multipliers, in place of earlier ones."""
+        multipliers = None if into is None else into[1]
+        return state.consensus.copy(), self.copy_forms(state.multipliers, multipliers)
+
+    def copy_forms(self, source: Any, target: Any = None, factor: float = 1.0) -> Any:
+        """Copy a number per form, times a factor, into `target` or a new array."""
+        return self.blocks.copy(source, target, factor)
+
+    def arrays(self, snapshot: tuple[Any, Any]) -> tuple[Floats, Floats]:
+        """Return a snapshot as arrays (variables,) and (forms,)."""
+        return snapshot
+
+    def polish(self, weights: Floats, state: AdmmState, watch: Watch) -> Any:
+        """Return what takes Newton steps from where a state stands."""
+        from structlearn._src.field.newton import Polish  # which needs this module
+
+        return Polish(self, weights, state, watch)
+
+    def ceiling(self, weights: Floats) -> float:
+        """Return an energy that no point of the box exceeds."""
+        return float(weights @ self.sum_hinges(forms.highest, self.bounds))
 
     def run(
         self, weights: Any, state: AdmmState, max_iter: int = 1, tol: float = 0.0,
@@ -282,6 +312,12 @@ class Consensus:
     def _hinge_sums(self) -> Floats:
         """Add up the hinges of all blocks; their order is that of the blocks."""
         return np.asarray(self._sums.hinges[:, : self.hinges.n_groups].sum(axis=0))
+
+
+@placed
+def make_consensus(hinges: Hinges, **options: Any) -> Consensus:
+    """Return a `Consensus` with these options, at the current place."""
+    return Consensus(hinges, **options)
 
 
 def _write_sorts(hinges: Hinges, sorts: Any, borders: Any, first: int, last: int) -> None:

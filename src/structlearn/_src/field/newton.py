@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from copy import deepcopy
 
 import numpy as np
 
@@ -22,15 +23,15 @@ _STEPS = 25  # Newton steps of a round; one that needs more is too hard yet
 _CONJUGATE = 500  # steps of conjugate gradients for one direction, which need not be exact
 _COARSEST = 1e-4  # tolerance of the gradient in the first round, over the mean weight
 _FINEST = 1e-9  # the same in the last: below, rounding decides
-_SUFFICIENT = 1e-4  # share of the promised decrease that a step must bring (Armijo)
-_ROUNDING = 1e-13  # relative error of an energy, which may hide a decrease
+SUFFICIENT = 1e-4  # share of the promised decrease that a step must bring (Armijo)
+ROUNDING = 1e-13  # relative error of an energy, which may hide a decrease
 _AT_BOUND = 1e-6  # distance from a bound within which inference leaves what is held there
 _BENT = 1.0  # softness of kinks where gradients by the weights are taken, over the mean weight
 _HELD = 1e-5  # the same of hard constraints, which must not give way
 _STEADY = 1e-3  # curvature, over the mean weight, where values are not determined at all
 _EXACT = 1e-6  # relative error of the linear system behind such a gradient
 _SATURATED = 1e-6  # relative distance of a linear hinge's multiplier from its weight
-_HALVINGS = 20  # a step of 1e-6 that brings nothing: no decrease is to be found
+HALVINGS = 20  # a step of 1e-6 that brings nothing: no decrease is to be found
 
 
 class NewtonSystem:
@@ -216,11 +217,14 @@ class Polish:
         self.state = state
         self.scale = consensus.scale(weights)
         self.steps = 0
-        self._system = NewtonSystem(consensus)
         self._pace = Pace(watch or Watch())
-        n = consensus.hinges.n_variables
-        blocks = consensus.blocks
-        self._slopes = consensus.slopes
+        self._allocate()
+
+    def _allocate(self) -> None:
+        n = self.consensus.hinges.n_variables
+        blocks = self.consensus.blocks
+        self._system = NewtonSystem(self.consensus)
+        self._slopes = self.consensus.slopes
         self._gradient = np.empty(n)
         self._free = np.empty(n, np.bool_)
         self._values = np.empty(blocks.n_form_blocks)
@@ -235,8 +239,7 @@ class Polish:
         """
         self._softness = _SOFT / self.scale
         self._prox = _PROX * self.scale
-        self._bases = self.consensus.blocks.copy(self.state.multipliers)
-        self._point = self.state.consensus.copy()
+        self._point, self._bases = self.consensus.snapshot(self.state)
         tol = _COARSEST
         for _ in range(_ROUNDS):
             done = yield from self._round(tol)
@@ -244,7 +247,7 @@ class Polish:
             if patience == 0:
                 return
             if done:
-                self.consensus.blocks.copy(self._slopes, self._bases)
+                self.consensus.copy_forms(self._slopes, self._bases)
                 self.consensus.place(self.weights, self.state, self._point, self._bases)
                 tol = max(tol / 100, _FINEST)
                 yield True
@@ -253,7 +256,7 @@ class Polish:
 
     def _round(self, tol: float) -> Generator[bool, None, bool]:
         """Minimise the augmented energy; return whether that came to an end."""
-        self._anchor = self._point.copy()
+        self._anchor = deepcopy(self._point)
         value = self._evaluate(self._point)
         for _ in range(_STEPS):
             wrong = self._descend()
@@ -302,14 +305,14 @@ class Polish:
         direction = self._system.solution
         blocks.over_variables(conjugate.largest, direction, self._most)
         length = 1.0 / max(float(self._most.max()), 1.0)  # across the box at most
-        for _ in range(_HALVINGS):
+        for _ in range(HALVINGS):
             blocks.over_variables(
                 newton.bend, self.consensus.bounds, self._point, direction, length, self._anchor,
                 self._gradient, self._spare, self._found,
             )  # fmt: skip
             away, promised = map(add_up, self._found.T.copy())
             new = self._evaluate(self._spare) + 0.5 * self._prox * away
-            if new <= value + _SUFFICIENT * promised + _ROUNDING * abs(value):
+            if new <= value + SUFFICIENT * promised + ROUNDING * abs(value):
                 return self._spare, new
             length /= 2
         return self._point, self._evaluate(self._point)
