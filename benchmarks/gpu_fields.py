@@ -14,8 +14,10 @@ import traceback
 import numpy as np
 import torch
 
+from structlearn import on
 from structlearn._src.cuda import slices
 from structlearn._src.cuda.card_consensus import CardConsensus
+from structlearn._src.field.admm import solve_map
 from structlearn._src.field.consensus import Consensus
 from structlearn._src.field.hinges import Hinges
 
@@ -85,7 +87,8 @@ def check(signs):
     note(
         f"check signs={signs}: |y| {np.abs(y - theirs.consensus).max():.1e}, "
         f"|mu| {np.abs(mu - theirs.multipliers).max():.1e}, "
-        f"energy {found.energy / wanted.energy - 1:.1e}, bound {found.lower / wanted.lower - 1:.1e}, "
+        f"energy {found.energy / wanted.energy - 1:.1e}, "
+        f"bound {found.lower / wanted.lower - 1:.1e}, "
         f"residuals {ours.residuals} {theirs.residuals}"
     )
 
@@ -112,7 +115,9 @@ def steps(field, rows, rolls, warps, label, keeps=(False,)):
         slice_kernels.WARPS = warp
         whole = median_ms(lambda: card._advance(strengths, state, False))
         by_form = median_ms(lambda: slice_kernels.row_sums(t.by_form.rows, state.ahead))
-        by_variable = median_ms(lambda: slice_kernels.row_sums(t.by_variable.rows, state.multipliers))
+        by_variable = median_ms(
+            lambda: slice_kernels.row_sums(t.by_variable.rows, state.multipliers)
+        )
         note(
             f"{label} slice={rows} roll={roll} warps={warp} keep={keep}: step {whole:.3f} ms "
             f"(products alone: by form {by_form:.3f}, by variable {by_variable:.3f}); "
@@ -149,15 +154,65 @@ def sparse(field, label):
     note(f"{label} torch.sparse: by form {first:.3f} ms, by variable {second:.3f} ms")
 
 
+def solve(field, label, tol=1e-4, place="cuda", **options):
+    """Time a certified solution from arrays to arrays."""
+    begin = time.perf_counter()
+    with on(place):
+        found = solve_map(field, WEIGHTS, tol=tol, **options)
+    took = time.perf_counter() - begin
+    note(
+        f"{label} on {place}: {took:.2f} s, energy {found.energy:.6g}, relative gap "
+        f"{found.gap / found.energy:.1e}, converged {found.converged}; {found.status}"
+    )
+    return took, found
+
+
+def compare_solutions(args):
+    """Solve on the card, then on the host, and let the host check the card's proof."""
+    small = random_field(100_000, 10_000, 1, hard=0.02)
+    attempt("warm", lambda: solve(small, "1e5 forms, first call"))
+    attempt("hard", lambda: solve(small, "1e5 forms", tol=1e-6))
+    n = int(args.forms)
+    field = random_field(n, n // 10)
+    kept = {}
+    attempt("solve", lambda: kept.update(card=solve(field, f"{n:.0e} forms")))
+    attempt("again", lambda: kept.update(card=solve(field, f"{n:.0e} forms, again")))
+    if args.large:
+        m = int(args.large)
+        big = random_field(m, m // 10)
+        note("large field made")
+        attempt("large", lambda: solve(big, f"{m:.0e} forms", time_limit=60))
+        del big
+    if args.host:
+        host = Consensus(field)
+        state = host.begin(WEIGHTS, kept["card"][1].y, kept["card"][1].multipliers)
+        proof = host.appraise(WEIGHTS, state)
+        ours = kept["card"][1]
+        note(f"the host's proof of the card's result: {proof.energy:.10g}, {proof.lower:.10g}")
+        note(f"the card's: {ours.energy:.10g}, {ours.lower:.10g}")
+        patience = {"place": "threads", "time_limit": args.host}
+        attempt("host", lambda: kept.update(host=solve(field, f"{n:.0e} forms", **patience)))
+        note(f"ratio of times {kept['host'][0] / kept['card'][0]:.1f}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--forms", type=float, default=1e7)
     parser.add_argument("--large", type=float, default=1e8)
-    parser.add_argument("--steps-only", action="store_true")
+    parser.add_argument("--no-steps", action="store_true")
+    parser.add_argument("--host", type=float, default=0, help="seconds that the host may take")
     args = parser.parse_args()
     note(torch.__version__, torch.cuda.get_device_name())
     for signs in (True, False):
         attempt("check", lambda signs=signs: check(signs))
+    compare_solutions(args)
+    if not args.no_steps:
+        compare_steps(args)
+    note("done")
+
+
+def compare_steps(args):
+    """Time variants of a step."""
     n = int(args.forms)
     field = random_field(n, n // 10)
     note("field made")
@@ -168,16 +223,16 @@ def main():
     attempt("atomics", lambda: atomics(field, f"{n:.0e} signs"))
     attempt("sparse", lambda: sparse(field, f"{n:.0e} signs"))
     wide = random_field(n, 3 * n // 10)
-    attempt("wide", lambda: steps(wide, 128, (4,), (4,), f"{n:.0e} signs, {3 * n // 10:.0e} variables"))
+    attempt(
+        "wide", lambda: steps(wide, 128, (4,), (4,), f"{n:.0e} signs, {3 * n // 10:.0e} variables")
+    )
     real = random_field(n, n // 10, signs=False)
     attempt("real", lambda: steps(real, 128, (4,), (4,), f"{n:.0e} real"))
-    del wide, real, field
     if args.large:
         m = int(args.large)
         big = random_field(m, m // 10)
         note("large field made")
-        attempt("large", lambda: steps(big, 128, (4, 8), (4,), f"{m:.0e} signs", (False, True)))
-    note("done")
+        attempt("large", lambda: steps(big, 128, (1, 4), (4,), f"{m:.0e} signs", (False, True)))
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class Sweeps:
         self.plan = pairwise.PairPlan(
             problem.wiring, plan.weights, plan.ratios, colours, torch.device(device)
         )
-        self.tables = torch.from_numpy(problem.potentials).to(device)
+        self.tables = self.plan.prepare(problem.potentials)
         self.messages = torch.from_numpy(messenger.messages.copy()).to(device)
         self.single, self.beliefs = pairwise.combine(self.plan, self.messages)
         self.active = torch.ones(problem.wiring.n_graphs, dtype=torch.bool, device=device)
@@ -57,7 +57,6 @@ class Sweeps:
     def sweep(self, damping=0.0):
         return pairwise.sweep(
             self.plan, self.tables, self.messages, self.single, self.beliefs, self.active, damping,
-            False,
         )  # fmt: skip
 
 
@@ -65,17 +64,20 @@ def check(side, states, eps):
     """Compare beliefs at rest with those of the host."""
     wiring, potentials, colours = grid(side, states, 1)
     problem = Problem(wiring, potentials, eps, eps)
-    host = Messenger(problem)
-    host.run(500, 1e-10)
+    damping = 0.0 if eps else 0.5
+    host = Messenger(problem, damping=damping)
+    host.run(1000, 1e-10)
     card = Sweeps(problem, colours)
-    for _ in range(200):
-        change = card.sweep()
+    for _ in range(400):
+        change = card.sweep(damping)
     host.messages, ours = card.messages.cpu().numpy(), host.messages
     host_beliefs = host.beliefs()[0]
     host.messages = ours
     gap = np.abs(host_beliefs - host.beliefs()[0]).max()
-    note(f"check {side} x {side}, {states} states, eps {eps}: beliefs differ by {gap:.1e}; "
-         f"last change {float(change.max()):.1e}, host {host.residual.max():.1e}")
+    note(
+        f"check {side} x {side}, {states} states, eps {eps}: beliefs differ by {gap:.1e}; "
+        f"last change {float(change.max()):.1e}, host {host.residual.max():.1e}"
+    )
 
 
 def rate(side, states, eps, label=""):
@@ -84,8 +86,10 @@ def rate(side, states, eps, label=""):
     card = Sweeps(problem, colours)
     count = sum(len(c.messages) for c in card.plan.colours)
     took = median_ms(card.sweep)
-    note(f"{label}{side} x {side}, {states} states, eps {eps}: sweep of {count} messages {took:.3f} ms "
-         f"= {count / took / 1e6:.2f}e9 messages/s; layout {card.layout:.2f} s")
+    note(
+        f"{label}{side} x {side}, {states} states, eps {eps}: sweep of {count} messages "
+        f"{took:.3f} ms = {count / took / 1e6:.2f}e9 messages/s; layout {card.layout:.2f} s"
+    )
 
 
 def main():
@@ -97,10 +101,10 @@ def main():
         attempt("check", lambda eps=eps: check(60, args.states, eps))
     from structlearn._src.cuda import pair_kernel
 
-    for entries in (1024, 2048, 4096):
-        pair_kernel._ENTRIES = entries
+    for entries in (256, 512, 1024, 2048):
+        pair_kernel.ENTRIES = entries
         attempt("rate", lambda e=entries: rate(args.side, args.states, 1.0, f"[{e}] "))
-    pair_kernel._ENTRIES = 2048
+    pair_kernel.ENTRIES = 1024
     attempt("max", lambda: rate(args.side, args.states, 0.0))
     attempt("wide", lambda: rate(300, 21, 1.0))
     pairwise.MOST_STATES = 0

@@ -41,7 +41,7 @@ def advance_by_atomics(consensus, weights, state):
     t = consensus.tensors
     rows = t.by_form.rows
     pull = weights.new_zeros(t.by_form.room)
-    (first, last, width), = rows.spans
+    ((first, last, width),) = rows.spans
     _local[(last - first,)](
         rows.starts, rows.columns, state.ahead, state.multipliers, consensus._constants,
         consensus._lengths, t.tags, weights, pull, 1.0 / state.step, consensus.relaxation,

@@ -6,7 +6,7 @@ What is certified is computed in double precision, as on the host: the bound is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -17,18 +17,19 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import InfeasibleError
 from structlearn._src.common.watch import Watch
-from structlearn._src.cuda.forms import FieldTensors, upload
 from structlearn._src.cuda import slices
+from structlearn._src.cuda.forms import FieldTensors, upload
 from structlearn._src.cuda.slices import add_pieces, by_kernel, multiply, row_sums
 from structlearn._src.field.consensus import ALLOWED, Appraisal, Consensus, given_values
 from structlearn._src.field.hinges import Hinges
 from structlearn._src.kernels.field.forms import EQUAL, LINEAR, SQUARED
+from structlearn._src.learn.world import Elsewhere, Memory
 
 _LOOK = 10  # steps between looks at residuals, which wait for the device
 
 
 @dataclass(eq=False)
-class CardState:
+class CardState(Elsewhere):
     """All that ADMM remembers between steps, in the order of a `FieldTensors`."""
 
     multipliers: Tensor  #: (forms and room) mu
@@ -39,7 +40,24 @@ class CardState:
     hinges: Floats  #: (groups) sum of the hinges at the local copies after the last run
     residuals: Floats  #: (2) primal and dual, of the last step
     step: float  #: eta
-    iterations: int  #: steps so far
+    iterations: int = 0  #: steps so far
+
+    def gather(self) -> tuple[Memory, ...]:
+        """Return all of it as arrays, for checkpoints."""
+        values = (getattr(self, each.name) for each in fields(self))
+        return tuple(
+            value.cpu().numpy().copy() if isinstance(value, Tensor) else np.array(value)
+            for value in values
+        )
+
+    def scatter(self, memories: tuple[Memory, ...]) -> None:
+        """Go on from what `gather` has returned."""
+        for each, array in zip(fields(self), memories, strict=True):
+            old = getattr(self, each.name)
+            if isinstance(old, Tensor):
+                setattr(self, each.name, upload(array, old.device))
+            else:
+                setattr(self, each.name, array if np.ndim(array) else array.item())
 
 
 class CardConsensus(Consensus):
@@ -209,8 +227,17 @@ class CardConsensus(Consensus):
         state.ahead = t.by_form.vector(y.dtype)
         state.ahead[: len(y)] = state.consensus
         found = self.appraise(weights, state)
-        state.pull = found.pull.to(y.dtype)
+        pull: Any = found.pull
+        state.pull = pull.to(y.dtype)
         state.hinges = found.hinges
+
+    def fits(self, state: Any) -> bool:
+        """Tell whether a state is one of this field."""
+        t = self.tensors
+        sizes = t.by_variable.room, t.n_variables
+        return isinstance(state, CardState) and sizes == tuple(
+            map(len, (state.multipliers, state.consensus))
+        )
 
     def snapshot(self, state: Any, into: Any = None) -> tuple[Any, Any]:
         """Return copies of the consensus and of the multipliers, in double precision."""

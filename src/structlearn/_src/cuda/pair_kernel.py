@@ -8,19 +8,53 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-_ENTRIES = 2048  # of tables that one program holds: sixteen for each of its threads
+ENTRIES = 1024  # of messages that one program holds: eight for each of its threads
 NOTHING = tl.constexpr(float("-inf"))
 TIE = tl.constexpr(1e-9)
 
 
 @triton.jit
+def _told(
+    messages, finite, barred, back, full_at, i, sent, r, best, MIXED: tl.constexpr,
+    BARRING: tl.constexpr,
+):  # fmt: skip
+    """What senders tell the factors about their state `i`."""
+    message = tl.load(messages + back + i, mask=sent, other=0.0)
+    full = tl.load(finite + full_at + i, mask=sent, other=0.0)
+    told = r * full - message
+    if BARRING:
+        out = message == NOTHING
+        times = tl.load(barred + full_at + i, mask=sent, other=0)
+        told = tl.where(times > out.to(tl.int32), NOTHING, r * full - tl.where(out, 0.0, message))
+        full = tl.where(times > 0, NOTHING, full)
+    if MIXED:
+        near = (full >= best - TIE * (1.0 + tl.abs(best))) & (message > NOTHING)
+        told = tl.where(r == float("inf"), tl.where(near, -message, NOTHING), told)
+    return tl.where(sent, told, NOTHING)
+
+
+@triton.jit
+def _best(finite, barred, full_at, many, there, STATES: tl.constexpr, BARRING: tl.constexpr):
+    """Largest belief of senders."""
+    best = tl.zeros_like(many).to(tl.float64) + NOTHING
+    for i in range(STATES):
+        sent = there & (i < many)
+        full = tl.load(finite + full_at + i, mask=sent, other=NOTHING)
+        if BARRING:
+            times = tl.load(barred + full_at + i, mask=sent, other=0)
+            full = tl.where(times > 0, NOTHING, full)
+        best = tl.maximum(best, full)
+    return best
+
+
+@triton.jit
 def _update_kernel(
     variables, offsets, places, backward, senders, tables_at, strides, weights, ratios, cards,
-    starts, graphs, active, tables, messages, single, single_barred, finite,
-    barred, change, count, damping, weight, ratio,
+    starts, graphs, active, tables, messages, single, single_barred, finite, barred, change, count,
+    damping, weight, ratio,
     BLOCK: tl.constexpr, STATES: tl.constexpr, WIDTH: tl.constexpr, MOST: tl.constexpr,
     EVEN: tl.constexpr, COMMON: tl.constexpr, COLD: tl.constexpr, MIXED: tl.constexpr,
-    BARRING: tl.constexpr,
+    BARRING: tl.constexpr, LINEAR: tl.constexpr,
 ):  # fmt: skip
     """All messages to a block of variables of one colour, and their beliefs."""
     lane = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -30,9 +64,9 @@ def _update_kernel(
     inside = inside & (tl.load(active + tl.load(graphs + v)) != 0)
     first = tl.load(offsets + lane, mask=inside, other=0)
     last = tl.load(offsets + lane + 1, mask=inside, other=0)
-    size = tl.load(cards + v)
+    size = tl.full((BLOCK,), STATES, tl.int32) if EVEN else tl.load(cards + v).to(tl.int32)
     here = tl.load(starts + v)[:, None] + state[None, :]
-    received = inside[:, None] & (state[None, :] < (STATES if EVEN else size[:, None]))
+    received = inside[:, None] & (state[None, :] < size[:, None])
     belief = tl.load(single + here, mask=received, other=0.0)
     blocked = tl.zeros((BLOCK, WIDTH), tl.int32)
     if BARRING:
@@ -42,55 +76,76 @@ def _update_kernel(
         at = first + k
         there = at < last
         u = tl.load(senders + at, mask=there, other=0)
-        many = tl.load(cards + u)
-        sent = there[:, None] & (state[None, :] < (STATES if EVEN else many[:, None]))
+        many = tl.full((BLOCK,), STATES, tl.int32) if EVEN else tl.load(cards + u).to(tl.int32)
         w = tl.zeros((BLOCK,), tl.float64) + weight
         r = tl.zeros((BLOCK,), tl.float64) + ratio
         if not COMMON:
             w = tl.load(weights + at, mask=there, other=1.0)
             r = tl.load(ratios + at, mask=there, other=1.0)
-        # What the sender tells the factor.
-        back = tl.load(backward + at, mask=there, other=0)[:, None] + state[None, :]
-        message = tl.load(messages + back, mask=sent, other=0.0)
-        full_at = tl.load(starts + u)[:, None] + state[None, :]
-        full = tl.load(finite + full_at, mask=sent, other=0.0)
-        if BARRING:
-            out = message == NOTHING
-            times = tl.load(barred + full_at, mask=sent, other=0)
-            told = r[:, None] * full - tl.where(out, 0.0, message)
-            told = tl.where(times > out.to(tl.int32), NOTHING, told)
-            full = tl.where(times > 0, NOTHING, full)
-        else:
-            told = r[:, None] * full - message
+        safe = tl.where(w > 0.0, w, 1.0)
+        back = tl.load(backward + at, mask=there, other=0)
+        full_at = tl.load(starts + u)
+        best = tl.zeros((BLOCK,), tl.float64)
         if MIXED:
-            best = tl.max(tl.where(sent, full, NOTHING), axis=1)
-            near = full >= (best - TIE * (1.0 + tl.abs(best)))[:, None]
-            only = tl.where(near & (message > NOTHING), -message, NOTHING)
-            told = tl.where((r == float("inf"))[:, None], only, told)
-        # The table, senders along the second axis.
+            best = _best(finite, barred, full_at, many, there, STATES, BARRING)
         base = tl.load(tables_at + at, mask=there, other=0)
         up = tl.load(strides + 2 * at, mask=there, other=0)
         across = tl.load(strides + 2 * at + 1, mask=there, other=0)
-        entry = base[:, None] + up[:, None] * state[None, :]
-        entries = entry[:, :, None] + (across[:, None] * state[None, :])[:, None, :]
-        theta = tl.load(
-            tables + entries, mask=sent[:, :, None] & received[:, None, :], other=NOTHING
-        )
-        theta += told[:, :, None]
-        new = tl.max(theta, axis=1)
-        if not COLD:
-            safe = tl.where(w > 0.0, w, 1.0)
-            shift = tl.where(new == NOTHING, 0.0, new)
-            total = tl.sum(tl.exp((theta - shift[:, None, :]) / safe[:, None, None]), axis=1)
-            soft = tl.where((w > 0.0)[:, None], w[:, None] * tl.log(total), 0.0)
-            new = tl.where(new == NOTHING, new, new + soft)
+        row = base[:, None] + across[:, None] * state[None, :]
         keep = received & there[:, None]
-        new = tl.where(keep, new, NOTHING)
-        top = tl.max(new, axis=1)
-        possible = top > NOTHING
+        if LINEAR:
+            # Tables are exponentials, so that only what senders tell is one more.
+            top = tl.zeros((BLOCK,), tl.float64) + NOTHING
+            for i in range(STATES):
+                sent = there & (i < many)
+                told = _told(
+                    messages, finite, barred, back, full_at, i, sent, r, best, MIXED, BARRING
+                )
+                top = tl.maximum(top, told)
+            top = tl.where(top == NOTHING, 0.0, top)
+            total = tl.zeros((BLOCK, WIDTH), tl.float64)
+            for i in range(STATES):
+                sent = there & (i < many)
+                told = _told(
+                    messages, finite, barred, back, full_at, i, sent, r, best, MIXED, BARRING
+                )
+                theta = tl.load(
+                    tables + row + (i * up)[:, None], mask=keep & sent[:, None], other=0.0
+                )
+                total += theta * tl.exp((told - top) / safe)[:, None]
+            most = tl.max(tl.where(keep, total, 0.0), axis=1)
+            possible = most > 0.0
+            value = w[:, None] * tl.log(total / tl.where(possible, most, 1.0)[:, None])
+        else:
+            new = tl.zeros((BLOCK, WIDTH), tl.float64) + NOTHING
+            for i in range(STATES):
+                sent = there & (i < many)
+                told = _told(
+                    messages, finite, barred, back, full_at, i, sent, r, best, MIXED, BARRING
+                )
+                theta = tl.load(
+                    tables + row + (i * up)[:, None], mask=keep & sent[:, None], other=NOTHING
+                )
+                new = tl.maximum(new, theta + told[:, None])
+            if not COLD:
+                shift = tl.where(new == NOTHING, 0.0, new)
+                total = tl.zeros((BLOCK, WIDTH), tl.float64)
+                for i in range(STATES):
+                    sent = there & (i < many)
+                    told = _told(
+                        messages, finite, barred, back, full_at, i, sent, r, best, MIXED, BARRING
+                    )
+                    theta = tl.load(
+                        tables + row + (i * up)[:, None], mask=keep & sent[:, None], other=NOTHING
+                    )
+                    total += tl.exp((theta + told[:, None] - shift) / safe[:, None])
+                warm = (new > NOTHING) & (w > 0.0)[:, None]
+                new += tl.where(warm, w[:, None] * tl.log(tl.where(warm, total, 1.0)), 0.0)
+            top = tl.max(tl.where(keep, new, NOTHING), axis=1)
+            possible = top > NOTHING
+            value = new - tl.where(possible, top, 0.0)[:, None]
         spot = tl.load(places + at, mask=there, other=0)[:, None] + state[None, :]
         old = tl.load(messages + spot, mask=keep, other=0.0)
-        value = new - tl.where(possible, top, 0.0)[:, None]
         blend = value + damping * (old - value)
         value = tl.where((old > NOTHING) & (value > NOTHING), blend, value)
         value = tl.where(possible[:, None] & keep, value, old)
@@ -98,9 +153,9 @@ def _update_kernel(
         if not COLD:
             apart = tl.abs(tl.exp(value / safe[:, None]) - tl.exp(old / safe[:, None]))
             moved = tl.where((w > 0.0)[:, None], apart, moved)
-        most = tl.max(tl.where(keep, moved, 0.0), axis=1)
-        most = tl.where(possible, most, float("inf"))
-        worst = tl.maximum(worst, tl.where(there & inside, most, 0.0))
+        far = tl.max(tl.where(keep, moved, 0.0), axis=1)
+        far = tl.where(possible, far, float("inf"))
+        worst = tl.maximum(worst, tl.where(there & inside, far, 0.0))
         tl.store(messages + spot, value, mask=keep)
         if BARRING:
             belief += tl.where(value == NOTHING, 0.0, value)
@@ -114,19 +169,20 @@ def _update_kernel(
 
 
 def update(
-    plan: Any, c: Any, tables: Tensor, messages: Tensor, single: Any, beliefs: Any,
-    active: Tensor, damping: float, barring: bool, change: Tensor,
+    plan: Any, c: Any, tables: Any, messages: Tensor, single: Any, beliefs: Any, active: Tensor,
+    damping: float, change: Tensor,
 ) -> None:  # fmt: skip
     """Update the messages to the variables of one colour."""
     width = triton.next_power_of_2(max(plan.states, 2))
-    block = max(_ENTRIES // (width * width), 1)
+    block = max(ENTRIES // width, 1)
     weight, ratio = plan.common or (1.0, 1.0)
     count = len(c.variables)
     _update_kernel[(triton.cdiv(count, block),)](
         c.variables, c.offsets, c.messages, c.backward, c.senders, c.tables, c.strides, c.weights,
-        c.ratios, plan.cards, plan.starts, plan.graphs, active, tables, messages, single.finite,
-        single.barred, beliefs.finite, beliefs.barred, change, count, damping, weight, ratio,
+        c.ratios, plan.cards, plan.starts, plan.graphs, active, tables.chosen, messages,
+        single.finite, single.barred, beliefs.finite, beliefs.barred, change, count, damping, weight,
+        ratio,
         BLOCK=block, STATES=plan.states, WIDTH=width, MOST=c.most, EVEN=plan.even,
-        COMMON=plan.common is not None, COLD=plan.cold, MIXED=plan.mixed, BARRING=barring,
-        num_warps=4,
+        COMMON=plan.common is not None, COLD=plan.cold, MIXED=plan.mixed, BARRING=tables.barring,
+        LINEAR=tables.linear, num_warps=4,
     )  # fmt: skip

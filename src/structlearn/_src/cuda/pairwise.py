@@ -3,7 +3,7 @@ r"""Messages between pairs of variables on a device, colour by colour.
 The update is that of `kernels.graph.message`, in the log domain and in double precision,
 
 .. math:: n_{i f} = r B_i - \lambda_{f i}, \qquad
-          \lambda_{f j}(x_j) = w_f \log \sum_{x_i} \exp \frac{\theta_f(x_i, x_j) + n_{i f}(x_i)}{w_f},
+          \lambda_{f j}(x_j) = w_f \log \sum_{x_i} \exp \frac{\theta_f + n_{i f}}{w_f},
 
 for all messages to the variables of one colour at once; no factor holds two of them. Messages,
 tables and beliefs lie as in a wiring. A state that some message rules out has an infinite message;
@@ -23,6 +23,7 @@ from structlearn._src.cuda.forms import upload
 from structlearn._src.cuda.slices import by_kernel
 from structlearn._src.graph.wiring import Wiring
 
+_NEAR = 75.0  # nats from 0 up to which exponentials of tables are safe, as in the messenger
 _TIE = 1e-9  # relative: closer states share the maximum, as in kernels.graph.message
 MOST_STATES = 64  # of a variable, at most, in a kernel: a table must fit into registers
 
@@ -42,6 +43,14 @@ class Colour(NamedTuple):
     ratios: Tensor  #: (messages) weight over temperature of the sender
     most: int  #: messages of a variable
 
+    def for_indices(self) -> Colour:
+        """Return the same with whole numbers as wide as indices are."""
+        parts: list[Any] = list(self)
+        return Colour._make(
+            part if isinstance(part, int) or part.is_floating_point() else part.long()
+            for part in parts
+        )
+
 
 class PairPlan:
     """Where messages of a pairwise wiring go, by colour."""
@@ -52,9 +61,12 @@ class PairPlan:
         self.device = device
         self.states = int(wiring.cards.max(initial=1))
         self.even = bool((wiring.cards == self.states).all())  # all have as many states
-        self.cards = upload(wiring.cards, device)
-        self.starts = upload(wiring.belief_offsets[:-1], device)  # of beliefs
-        self.graphs = upload(wiring.variable_graphs, device)
+        largest = max(int(wiring.table_offsets[-1]), int(wiring.message_offsets[-1]))
+        # Half as wide where that is enough: numbers of places are much of what is read.
+        self._whole: Any = np.int32 if largest < 2**31 else np.int64
+        self.cards = self._upload(wiring.cards)
+        self.starts = self._upload(wiring.belief_offsets[:-1])  # of beliefs
+        self.graphs = self._upload(wiring.variable_graphs)
         self.n_graphs = wiring.n_graphs
         pairs = wiring.arities[wiring.slot_factors] == 2
         # The slots of a pair follow each other.
@@ -71,6 +83,12 @@ class PairPlan:
         self.cold = bool((each == 0).all())  # whether all factors maximise
         self.mixed = bool(np.isinf(ratios[used]).any())  # whether some senders maximise over sums
         self.common = _common(each, ratios[used])
+        self._least = float(each.min(initial=np.inf)) if len(each) else 0.0
+        self._table_weights: Tensor | None = None
+        if len(each) and self._least > 0.0 and (each != self._least).any():
+            sizes = np.diff(wiring.table_offsets)
+            positive = np.where(weights > 0, weights, 1.0)
+            self._table_weights = upload(np.repeat(positive, sizes), device)
 
     def _colour(
         self, wiring: Wiring, variables: Ints, pairs: Any, other: Ints, weights: Any, ratios: Any
@@ -90,7 +108,25 @@ class PairPlan:
             np.stack([wiring.strides[back], wiring.strides[slots]], axis=1),
             weights[factors], ratios[back],
         )  # fmt: skip
-        return Colour(*(upload(a, self.device) for a in arrays), int(counts.max(initial=0)))
+        tensors: list[Any] = [self._upload(a) for a in arrays]
+        parts: tuple[Any, ...] = (*tensors, int(counts.max(initial=0)))
+        return Colour._make(parts)
+
+    def _upload(self, array: Any) -> Tensor:
+        whole = array.dtype.kind in "iu"
+        return upload(array.astype(self._whole) if whole else array, self.device)
+
+    def prepare(self, potentials: Floats) -> PairTables:
+        """Return the tables, and where that is safe their exponentials, which are quicker."""
+        tables = upload(potentials, self.device)
+        barring = bool(torch.isneginf(tables).any())
+        weight = self._least
+        far = float(tables.abs().max()) if len(tables) and not barring else torch.inf
+        if not weight > 0.0 or far > _NEAR * weight:
+            return PairTables(tables, None, barring)
+        if self._table_weights is None:
+            return PairTables(tables, torch.exp(tables / weight), barring)
+        return PairTables(tables, torch.exp(tables / self._table_weights), barring)
 
     def _all_slots(self, wiring: Wiring, pairs: Any) -> None:
         """Entries of all messages, and the entry of the belief that each belongs to."""
@@ -106,9 +142,28 @@ def _common(weights: Floats, ratios: Floats) -> tuple[float, float] | None:
     """Return the one weight and ratio of all pairs, or none: they differ, or need 64 bits."""
     if len(weights) == 0:
         return (1.0, 1.0)
-    both = float(weights[0]), float(ratios[0])
-    same = (weights == both[0]).all() and (ratios == both[1]).all()
-    return both if same and tuple(np.float32(both)) == both else None
+    weight, ratio = float(weights[0]), float(ratios[0])
+    same = (weights == weight).all() and (ratios == ratio).all()
+    exact = float(np.float32(weight)) == weight and float(np.float32(ratio)) == ratio
+    return (weight, ratio) if same and exact else None
+
+
+class PairTables(NamedTuple):
+    """Log potentials of all factors, and their exponentials where messages may use them."""
+
+    potentials: Tensor
+    exponentials: Tensor | None
+    barring: bool  #: whether anything is ruled out
+
+    @property
+    def linear(self) -> bool:
+        """Whether there are exponentials."""
+        return self.exponentials is not None
+
+    @property
+    def chosen(self) -> Tensor:
+        """Return the exponentials, if there are any."""
+        return self.potentials if self.exponentials is None else self.exponentials
 
 
 class Beliefs(NamedTuple):
@@ -135,20 +190,18 @@ def _add_up(plan: PairPlan, messages: Tensor, which: Tensor) -> Beliefs:
 
 
 def sweep(
-    plan: PairPlan, tables: Tensor, messages: Tensor, single: Beliefs, beliefs: Beliefs,
-    active: Tensor, damping: float, barring: bool,
+    plan: PairPlan, tables: PairTables, messages: Tensor, single: Beliefs, beliefs: Beliefs,
+    active: Tensor, damping: float,
 ) -> Tensor:  # fmt: skip
     """Update all messages once, colour by colour, in place; return the change at every variable.
 
-    Only variables whose graph is `active` change. `barring` says whether anything is ruled out.
+    Only variables whose graph is `active` change.
     """
-    change = tables.new_zeros(len(plan.cards))
+    change = messages.new_zeros(len(plan.cards))
     for colour in plan.colours:
         if len(colour.messages):
             update = _by_kernel if by_kernel(messages) and plan.states <= MOST_STATES else _plainly
-            update(
-                plan, colour, tables, messages, single, beliefs, active, damping, barring, change
-            )
+            update(plan, colour, tables, messages, single, beliefs, active, damping, change)
     return change
 
 
@@ -159,10 +212,11 @@ def _by_kernel(*given: Any) -> None:
 
 
 def _plainly(
-    plan: PairPlan, c: Colour, tables: Tensor, messages: Tensor, single: Beliefs, beliefs: Beliefs,
-    active: Tensor, damping: float, barring: bool, change: Tensor,
+    plan: PairPlan, colour: Colour, tables: PairTables, messages: Tensor, single: Beliefs,
+    beliefs: Beliefs, active: Tensor, damping: float, change: Tensor,
 ) -> None:  # fmt: skip
-    """Update the messages to the variables of one colour."""
+    """Update the messages to the variables of one colour, all in the log domain."""
+    c = colour.for_indices()
     states = torch.arange(plan.states, device=plan.device)
     receivers = c.variables[c.owners]
     sent = states < plan.cards[c.senders][:, None]
@@ -171,7 +225,7 @@ def _plainly(
     steps = c.strides[:, :, None] * states
     places = c.tables[:, None, None] + steps[:, 0, :, None] + steps[:, 1, None, :]
     inside = sent[:, :, None] & received[:, None, :]
-    theta = torch.where(inside, tables[torch.where(inside, places, 0)], -torch.inf)
+    theta = torch.where(inside, tables.potentials[torch.where(inside, places, 0)], -torch.inf)
     theta = theta + outgoing[:, :, None]
     weights = c.weights[:, None]
     new = theta.amax(1)

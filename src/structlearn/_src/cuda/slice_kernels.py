@@ -19,7 +19,9 @@ EQUAL = tl.constexpr(3)
 
 
 @triton.jit
-def _entry(columns, values, vector, at, SIGNS: tl.constexpr, KEEP: tl.constexpr, SQUARES: tl.constexpr):
+def _entry(
+    columns, values, vector, at, SIGNS: tl.constexpr, KEEP: tl.constexpr, SQUARES: tl.constexpr
+):
     """One entry of every row of a slice, times the vector; `KEEP` what is read again."""
     once: tl.constexpr = "evict_first" if KEEP else ""
     again: tl.constexpr = "evict_last" if KEEP else ""
@@ -45,7 +47,9 @@ def _sums(
     total = tl.zeros((ROWS,), vector.dtype.element_ty)
     if WIDTH >= 0:
         for k in tl.static_range(WIDTH):
-            total += _entry(columns, values, vector, (first + k) * ROWS + lane, SIGNS, KEEP, SQUARES)
+            total += _entry(
+                columns, values, vector, (first + k) * ROWS + lane, SIGNS, KEEP, SQUARES
+            )
     else:
         last = tl.load(starts + s + 1).to(tl.int64)
         for block in tl.range(first, last, loop_unroll_factor=ROLL):
@@ -135,7 +139,13 @@ def _common(rows: Slices, vector: Tensor) -> tuple[tuple[Tensor, ...], dict[str,
     entries = rows.entries(vector.dtype)
     signs = entries is None
     arrays = rows.starts, rows.columns, rows.columns if signs else entries
-    return arrays, {"SIGNS": signs, "ROWS": rows.columns.shape[1], "ROLL": ROLL, "KEEP": KEEP, "num_warps": WARPS}
+    return arrays, {
+        "SIGNS": signs,
+        "ROWS": rows.columns.shape[1],
+        "ROLL": ROLL,
+        "KEEP": KEEP,
+        "num_warps": WARPS,
+    }
 
 
 def row_sums(rows: Slices, vector: Tensor, squares: bool = False) -> Tensor:

@@ -145,7 +145,9 @@ class Consensus:
 
     # ---- states ------------------------------------------------------------------------------
 
-    def begin(self, weights: Any, start: Any = None, multipliers: Floats | None = None) -> AdmmState:
+    def begin(
+        self, weights: Any, start: Any = None, multipliers: Floats | None = None
+    ) -> AdmmState:
         """Return a new state whose copies all agree: on `start` (variables,), or on 0.5.
 
         Multipliers (forms,) are 0, or those of an earlier result.
@@ -168,6 +170,13 @@ class Consensus:
         if multipliers is not None:
             self.place(weights, state, point.copy(), multipliers)
         return state
+
+    def fits(self, state: Any) -> bool:
+        """Tell whether a state is one of this field."""
+        sizes = self.hinges.n_forms, self.hinges.n_variables
+        if not isinstance(state, AdmmState):
+            return False
+        return (len(state.multipliers), len(state.consensus)) == sizes
 
     def snapshot(self, state: AdmmState, into: Any = None) -> tuple[Any, Any]:
         """Return copies of the consensus and of the multipliers, in place of earlier ones."""

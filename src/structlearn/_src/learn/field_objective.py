@@ -13,7 +13,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import Watch
 from structlearn._src.field.admm import solve_map
-from structlearn._src.field.consensus import Consensus
+from structlearn._src.field.consensus import Consensus, make_consensus
 from structlearn._src.field.examples import HingeExamples
 from structlearn._src.field.newton import NewtonSystem, weight_gradient
 from structlearn._src.kernels.field.admm import AdmmState
@@ -68,7 +68,7 @@ class FieldWorld:
     def __init__(
         self, examples: HingeExamples, fixed: Bools, settings: InferenceSettings, watch: Watch
     ) -> None:
-        self.consensus = Consensus(
+        self.consensus = make_consensus(
             examples.hinges,
             step=settings.step,
             relaxation=settings.relaxation,
@@ -79,7 +79,6 @@ class FieldWorld:
         self.limit = settings.sweeps or _STEPS
         tol = _TOL if settings.tol is None else settings.tol
         self.tol = tol * np.sqrt(max(len(examples.hinges.variables), 1))
-        self.sizes = (examples.hinges.n_forms, examples.hinges.n_variables)
         self.watch = watch
         self.still = bool(fixed.all())  # nothing to infer
 
@@ -95,8 +94,7 @@ class FieldWorld:
 
         They are those of the consensus, or under a budget those of the local copies.
         """
-        check_fits(isinstance(memory, AdmmState))
-        check_fits((len(memory.multipliers), len(memory.consensus)) == self.sizes)
+        check_fits(self.consensus.fits(memory))
         if not self.still:
             steps = budget.sweeps or self.limit
             self.consensus.run(parameters, memory, steps, self.tol, self.watch)

@@ -117,7 +117,7 @@ def add_tables(into: tuple[Floats, ...] | None, more: tuple[Floats, ...]) -> tup
 
 
 class Elsewhere(ABC):
-    """A memory whose arrays are kept by workers, each those of its shard."""
+    """A memory whose arrays are kept by workers, each those of its shard, or on a device."""
 
     iterations: int = 0  #: sweeps or steps of ADMM behind it, over all worlds
 
@@ -155,14 +155,21 @@ def count_steps(memory: Memory) -> int:
 
 def fill(memory: Memory, arrays: Mapping[str, Any]) -> None:
     """Write the arrays that `leaves` has yielded into a memory of the same worlds."""
-    if isinstance(memory, Elsewhere):
-        memories = memory.gather()
-        fill(memories, arrays)
-        memory.scatter(memories)
-        return
     for path, array in leaves(memory):
         check_fits(path in arrays and np.shape(arrays[path]) == np.shape(array))
-        array[...] = arrays[path]
+    _write(memory, arrays, "memory")
+
+
+def _write(memory: Memory, arrays: Mapping[str, Any], path: str) -> None:
+    if isinstance(memory, Elsewhere):
+        memories = memory.gather()
+        _write(memories, arrays, path)
+        memory.scatter(memories)
+    elif isinstance(memory, tuple):
+        for number, branch in enumerate(memory):
+            _write(branch, arrays, f"{path}.{number}")
+    elif memory is not None:
+        memory[...] = arrays[path]
 
 
 def check_fits(fits: bool) -> None:

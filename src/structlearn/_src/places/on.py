@@ -74,10 +74,9 @@ def _is_client(given: Any) -> bool:
 
 
 def _card() -> Place:
-    raise PlaceError(
-        "place='cuda' needs a CUDA device and PyTorch: install structlearn[torch] on a machine "
-        "with one, or choose 'threads'"
-    )
+    from structlearn._src.places.cuda import Cuda
+
+    return Cuda()
 
 
 def _cluster(given: Any) -> Place:
