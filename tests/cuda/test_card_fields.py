@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hinge_fields
-from cuda.card import WEIGHTS, compare_steps, hub_field, interpreted, needs_triton, on_card
+from host_card import WEIGHTS, compare_steps, hub_field, interpreted, needs_triton, on_card
 from structlearn import HingeField, on
 from structlearn._src.field.admm import solve_map
 from structlearn._src.field.consensus import Consensus, make_consensus
@@ -76,7 +76,7 @@ def test_single_precision_is_near():
 @needs_triton
 def test_kernels_of_triton_take_the_same_steps():
     interpreted(
-        "from cuda.card import compare_steps, hub_field\n"
+        "from host_card import compare_steps, hub_field\n"
         "for signs in (False, True):\n"
         "    rng = np.random.default_rng(signs)\n"
         "    field = hub_field(rng, 200, signs=signs, hub=signs, hard=True)\n"
