@@ -53,4 +53,5 @@ from structlearn._src.inference.front import infer_many as infer_many
 from structlearn._src.places.on import on as on
 from structlearn._src.solve.checkpoint import Checkpoint as Checkpoint
 from structlearn._src.text.columns import read_columns as read_columns
+from structlearn._src.text.partitions import ColumnFiles as ColumnFiles
 from structlearn._version import __version__ as __version__

@@ -505,3 +505,17 @@ def test_a_held_out_file_must_be_readable_before_training(tmp_path, capsys):
     assert main([*map(str, argv), "--valid", str(tmp_path / "none")]) == 2
     assert "none" in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
+
+
+def test_a_memory_limit_streams_the_file(tmp_path, capsys):
+    path, model = tmp_path / "train.txt", tmp_path / "model"
+    path.write_text("a x L1\nb y L2\n\nb y L2\na x L1\n\n" * 20)
+    template = tmp_path / "template"
+    template.write_text("U0:%x[0,0]\nB\n")
+    given = ["train", str(path), "--model", str(model), "--template", str(template)]
+    assert main([*given, "--memory-limit", "1GB", "--test", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert "memory limit 1GB" in err
+    assert "100.00" in out
+    assert main([*given, "--memory-limit", "1MB"]) == 2
+    assert "at least '512MB'" in capsys.readouterr().err

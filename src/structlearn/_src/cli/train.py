@@ -112,7 +112,7 @@ def _add_solver(group: Any) -> None:
     add_choice(group, "--driver", drivers, "when inference is done anew")
     add_shared(group, "--max-iter", default=1000)
     add_number(group, "--tol", real, 1e-4, "relative tolerance at which to stop")
-    add_shared(group, "--threads", "--place", "--seed")
+    add_shared(group, "--threads", "--memory-limit", "--place", "--seed")
     told = "save the run to this file at intervals; if the file exists, resume from it"
     add_file(group, "--checkpoint", told)
     told = "seconds between two saves (default 60)"
@@ -235,6 +235,9 @@ def _fit(
     """Train on the file, which is not kept longer than needed."""
     from sklearn.exceptions import ConvergenceWarning
 
+    if args.memory_limit is not None:
+        _fit_files(args, labeler, progress)
+        return
     begun = time.perf_counter()
     progress(None, "reading")
     text = _labelled(args.file, template)
@@ -251,6 +254,22 @@ def _fit(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the verdict says it
             labeler.fit(columns, labels)
+    finally:
+        progress.clear()
+
+
+def _fit_files(args: argparse.Namespace, labeler: SequenceLabeler, progress: ProgressLine) -> None:
+    """Train on a file that need not fit into memory."""
+    from structlearn._src.text.partitions import ColumnFiles
+
+    files = ColumnFiles(args.file, memory_limit=args.memory_limit)
+    progress.tell("train", f"{args.loss} loss, C = {args.C:g}, memory limit {args.memory_limit}")
+    labeler.progress = progress if progress.shown else None
+    progress.begin()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the verdict says how it ended
+            labeler.fit(files, None)
     finally:
         progress.clear()
 

@@ -107,7 +107,8 @@ class ArrayWriter:
     def __init__(self, store: Store, dtype: Any) -> None:
         self._store = store
         self._dtype = np.dtype(dtype)
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `finish`, or when it dies
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when this is gone
+        weakref.finalize(self, self._file.close)
         self.size = 0
 
     def append(self, values: NDArray[Any]) -> None:

@@ -53,6 +53,22 @@ class Attributes:
         self.unigram = Namespace(template.unigram, digits, vocabularies)
         self.bigram = Namespace(template.bigram, digits, vocabularies)
 
+    @classmethod
+    def over(cls, template: Template, vocabularies: Sequence[Strings]) -> Attributes:
+        """Return what has no attributes yet, for columns with these strings."""
+        named = {column for row in template.rows for _, column in row.macros}
+        none = Strings.of([])
+        kept = [vocabularies[c] if c in named else none for c in range(template.width)]
+        return cls(template, kept)
+
+    def learn(self, columns: Columns, n_jobs: int | None = None, min_count: int = 1) -> Expanded:
+        """Learn the attributes of more columns, beside those so far, and return their rows.
+
+        Attributes that occur less often than `min_count` here are left out.
+        """
+        sheet = _sheet(columns, self.template, self.vocabularies)
+        return self.expand(sheet, n_jobs, min_count)
+
     @property
     def _tables(self) -> list[KeyTable]:
         return self.unigram.tables + self.bigram.tables
@@ -120,13 +136,8 @@ def fit_transform(
     """
     checks.integer("min_count", min_count, low=1)
     check_width(template, columns.width)  # before its columns are looked for
-    named = {column for row in template.rows for _, column in row.macros}
-    vocabularies = [
-        columns.vocabularies[c] if c in named else Strings.of([]) for c in range(template.width)
-    ]
-    sheet = _sheet(columns, template, vocabularies)
-    new = Attributes(template, vocabularies)
-    return new, new.expand(sheet, n_jobs, min_count)
+    new = Attributes.over(template, columns.vocabularies)
+    return new, new.learn(columns, n_jobs, min_count)
 
 
 class Namespace:
@@ -172,6 +183,12 @@ class Namespace:
 
         threads.run(work, [(d, d + 1) for d in range(len(self._dictionaries))], n_jobs)
         return self._collected(codes)
+
+    def keep(self, mask: NDArray[np.bool_]) -> None:
+        """Forget all other attributes, and number those that stay anew."""
+        borders = self._starts.tolist()
+        for dictionary, (first, last) in zip(self._dictionaries, pairwise(borders), strict=True):
+            dictionary.keep(mask[first:last])
 
     @property
     def _starts(self) -> Ints:
@@ -252,12 +269,16 @@ class Dictionary:
         """Forget attributes that occur less often than `min_count`; returns the new numbers."""
         counts = np.bincount(codes[codes >= 0], minlength=len(self))
         keep = counts >= min_count
-        kept = self.tables[-1].keys[keep]
         renumbered = np.full(len(self) + 1, -1, np.int32)  # the last one is for -1
+        renumbered[:-1][keep] = np.arange(keep.sum())
+        self.keep(keep)
+        return renumbered[codes]
+
+    def keep(self, mask: NDArray[np.bool_]) -> None:
+        """Forget all other attributes."""
+        kept = self.tables[-1].keys[mask]
         self.tables[-1] = KeyTable()
         self.tables[-1].learn(kept)
-        renumbered[:-1][keep] = np.arange(len(kept))
-        return renumbered[codes]
 
     def names(self, which: Ints, vocabularies: Sequence[Strings]) -> list[str]:
         """Return the attributes of these numbers as text."""

@@ -78,11 +78,15 @@ def read_columns(path: PathLike) -> Columns:
     empty nodes. The method `labels` returns the last column as labels of sequences, or another one:
     in CoNLL-U, ``labels(3)`` returns the universal tags.
     """
-    data = read_bytes(path)
-    if _CONLLU.match(data):
-        words = _NO_WORD.sub(b"", data.removeprefix(_BOM))
-        data = words.replace(b" ", b"\xc2\xa0")  # cells may have blanks, which part columns here
-    return parse_columns(data, str(path))
+    return parse_columns(words_alone(read_bytes(path)), str(path))
+
+
+def words_alone(data: bytes) -> bytes:
+    """Return CoNLL-U text as a column file of its words; any other text as it is."""
+    if not _CONLLU.match(data):
+        return data
+    words = _NO_WORD.sub(b"", data.removeprefix(_BOM))
+    return words.replace(b" ", b"\xc2\xa0")  # cells may have blanks, which part columns here
 
 
 def parse_columns(data: bytes, name: str = "the text") -> Columns:

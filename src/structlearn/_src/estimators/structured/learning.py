@@ -23,6 +23,7 @@ from structlearn._src.common.history import History
 from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.base import check_is_fitted, sample_weights, threads
 from structlearn._src.estimators.fitting import FitSettings, keep, minimise
+from structlearn._src.estimators.structured import streaming
 from structlearn._src.estimators.structured.base import (
     LATER,
     Batch,
@@ -40,6 +41,7 @@ from structlearn._src.model.model import Examples
 from structlearn._src.solve.base import State, current_weights
 from structlearn._src.solve.loop import Callback, Event, Fit
 from structlearn._src.solve.pick import choose_online
+from structlearn._src.text.partitions import ColumnFiles
 
 #: Parameters that say how a fit runs, the same in all families.
 _RUN = (
@@ -58,6 +60,8 @@ _OFF = 1.1
 def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> Any:
     """Learn from examples."""
     loss = _check(estimator)
+    if isinstance(X, ColumnFiles):
+        return _fit_files(estimator, X, Y, loss, sample_weight)
     rng = generator(estimator.random_state)
     plan, batch = _learn(estimator, X, Y)
     objective = _objective(estimator, plan, batch, loss, sample_weight)
@@ -78,6 +82,16 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
 
     found = _trusted(objective, found, again)
     return _keep(estimator, plan, loss, found, objective.n_examples)
+
+
+def _fit_files(
+    estimator: StructuredEstimator, files: ColumnFiles, Y: Any, loss: Loss, sample_weight: Any
+) -> Any:
+    """Learn from files that need not fit into memory."""
+    streaming.check(estimator, Y, sample_weight)
+    shards = streaming.Shards.read(estimator, files)
+    found = streaming.Stream(estimator, shards, loss, _objective).run()
+    return _keep(estimator, shards.plan, loss, found, shards.n_sequences)
 
 
 def _with_current(

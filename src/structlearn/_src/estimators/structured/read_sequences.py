@@ -347,7 +347,7 @@ class ColumnReader:
         attributes, expanded = fit_transform(X, template, min_count, n_jobs)
         if min_count > 1 and attributes.unigram.tables and not expanded.unigram.n_columns:
             raise ArgumentError(_TOO_RARE.format(min_count))
-        return cls(attributes, n_jobs), _expanded(expanded, X.offsets)
+        return cls(attributes, n_jobs), graph_data(expanded, X.offsets)
 
     @property
     def edges(self) -> str:
@@ -362,7 +362,7 @@ class ColumnReader:
                 f"X is a {type(X).__name__}, but this model was trained on Columns; give what "
                 f"read_columns returns"
             )
-        return _expanded(self.attributes.transform(X, self.n_jobs), X.offsets)
+        return graph_data(self.attributes.transform(X, self.n_jobs), X.offsets)
 
     @property
     def width(self) -> int:
@@ -380,7 +380,8 @@ def _sequences(features: Features, borders: Ints, later: Features = None) -> Gra
     return GraphData(borders, features, (EdgeSet(pairs, take_rows(later, pairs[:, 1])),))
 
 
-def _expanded(rows: Expanded, borders: Ints) -> GraphData:
+def graph_data(rows: Expanded, borders: Ints) -> GraphData:
+    """Nodes, edges and features of sentences with these rows."""
     if len(borders) < 2:
         raise ArgumentError("X holds no sentences; at least one is needed")
     data = _sequences(Sparse(rows.unigram), borders)
