@@ -192,3 +192,20 @@ def test_example_scripts_run(script, monkeypatch):
         assert min(shown) >= 1
     finally:
         pyplot.close("all")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "argv"),
+    [
+        ("tagger", ["--sentences", "20", "--epochs", "1"]),
+        ("segmentation", ["--steps", "2"]),
+        ("citations", ["--papers", "30", "--steps", "2"]),
+    ],
+)
+def test_examples_of_layers_run(name, argv, data_folder, monkeypatch, capsys):
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(ROOT / "examples/layers"))
+    script = importlib.import_module(name)
+    script.main(["--seeds", "1", *argv])
+    assert capsys.readouterr().out.startswith("accuracy")
