@@ -17,7 +17,8 @@ from structlearn._src.graph.wiring import join
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.inference.junction import EliminationTree, order_for
-from structlearn._src.inference.messenger import MessagePlan, Messenger
+from structlearn._src.inference.message_plan import MessagePlan
+from structlearn._src.inference.messenger import Messenger
 from timing import Timing, best, undisturbed
 
 COUNT = 10_000

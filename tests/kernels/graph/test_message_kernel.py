@@ -10,8 +10,10 @@ from scipy.special import logsumexp, softmax
 
 import naive
 from structlearn._src.inference.base import Problem
-from structlearn._src.inference.messenger import MessagePlan, Messenger
-from structlearn._src.kernels.graph import message, readout
+from structlearn._src.inference.message_plan import MessagePlan
+from structlearn._src.inference.messenger import Messenger
+from structlearn._src.kernels.graph import message, readout, sweep
+from structlearn._src.kernels.graph.schedule import BACK, FORTH
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 1), (4, 2, 3), (2, 3, 14)])
@@ -66,13 +68,16 @@ def plans(seed):
             yield graph, problem, MessagePlan(problem)
 
 
-def test_ranks_and_spans_of_the_visiting_order():
+def test_turns_follow_the_visiting_order():
     for graph, _, plan in plans(1):
         order = plan.order
-        np.testing.assert_array_equal(order.variables[order.rank], np.arange(graph.n_variables))
-        for f in range(graph.n_factors):
-            ranks = order.rank[graph.scope(f)]
-            assert order.span[f].tolist() == [ranks.min(), ranks.max()]
+        rank = np.argsort(order.variables)
+        np.testing.assert_array_equal(np.sort(order.variables), np.arange(graph.n_variables))
+        for variable, factor, _, turns in plan.net.slots.tolist():
+            others = [u for u in graph.scope(factor) if u != variable]
+            later = any(rank[u] > rank[variable] for u in others)
+            earlier = any(rank[u] < rank[variable] for u in others)
+            assert turns == BACK * later + FORTH * earlier
 
 
 def test_only_factors_with_company_move():
@@ -100,7 +105,7 @@ def test_levelled_messages_have_a_largest_entry_of_zero():
         starts = graph.wiring.message_offsets
         messages = rng.normal(size=int(starts[-1]))
         before = messages.copy()
-        message.level(plan.net, 2.0 * plan.weights, messages, 0, len(starts) - 1)
+        sweep.level(plan.net, 2.0 * plan.weights, messages, 0, len(starts) - 1)
         for a, b in pairwise(starts.tolist()):
             np.testing.assert_allclose(messages[a:b], (before[a:b] - before[a:b].max()) / 2.0)
 

@@ -90,8 +90,13 @@ class Wiring(NamedTuple):
 
     def forests(self) -> Bools:
         """Tell for every graph whether its factor graph has no cycle."""
+        # Every factor of a forest joins as many trees as it has variables.
+        joined = np.diff(self.scope_offsets[self.graph_factors]) - np.diff(self.graph_factors)
+        few = joined < np.maximum(np.diff(self.graph_variables), 1)
+        if not few.any():
+            return few
         closing = ~self.spanning_forest(np.arange(self.n_factors))
-        return np.bincount(self.factor_graphs[closing], minlength=self.n_graphs) == 0
+        return few & (np.bincount(self.factor_graphs[closing], minlength=self.n_graphs) == 0)
 
     def spanning_forest(self, order: Ints) -> Bools:
         """Take factors in this order, each unless it closes a cycle; tell which were taken."""

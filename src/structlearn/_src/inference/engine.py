@@ -18,7 +18,8 @@ from structlearn._src.common.errors import ArgumentError, TooWideError
 from structlearn._src.graph.wiring import Wiring, condition, places
 from structlearn._src.inference.base import Memory, Options, Problem, Solution, best_states
 from structlearn._src.inference.junction import EliminationTree, JunctionTree, affordable
-from structlearn._src.inference.messenger import MessagePlan, Messenger
+from structlearn._src.inference.message_plan import MessagePlan
+from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import TRAINED, Query
 from structlearn._src.inference.trw import covering_forests
 
@@ -77,7 +78,7 @@ class MessageEngine:
     ) -> None:
         self.problem = problem
         self.options = options
-        self.plan = MessagePlan(problem, shares)
+        self.plan = MessagePlan(problem, shares, options.n_jobs)
         self._maximised = problem.eps == 0.0
         self._rest: Clamped | None = None
         if self._maximised.any() and not self._maximised.all():

@@ -1,54 +1,29 @@
-"""Message passing on a problem, planned once and run as often as wanted: what its methods share."""
+"""Message passing on a problem, planned once and run as often as wanted: what its methods share.
+
+Threads share many graphs, and the blocks of a large one (`inference/schedule.py`).
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from structlearn._src.common import checks, threads
-from structlearn._src.common.arrays import Floats, Ints, block_indices
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.threads import Scratch
 from structlearn._src.common.watch import Approach, Ending, Pace, Watch, brief
-from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import SCHEDULES, Problem, point_mass
-from structlearn._src.kernels.graph import message, readout, tournament
-from structlearn._src.kernels.graph.message import (
-    MessageState,
-    MessageWorkspace,
-    Net,
-    VisitingOrder,
-)
+from structlearn._src.inference.message_plan import MessagePlan
+from structlearn._src.kernels.graph import readout, sweep, tournament
+from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
+from structlearn._src.kernels.graph.schedule import BACK, FORTH
 
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
 _NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
 _BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
-
-
-class MessagePlan:
-    """Made once for a wiring and its temperatures, and shared by all runs.
-
-    Messages are tree-reweighted by `appearance`, the edge appearance probability of every factor.
-    """
-
-    def __init__(self, problem: Problem, appearance: Floats | None = None) -> None:
-        wiring = problem.wiring
-        self.net, self.borders = _pack(wiring)
-        self.weights, self.ratios = _temperatures(problem, appearance)
-        self.order = _visiting_order(wiring)
-        moving = np.where(wiring.arities > 1, wiring.arities, 0)
-        #: Number of slots of every graph whose messages can change.
-        self.moving = np.bincount(wiring.factor_graphs, moving, wiring.n_graphs)
-        singles = np.flatnonzero(wiring.arities == 1)
-        #: Messages of factors over one variable, and the potentials that they are.
-        self.single_messages = block_indices(wiring.message_offsets, wiring.scope_offsets[singles])
-        self.single_potentials = block_indices(wiring.table_offsets, singles)
-        self.workspace_shapes = _workspace_shapes(wiring)
-        #: Whether nothing is maximised, so that messages may be kept as exponentials.
-        self.warm = bool((self.weights > 0).all() and (problem.eps > 0).all())
-        self.exponentials = Scratch(int(wiring.table_offsets[-1]))
+_RANGES = 2  # per worker, of blocks that cost about the same
 
 
 class Messenger:
@@ -75,7 +50,7 @@ class Messenger:
         self.damping = damping
         self.schedule = checks.one_of("schedule", schedule, SCHEDULES)
         self.n_jobs = n_jobs
-        self.plan = plan or MessagePlan(problem, appearance)
+        self.plan = plan or MessagePlan(problem, appearance, n_jobs)
         self.messages = self._initial(start)
         self._load_singles()
         wiring = problem.wiring
@@ -86,6 +61,7 @@ class Messenger:
         self.residual = np.full(wiring.n_graphs, np.inf)
         self.iterations = np.zeros(wiring.n_graphs, np.int64)
         self.done = np.zeros(wiring.n_graphs, np.bool_)  # which graphs met the tolerance
+        self._ready = False  # whether beliefs are those of the messages
 
     def _initial(self, start: Floats | None) -> Floats:
         size = int(self.problem.wiring.message_offsets[-1])
@@ -117,6 +93,7 @@ class Messenger:
         self.linear = tables is not self.potentials
         if self.linear:
             self._to_linear()
+        self._ready = False
         moving = self.plan.moving
         still = moving == 0
         self.done |= still
@@ -152,21 +129,84 @@ class Messenger:
         plan = self.plan
         progress = self.residual, self.iterations, self.done
 
-        def sweep(first: int, last: int) -> None:
-            flooding = self.schedule == "flooding"
-            message.propagate(
-                plan.borders, plan.net, plan.order, state, self._workspace(), flooding,
-                tol, sweeps, first, last, *progress,
+        def work(first: int, last: int) -> None:
+            sweep.propagate(
+                plan.borders, plan.net, plan.order, state, self._workspace(),
+                self.schedule == "flooding", self._ready, tol, sweeps, first, last, *progress,
             )  # fmt: skip
 
         def chase(first: int, last: int) -> None:
-            message.chase(
+            sweep.chase(
                 plan.borders, plan.net, state, self._workspace(), *self._queue(first, last),
                 tol, sweeps, first, last, *progress,
             )  # fmt: skip
 
-        work = chase if self.schedule == "residual" else sweep
-        threads.over_graphs(work, self.problem.wiring.graph_tables, self.n_jobs)
+        by_residual = self.schedule == "residual"
+        tables = self.problem.wiring.graph_tables
+        threads.over_graphs(chase if by_residual else work, tables, self.n_jobs)
+        for g in () if by_residual else plan.shared:
+            self._propagate_shared(int(g), state, sweeps, tol)
+        self._ready = True
+
+    def _propagate_shared(self, g: int, state: MessageState, sweeps: int, tol: float) -> None:
+        """Sweep over one graph whose blocks, or parts, threads share."""
+        flooding = self.schedule == "flooding"
+        for i in range(sweeps):
+            if self.done[g]:
+                break
+            if flooding or (i == 0 and not self._ready):
+                self._refresh(g, state)
+            self.residual[g] = self._flood(g, state) if flooding else self._sweep(g, state)
+            self.iterations[g] += 1
+            self.done[g] = self.residual[g] <= tol
+
+    def _refresh(self, g: int, state: MessageState) -> None:
+        plan = self.plan
+
+        def work(first: int, last: int) -> None:
+            sweep.refresh(plan.parts.borders, plan.net, state, first, last)
+
+        self._share(work, plan.parts.tables, *plan.parts.graph_parts[g : g + 2])
+
+    def _sweep(self, g: int, state: MessageState) -> float:
+        """Colours from the last to the first and back; returns the largest change of a message."""
+        plan = self.plan
+        order = plan.order
+        change = np.zeros(len(order.block_offsets) - 1)
+        ways = BACK
+
+        def work(first: int, last: int) -> None:
+            workspace = self._workspace()
+            sweep.sweep_blocks(plan.net, order, ways, state, workspace, first, last, change)
+
+        first, *others = range(*order.graph_colours[g : g + 2])
+        back = [(colour, BACK) for colour in reversed(others)]
+        forth = [(colour, FORTH) for colour in others]
+        for colour, ways in (*back, (first, BACK | FORTH), *forth):
+            self._share(work, order.block_offsets, *order.colour_offsets[colour : colour + 2])
+        return float(change.max())
+
+    def _flood(self, g: int, state: MessageState) -> float:
+        """All messages at once, from the old ones; returns the largest change."""
+        plan = self.plan
+        parts = plan.parts
+        change = np.zeros(len(parts.tables) - 1)
+
+        def work(first: int, last: int) -> None:
+            workspace = self._workspace()
+            sweep.flood_parts(parts.borders, plan.net, state, workspace, first, last, change)
+
+        def accept(first: int, last: int) -> None:
+            sweep.accept_parts(parts.borders, plan.net, state, first, last)
+
+        for each in (work, accept):
+            self._share(each, parts.tables, *parts.graph_parts[g : g + 2])
+        return float(change.max())
+
+    def _share(self, work: Callable[[int, int], None], weights: Ints, low: int, high: int) -> None:
+        """Call ``work(first, last)`` on ranges of the blocks or parts low..high-1 of a graph."""
+        ranges = threads.split(weights[low : high + 1], _RANGES * threads.workers(self.n_jobs))
+        threads.run(work, [(low + first, low + last) for first, last in ranges], self.n_jobs)
 
     def _workspace(self) -> MessageWorkspace:
         return MessageWorkspace(*threads.worker_arrays(*self.plan.workspace_shapes))
@@ -218,7 +258,7 @@ class Messenger:
         starts = self.problem.wiring.message_offsets
 
         def work(first: int, last: int) -> None:
-            message.level(self.plan.net, self.plan.weights, self.messages, first, last)
+            sweep.level(self.plan.net, self.plan.weights, self.messages, first, last)
             part = self.messages[starts[first] : starts[last]]
             np.exp(part, out=part)
 
@@ -243,48 +283,63 @@ class Messenger:
 
     def beliefs(self) -> tuple[Floats, Floats]:
         """Beliefs of the variables and, per graph, their part of the Bethe value."""
-        wiring = self.problem.wiring
+        beliefs, value = self._beliefs_of_parts()
+        return beliefs, self.plan.parts.sums(value)
+
+    def _beliefs_of_parts(self) -> tuple[Floats, Floats]:
         plan = self.plan
+        parts = plan.parts
         state = self._state()
-        out = np.empty(int(wiring.belief_offsets[-1]))
-        value = np.zeros(wiring.n_graphs)
+        out = np.empty(int(self.problem.wiring.belief_offsets[-1]))
+        value = np.zeros(len(parts.tables) - 1)
         eps = self.problem.eps
 
         def work(first: int, last: int) -> None:
-            readout.read_beliefs(plan.borders, plan.net, state, eps, first, last, out, value)
+            readout.read_beliefs(parts.borders, plan.net, state, eps, first, last, out, value)
 
-        threads.over_graphs(work, wiring.graph_tables, self.n_jobs)
+        threads.over_graphs(work, parts.tables, self.n_jobs)
         return out, value
 
     def value(self, factor_beliefs: bool = False) -> tuple[Floats, Floats, Floats]:
         """Bethe value per graph, beliefs, and on request factor beliefs, else an empty array."""
-        wiring = self.problem.wiring
         plan = self.plan
+        parts = plan.parts
         state = self._state()
-        beliefs, value = self.beliefs()
-        out = np.empty(int(wiring.table_offsets[-1]) if factor_beliefs else 0)
+        beliefs, value = self._beliefs_of_parts()
+        out = np.empty(int(parts.tables[-1]) if factor_beliefs else 0)
 
         def work(first: int, last: int) -> None:
             readout.read_factors(
-                plan.borders, plan.net, state, beliefs, self._workspace(), first, last,
+                parts.borders, plan.net, state, beliefs, self._workspace(), first, last,
                 factor_beliefs, out, value,
             )  # fmt: skip
 
-        threads.over_graphs(work, wiring.graph_tables, self.n_jobs)
-        return value, beliefs, out
+        threads.over_graphs(work, parts.tables, self.n_jobs)
+        return parts.sums(value), beliefs, out
 
     def decode(self, uniforms: Floats | None = None) -> Ints:
         """Assign one variable after the other given those before; a draw if `uniforms` come."""
         wiring = self.problem.wiring
         plan = self.plan
+        order = plan.order
+        state = self._state()
         labels = np.full(wiring.n_variables, -1, np.int64)
         if uniforms is None:
             uniforms = np.full(wiring.n_variables, -1.0)
-        scores = np.empty(int(wiring.cards.max(initial=1)))
-        readout.decode(
-            plan.net, self._state(), self.problem.eps, plan.order.variables, uniforms,
-            self._workspace(), scores, labels,
-        )  # fmt: skip
+        states = int(wiring.cards.max(initial=1))
+
+        def refresh(first: int, last: int) -> None:
+            sweep.refresh(plan.parts.borders, plan.net, state, first, last)
+
+        def work(first: int, last: int) -> None:
+            readout.decode(
+                plan.net, state, self.problem.eps, order, uniforms, self._workspace(),
+                np.empty(states), first, last, labels,
+            )  # fmt: skip
+
+        threads.over_graphs(refresh, plan.parts.tables, self.n_jobs)
+        for low, high in order.rounds:
+            self._share(work, order.block_offsets, low, high)
         return labels
 
     def best(self) -> tuple[Ints, Floats, Floats, Floats]:
@@ -307,73 +362,3 @@ def _lower(scaled: Floats, starts: Ints, sizes: Ints) -> float:
     scaled -= np.repeat(top, sizes)
     # Hard constraints are exact zeros; what counts is the span of the finite entries.
     return -float(scaled.min(where=np.isfinite(scaled), initial=0.0))
-
-
-# ---- plans -------------------------------------------------------------------------------
-
-
-def _temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, Floats]:
-    """Weight of every factor and ratio of every slot.
-
-    A factor that touches a hidden variable works at the hidden temperature: information between
-    an output and a hidden variable counts in the entropy of the hidden ones given the outputs.
-    Tree-reweighted factors work at the lowest temperature of their variables: with that, whichever
-    of them hangs on the other in a forest, its entropy counts in a concave way, so that there is
-    one best answer still.
-    """
-    wiring = problem.wiring
-    ratios = np.ones(len(wiring.scopes))
-    weights = np.full(wiring.n_factors, problem.eps_hidden)
-    if problem.uniform:
-        weights[:] = problem.temperature
-    else:
-        touched = np.zeros(wiring.n_factors, np.bool_)
-        touched[wiring.slot_factors[problem.hidden[wiring.scopes]]] = True
-        weights[~touched] = problem.eps_output
-        if appearance is not None:
-            weights[:] = np.inf
-            np.minimum.at(weights, wiring.slot_factors, problem.eps[wiring.scopes])
-        slot_weight, slot_eps = weights[wiring.slot_factors], problem.eps[wiring.scopes]
-        differ = slot_weight != slot_eps
-        with np.errstate(divide="ignore"):
-            ratios[differ] = slot_weight[differ] / slot_eps[differ]
-    if appearance is not None:
-        share = np.where(wiring.arities > 1, appearance, 1.0)
-        weights = weights * share
-        ratios = ratios * share[wiring.slot_factors]
-    return weights, ratios
-
-
-def _visiting_order(wiring: Wiring) -> VisitingOrder:
-    """Forests breadth-first, so that one sweep is exact; other graphs in index order."""
-    variables: Any = np.arange(wiring.n_variables)
-    forest = wiring.forests()
-    if forest.any():
-        variables = np.where(forest[wiring.variable_graphs], wiring.breadth_first(), variables)
-    rank = np.empty_like(variables)
-    rank[variables] = np.arange(wiring.n_variables)
-    ranks, starts = rank[wiring.scopes], wiring.scope_offsets[:-1]
-    span = np.empty((wiring.n_factors, 2), np.int64)
-    if len(span):
-        span[:] = np.stack([f.reduceat(ranks, starts) for f in (np.minimum, np.maximum)], axis=1)
-    return VisitingOrder(variables, rank, span)
-
-
-def _pack(wiring: Wiring) -> tuple[Net, Ints]:
-    """Pack a wiring for the message kernels; also where each graph's parts begin."""
-    net = Net(
-        np.stack([wiring.scopes, wiring.slot_factors, wiring.message_offsets[:-1]], axis=1),
-        np.stack([wiring.slot_offsets, wiring.belief_offsets], axis=1),
-        np.stack([wiring.scope_offsets, wiring.table_offsets], axis=1),
-        wiring.slots,
-    )
-    slots = wiring.scope_offsets[wiring.graph_factors]
-    return net, np.stack([wiring.graph_variables, slots, wiring.graph_factors], axis=1)
-
-
-def _workspace_shapes(wiring: Wiring) -> tuple[tuple[int, ...], ...]:
-    """Shapes of the arrays of a `MessageWorkspace`."""
-    arity = int(wiring.arities.max(initial=1))
-    states = int(wiring.cards.max(initial=1))
-    size = max(states, int(np.diff(wiring.table_offsets).max(initial=1)))
-    return (arity, states), (size,), (size,)

@@ -1,6 +1,6 @@
 """Read answers off messages: beliefs, factor beliefs, the Bethe value, one assignment or draw.
 
-All of these take messages in the log domain. `borders` is as in `message.propagate`.
+All of these take messages in the log domain. `borders` and `order` are as in `sweep`.
 """
 
 from __future__ import annotations
@@ -126,16 +126,16 @@ def choose(values, states, eps, uniform):
 
 
 @lean
-def decode(net, state, eps, order, uniforms, workspace, scores, labels):
-    """Give the variables states one after the other, each given those before it.
+def decode(net, state, eps, order, uniforms, workspace, scores, first, last, labels):
+    """Give the variables of the blocks first..last-1 states, each given those before it.
 
     In a forest with parents first this is an exact maximiser, or with `uniforms` (one number
     in [0, 1) per variable, else -1) an exact draw. Elsewhere it is a rounding that, unlike the
-    best state of every belief, keeps neighbours consistent. Labels are -1 to begin with.
+    best state of every belief, keeps neighbours consistent. Labels are -1 to begin with, and
+    beliefs those of the messages.
     """
-    for v in range(labels.size):
-        update_belief(v, net, state)
-    for v in order:
+    for k in range(order.block_offsets[first], order.block_offsets[last]):
+        v = order.variables[k]
         states = net.variables[v + 1, 1] - net.variables[v, 1]
         for x in range(states):
             scores[x] = 0.0

@@ -1,0 +1,197 @@
+"""Schedules of message passing: sequential sweeps over blocks, flooding, largest residual first.
+
+`borders` (parts + 1, 3) tells where the variables, slots and factors of graphs begin, or of parts
+of a large one. `order` is a `Schedule`: variables in visiting order, in blocks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structlearn._src.kernels.graph.message import update, update_belief
+from structlearn._src.kernels.graph.schedule import BACK, FORTH
+from structlearn._src.kernels.graph.tournament import set_leaf, winner
+from structlearn._src.kernels.jit import inner, lean
+
+# As arguments plain numbers would have a function compiled anew for each of them.
+_BACK = np.int64(BACK)
+_FORTH = np.int64(FORTH)
+_EITHER = np.int64(BACK | FORTH)
+
+
+@lean
+def level(net, weights, messages, first, last):
+    """Shift messages to a largest entry of 0 and divide them by the weight of their factor."""
+    for t in range(first, last):
+        v, f, m = net.slots[t, 0], net.slots[t, 1], net.slots[t, 2]
+        end = m + net.variables[v + 1, 1] - net.variables[v, 1]
+        top = messages[m]
+        for k in range(m + 1, end):
+            top = max(top, messages[k])
+        for k in range(m, end):
+            messages[k] = (messages[k] - top) / weights[f]
+
+
+@inner
+def _accept(t, net, state):
+    """Replace the message of slot `t` by the one in waiting."""
+    v, m = net.slots[t, 0], net.slots[t, 2]
+    for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
+        state.messages[k] = state.fresh[k]
+
+
+@inner
+def _listen(v, way, net, state, workspace, out):
+    """Update the messages into `v` whose turn it is; returns the largest change."""
+    worst = 0.0
+    for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
+        t = net.variable_slots[q]
+        if net.slots[t, 3] & way:
+            worst = max(worst, update(t, net, state, workspace, out))
+    return worst
+
+
+@inner
+def _sweep(low, high, ways, net, order, state, workspace):
+    """Visit the variables in the places low..high-1 of the order; returns the largest change.
+
+    From the last variable to the first and back, each listening to the factors with later
+    (earlier) ones; in a forest with parents first that is leaves to roots to leaves, which is
+    exact. Messages into a variable change only when it is visited, so its belief is computed once.
+    """
+    worst = 0.0
+    for k in range(high - 1, low - 1 if ways & BACK else high - 1, -1):
+        v = order.variables[k]
+        worst = max(worst, _listen(v, _BACK, net, state, workspace, state.messages))
+        update_belief(v, net, state)
+    for k in range(low, high if ways & FORTH else low):
+        v = order.variables[k]
+        worst = max(worst, _listen(v, _FORTH, net, state, workspace, state.messages))
+        update_belief(v, net, state)
+    return worst
+
+
+@inner
+def _flood(low, high, net, state, workspace):
+    """All new messages into the variables low..high-1, from the old ones, in state.fresh."""
+    worst = 0.0
+    for v in range(low, high):
+        worst = max(worst, _listen(v, _EITHER, net, state, workspace, state.fresh))
+    return worst
+
+
+@lean
+def propagate(
+    borders, net, order, state, workspace, flooding, ready, tol, sweeps, first, last,
+    change, iterations, done,
+):  # fmt: skip
+    """Sweep over each of the graphs first..last-1 until it rests, unless it is already done.
+
+    Graphs of several blocks are left out. The last change, the number of sweeps and whether the
+    change is within `tol` are brought up to date. Beliefs are `ready`, or computed first. For
+    flooding, all messages at once from the old ones, state.fresh begins as a copy of them.
+    """
+    for g in range(first, last):
+        low, high = borders[g, 0], borders[g + 1, 0]
+        several = order.graph_colours[g + 1] > order.graph_colours[g] + 1
+        for i in range(0 if done[g] or several else sweeps):
+            for v in range(low, high if flooding or (i == 0 and not ready) else low):
+                update_belief(v, net, state)
+            if flooding:
+                change[g] = _flood(low, high, net, state, workspace)
+            else:
+                change[g] = _sweep(low, high, _EITHER, net, order, state, workspace)
+            iterations[g] += 1
+            for t in range(borders[g, 1], borders[g + 1, 1] if flooding else borders[g, 1]):
+                _accept(t, net, state)
+            if change[g] <= tol:
+                done[g] = True
+                break
+
+
+# ---- the same for parts of one graph -----------------------------------------------------
+
+
+@lean
+def refresh(borders, net, state, first, last):
+    """Combine the messages to all variables of the parts first..last-1 in state.beliefs."""
+    for v in range(borders[first, 0], borders[last, 0]):
+        update_belief(v, net, state)
+
+
+@lean
+def sweep_blocks(net, order, ways, state, workspace, first, last, change):
+    """Visit the blocks first..last-1, none of which touches another, on one way or both."""
+    for b in range(first, last):
+        low, high = order.block_offsets[b], order.block_offsets[b + 1]
+        worst = _sweep(low, high, ways, net, order, state, workspace)
+        change[b] = max(change[b], worst)
+
+
+@lean
+def flood_parts(borders, net, state, workspace, first, last, change):
+    """Write all new messages into the variables of the parts first..last-1 to state.fresh."""
+    for p in range(first, last):
+        change[p] = _flood(borders[p, 0], borders[p + 1, 0], net, state, workspace)
+
+
+@lean
+def accept_parts(borders, net, state, first, last):
+    """Replace the messages of the slots of the parts first..last-1 by those in waiting."""
+    for t in range(borders[first, 1], borders[last, 1]):
+        _accept(t, net, state)
+
+
+# ---- largest residual first --------------------------------------------------------------
+
+
+@inner
+def _residual(first, last, net, state, workspace, tree, queue, tol):
+    """As many updates as a sweep has, always of the message that would change most.
+
+    `queue` holds the slots whose next message must be computed anew.
+    """
+    tree[:] = -np.inf
+    waiting = 0
+    for t in range(first, last):
+        f = net.slots[t, 1]
+        if net.factors[f + 1, 0] - net.factors[f, 0] > 1:
+            queue[waiting] = t
+            waiting += 1
+    for _ in range(waiting):
+        for k in range(waiting):
+            change = update(queue[k], net, state, workspace, state.fresh)
+            set_leaf(tree, queue[k] - first, change if change < np.inf else 0.0)
+        if tree[1] <= tol:
+            break
+        t = first + winner(tree)
+        v = net.slots[t, 0]
+        _accept(t, net, state)
+        update_belief(v, net, state)
+        queue[0] = t
+        waiting = 1
+        for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
+            f = net.slots[net.variable_slots[q], 1]
+            for u in range(net.factors[f, 0], net.factors[f + 1, 0]):
+                if net.slots[u, 0] != v:
+                    queue[waiting] = u
+                    waiting += 1
+    return max(tree[1], 0.0)
+
+
+@lean
+def chase(
+    borders, net, state, workspace, tree, queue, tol, sweeps, first, last, change, iterations, done
+):
+    """As `propagate`, with the message that would change most always updated next."""
+    for g in range(first, last):
+        for v in range(borders[g, 0], borders[g + 1, 0]):
+            update_belief(v, net, state)
+        for _ in range(0 if done[g] else sweeps):
+            change[g] = _residual(
+                borders[g, 1], borders[g + 1, 1], net, state, workspace, tree, queue, tol
+            )
+            iterations[g] += 1
+            if change[g] <= tol:
+                done[g] = True
+                break
