@@ -17,6 +17,7 @@ import os
 import pathlib
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -235,8 +236,137 @@ def map_trust() -> Callable[[int], Phases]:
     return _field(lambda: forms.trust_forms(TRUST_GROUPS), 1e-6)
 
 
+# ---- graphs ------------------------------------------------------------------------------
+
+SIDE = 1000  # of the one large grid
+COUPLING = 0.5  # nats that neighbours gain by being alike: messages come to rest in some sweeps
+PATIENCE = 10  # sweeps where messages would need hundreds
+BATCH = 10_000  # small graphs
+GRIDS, EDGE = 64, 40  # of the grids that are learnt from, and their side
+STEPS = 5  # of learning
+
+
+def _phased(parts: dict[str, tuple[Any, str]], work: Callable[[], Any]) -> Phases:
+    """Return the wall time of some work, and of those methods that it calls."""
+    seconds: Phases = dict.fromkeys(parts, 0.0)
+    with contextlib.ExitStack() as stack:
+        for name, (owner, method) in parts.items():
+            timed = _timed(getattr(owner, method), name, seconds)
+            stack.enter_context(mock.patch.object(owner, method, timed))
+        _, whole = _clock(work)
+    return {"seconds": whole, **seconds}
+
+
+def _one_grid(query: str, method: str, states: int, **options: Any) -> Callable[[int], Phases]:
+    import structlearn as sl
+    from structlearn._src.inference import front, loopy, trw
+    from structlearn._src.inference.message_plan import MessagePlan
+    from structlearn._src.inference.messenger import Messenger
+
+    nodes = np.random.default_rng(1).normal(size=(SIDE, SIDE, states))
+    parts = {
+        "plan": (MessagePlan, "__init__"),
+        "sweeps": (Messenger, "run"),
+        "value": (Messenger, "value"),
+        "decode": (Messenger, "decode"),
+        "compare": (loopy.MessageRuns, "_compare"),
+        "forests": (trw, "covering_forests"),
+        "bound": (trw, "upper_bound"),
+        "answer": (front, "collect"),
+    }
+
+    def work(n_jobs: int) -> Phases:
+        # What is known about a graph is kept with it, so that every run has its own.
+        with mock.patch.dict(os.environ, STRUCTLEARN_N_JOBS=str(n_jobs)):
+            begun = time.perf_counter()
+            graph = sl.grid(nodes, COUPLING * np.eye(states))
+            graph.wiring  # noqa: B018  compiled on first use
+            built = time.perf_counter() - begun
+            phases = _phased(
+                parts, lambda: sl.infer(graph, query, method=method, random_state=0, **options)
+            )
+        return phases | {"build": built}
+
+    return work
+
+
+def grid_sum() -> Callable[[int], Phases]:
+    """Marginals of one grid of 1000 x 1000 variables of 2 states, by sum-product messages."""
+    return _one_grid("marginals", "bp", 2)
+
+
+def grid_max() -> Callable[[int], Phases]:
+    """The same grid with 3 states, ten sweeps of max-product messages, one start."""
+    return _one_grid("map", "bp", 3, max_iter=PATIENCE, restarts=0)
+
+
+def grid_trw() -> Callable[[int], Phases]:
+    """The same grid with 2 states, ten sweeps of tree-reweighted messages and their bound."""
+    return _one_grid("marginals", "trw", 2, max_iter=PATIENCE)
+
+
+def infer_many() -> Callable[[int], Phases]:
+    """Ten thousand graphs, of 40 variables in hidden chains and 16 in grids, by messages."""
+    import models
+    import structlearn as sl
+    from structlearn._src.inference import front
+    from structlearn._src.inference.message_plan import MessagePlan
+    from structlearn._src.inference.messenger import Messenger
+
+    rng = np.random.default_rng(5)
+    kinds = models.small_hidden_chain, models.small_grid
+    graphs = [kinds[i % 2](rng) for i in range(BATCH)]
+    for graph in graphs:
+        graph.wiring  # noqa: B018  compiled on first use, which is not what is timed
+    parts = {
+        "join": (front, "join"),
+        "pick": (front, "pick"),
+        "plan": (MessagePlan, "__init__"),
+        "sweeps": (Messenger, "run"),
+        "value": (Messenger, "value"),
+        "answers": (front, "collect"),
+    }
+    return lambda n_jobs: _phased(
+        parts, lambda: sl.infer_many(graphs, method="bp", restarts=0, n_jobs=n_jobs)
+    )
+
+
+def grids() -> Callable[[int], Phases]:
+    """`GridLabeler` on 64 grids of 40 x 40 with half the labels hidden, five steps."""
+    import structlearn as sl
+    from structlearn._src.estimators.structured import learning
+    from structlearn._src.learn.structured_objective import StructuredObjective
+    from structlearn._src.learn.structured_world import GraphWorld
+
+    rng = np.random.default_rng(3)
+    truth = (np.add.outer(np.arange(EDGE), np.arange(EDGE)) // 8) % 3
+    X = [np.eye(3)[truth] + rng.normal(0.0, 1.5, (EDGE, EDGE, 3)) for _ in range(GRIDS)]
+    Y = [np.where(rng.random(truth.shape) < 0.5, -1, truth) for _ in range(GRIDS)]
+    parts = {
+        "read": (learning, "_learn"),
+        "worlds": (GraphWorld, "__init__"),
+        "solve": (GraphWorld, "solve"),
+        "push": (StructuredObjective, "push"),
+        "pull": (StructuredObjective, "pull"),
+        "check": (learning, "_trusted"),
+    }
+
+    def work(n_jobs: int) -> Phases:
+        labeler = sl.GridLabeler(max_iter=STEPS, n_jobs=n_jobs, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # five steps do not reach the optimum
+            return _phased(parts, lambda: labeler.fit(X, Y))
+
+    return work
+
+
 #: All sections; add yours here.
 SECTIONS: dict[str, Section] = {
+    "grid-sum": grid_sum,
+    "grid-max": grid_max,
+    "grid-trw": grid_trw,
+    "infer-many": infer_many,
+    "grids": grids,
     "sdca": sdca,
     "hinge": hinge,
     "lbfgs": lbfgs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -135,25 +135,9 @@ class FactorGraph:
 
     def variable_index(self, name: Hashable) -> int:
         """Index of the variable called `name`."""
-        if self._names is None:
-            if isinstance(name, (int, np.integer)) and 0 <= name < self._n_variables:
-                return int(name)
-        elif isinstance(name, Hashable) and name in self._index:
-            return self._index[name]
-        raise GraphError(
-            f"there is no variable named {name!r}; the graph has {self._n_variables} variables"
-            f"{self._sample_of_names()}"
-        )
+        return _find(name, self._names, self._index, self._n_variables)
 
     variable = variable_index  # as it was called first
-
-    def _sample_of_names(self) -> str:
-        if not self._n_variables:
-            return ""
-        if self._names is None:
-            return f" named 0 to {self._n_variables - 1}"
-        shown = ", ".join(map(repr, self._names[:5]))
-        return f" named {shown}{', ...' if self._n_variables > 5 else ''}"
 
     def set_roles(self, roles: Mapping[Hashable, str]) -> FactorGraph:
         """Change the role of some variables, in place; returns the graph."""
@@ -349,6 +333,52 @@ class FactorGraph:
             f"FactorGraph({self._n_variables} variables ({roles or 'none'}), "
             f"{self._n_factors} factors, largest arity {arity})"
         )
+
+
+class Snapshot(NamedTuple):
+    """A graph as it is now, without its tables: what answers keep, and later additions leave."""
+
+    wiring: Wiring
+    own_names: list[Hashable] | None  # never changed in place, nor are the places
+    places: dict[Hashable, int]
+
+    @classmethod
+    def of(cls, graph: FactorGraph) -> Snapshot:
+        """Return that of a graph, in next to no time."""
+        return cls(graph.wiring, graph._names, graph._index)
+
+    @property
+    def names(self) -> Sequence[Hashable]:
+        """Names of the variables, in order."""
+        return range(len(self.wiring.cards)) if self.own_names is None else self.own_names
+
+    def variable_index(self, name: Hashable) -> int:
+        """Index of the variable called `name`."""
+        return _find(name, self.own_names, self.places, len(self.wiring.cards))
+
+
+def _find(
+    name: Hashable, names: list[Hashable] | None, index: dict[Hashable, int], count: int
+) -> int:
+    """Index of a variable among `count`, which are called by their indices without `names`."""
+    if names is None:
+        if isinstance(name, (int, np.integer)) and 0 <= name < count:
+            return int(name)
+    elif isinstance(name, Hashable) and name in index:
+        return index[name]
+    raise GraphError(
+        f"there is no variable named {name!r}; the graph has {count} variables"
+        f"{_sample_of_names(names, count)}"
+    )
+
+
+def _sample_of_names(names: list[Hashable] | None, count: int) -> str:
+    if not count:
+        return ""
+    if names is None:
+        return f" named 0 to {count - 1}"
+    shown = ", ".join(map(repr, names[:5]))
+    return f" named {shown}{', ...' if count > 5 else ''}"
 
 
 def flat_potentials(graph: FactorGraph) -> Floats:

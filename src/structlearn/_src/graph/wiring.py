@@ -178,16 +178,22 @@ def join(wirings: Sequence[Wiring]) -> Wiring:
     """Put many wirings side by side, in order."""
     if not wirings:
         raise GraphError("no graphs were given; at least one is needed")
-    first = np.repeat(
-        offsets_of([w.n_variables for w in wirings])[:-1], [len(w.scopes) for w in wirings]
-    )
+    cards = [w.cards for w in wirings]
+    scopes = [w.scopes for w in wirings]
+    first = offsets_of([*map(len, cards)])[:-1]
+    if all(len(w.graph_variables) == 2 for w in wirings):
+        graph_variables = offsets_of([*map(len, cards)])
+        graph_factors = offsets_of([len(w.table_offsets) - 1 for w in wirings])
+    else:
+        graph_variables = _chained([w.graph_variables for w in wirings])
+        graph_factors = _chained([w.graph_factors for w in wirings])
     return compile_wiring(
-        np.concatenate([w.cards for w in wirings]),
+        np.concatenate(cards),
         np.concatenate([w.roles for w in wirings]),
         _chained([w.scope_offsets for w in wirings]),
-        np.concatenate([w.scopes for w in wirings]) + first,
-        _chained([w.graph_variables for w in wirings]),
-        _chained([w.graph_factors for w in wirings]),
+        np.concatenate(scopes) + np.repeat(first, [*map(len, scopes)]),
+        graph_variables,
+        graph_factors,
     )
 
 

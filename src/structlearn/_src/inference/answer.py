@@ -11,7 +11,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ImpossibleEvidenceError
-from structlearn._src.graph.build import FactorGraph
+from structlearn._src.graph.build import Snapshot
 from structlearn._src.graph.wiring import HIDDEN, Conditioned, Wiring, places
 from structlearn._src.inference.base import (
     Answer,
@@ -28,20 +28,22 @@ from structlearn._src.inference.portfolio import OutputScore
 class Marginals(Mapping[Hashable, Floats]):
     """Marginal of every variable by name; `flat` has them one after the other."""
 
-    def __init__(self, graph: FactorGraph, flat: Floats) -> None:
+    __slots__ = ("_graph", "flat")  # a batch makes thousands
+
+    def __init__(self, graph: Snapshot, flat: Floats) -> None:
         self._graph = graph
         self.flat = flat
-        self._offsets = graph.wiring.belief_offsets
 
     def __getitem__(self, name: Hashable) -> Floats:
         i = _position(self._graph, name)
-        return self.flat[self._offsets[i] : self._offsets[i + 1]]
+        start, stop = self._graph.wiring.belief_offsets[i : i + 2]
+        return self.flat[start:stop]
 
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._graph.names)
 
     def __len__(self) -> int:
-        return self._graph.n_variables
+        return self._graph.wiring.n_variables
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{n!r}: {p.round(4).tolist()}" for n, p in islice(self.items(), 8))
@@ -49,7 +51,7 @@ class Marginals(Mapping[Hashable, Floats]):
 
     def array(self) -> Floats:
         """All marginals as (variables, states), padded with zeros where there are fewer states."""
-        cards = self._graph.cards
+        cards = self._graph.wiring.cards
         out = np.zeros((len(cards), int(cards.max(initial=0))))
         out[np.arange(out.shape[1]) < cards[:, None]] = self.flat
         return out
@@ -58,27 +60,33 @@ class Marginals(Mapping[Hashable, Floats]):
 class FactorMarginals(Mapping[int, Floats]):
     """Marginal over every factor's scope, by factor index; `flat` is laid out like potentials."""
 
-    def __init__(self, graph: FactorGraph, flat: Floats) -> None:
+    __slots__ = ("_graph", "flat")
+
+    def __init__(self, graph: Snapshot, flat: Floats) -> None:
         self._graph = graph
         self.flat = flat
 
     def __getitem__(self, factor: int) -> Floats:
         if not isinstance(factor, (int, np.integer)) or not 0 <= factor < len(self):
             raise KeyError(factor)
-        start, stop = self._graph.wiring.table_offsets[factor : factor + 2]
-        return self.flat[start:stop].reshape(self._graph.cards[self._graph.scope(factor)])
+        wiring = self._graph.wiring
+        start, stop = wiring.table_offsets[factor : factor + 2]
+        scope = wiring.scopes[slice(*wiring.scope_offsets[factor : factor + 2])]
+        return self.flat[start:stop].reshape(wiring.cards[scope])
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(len(self)))
 
     def __len__(self) -> int:
-        return self._graph.n_factors
+        return self._graph.wiring.n_factors
 
 
 class Assignment(Mapping[Hashable, int]):
     """State of every assigned variable by name; `array` has -1 for those left open."""
 
-    def __init__(self, graph: FactorGraph, labels: Ints) -> None:
+    __slots__ = ("_graph", "array")
+
+    def __init__(self, graph: Snapshot, labels: Ints) -> None:
         self._graph = graph
         self.array = labels
 
@@ -100,7 +108,7 @@ class Assignment(Mapping[Hashable, int]):
         return f"Assignment({{{shown}{', ...' if len(self) > 8 else ''}}})"
 
 
-def _position(graph: FactorGraph, name: Hashable) -> int:
+def _position(graph: Snapshot, name: Hashable) -> int:
     try:
         return graph.variable_index(name)
     except ValueError as error:
@@ -111,7 +119,7 @@ def _position(graph: FactorGraph, name: Hashable) -> int:
 class Reply:
     """What is needed to take a result apart."""
 
-    graphs: list[FactorGraph]
+    graphs: list[Snapshot]
     wiring: Wiring
     fixed: Ints
     small: Conditioned
@@ -173,10 +181,7 @@ def collect(reply: Reply, result: Result) -> list[Answer]:
         if found is not None:
             own[name] = found.tolist()
     own |= _shares(reply, result)
-    return [
-        Answer(**same, **dict(zip(own, row, strict=True)))
-        for row in zip(*own.values(), strict=True)
-    ]
+    return [Answer.of(same, zip(own, row, strict=True)) for row in zip(*own.values(), strict=True)]
 
 
 def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:

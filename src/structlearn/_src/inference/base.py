@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
@@ -340,6 +340,18 @@ class Answer:
     k_best: list[tuple[float, Mapping[Hashable, int]]] | None = None
     samples: Ints | None = None
     messages: Floats | None = None
+
+    @classmethod
+    def of(cls, same: dict[str, Any], own: Iterable[tuple[str, Any]]) -> Answer:
+        """Return an answer from what all graphs of a batch share, and what is its own.
+
+        Several times as fast as the constructor, which sets the fields of a frozen class one by
+        one: that counts where thousands of answers are made.
+        """
+        answer = cls.__new__(cls)
+        answer.__dict__.update(same)
+        answer.__dict__.update(own)
+        return answer
 
     @property
     def gap(self) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from structlearn._src.common import checks
+from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.checks import Seed
 from structlearn._src.common.errors import (
@@ -20,7 +20,7 @@ from structlearn._src.common.errors import (
 )
 from structlearn._src.common.place import placed
 from structlearn._src.common.watch import Progress
-from structlearn._src.graph.build import FactorGraph, flat_potentials, shared_chain
+from structlearn._src.graph.build import FactorGraph, Snapshot, flat_potentials, shared_chain
 from structlearn._src.graph.wiring import OBSERVED, Conditioned, Wiring, condition, join
 from structlearn._src.inference.answer import Reply, collect
 from structlearn._src.inference.base import Answer, Inferer, Options, Problem
@@ -193,20 +193,31 @@ def _ask(
         inferer: Inferer = METHODS["chain"]
     if shared is None or inferer.refuses(problem, query, options):
         tables = [flat_potentials(graph) for graph in graphs]
-        small = _levelled(condition(wiring, tables[0] if one else np.concatenate(tables), labels))
+        whole = tables[0] if one else np.concatenate(tables)
+        small = _levelled(condition(wiring, whole, labels), options.n_jobs)
         problem = Problem(small.wiring, small.potentials, *eps)
         inferer = pick(problem, query, method, options)
     result = inferer.run(problem, query, options)
-    # Copies: answers stay as they are when the user goes on building a graph.
-    kept = [copy.copy(g) for g in graphs]
+    # Answers stay as they are when the user goes on building a graph.
+    kept = [Snapshot.of(graph) for graph in graphs]
     reply = Reply(kept, wiring, labels, small, problem, query, inferer.name, options)
     return collect(reply, result)
 
 
-def _levelled(small: Conditioned) -> Conditioned:
+def _levelled(small: Conditioned, n_jobs: int | None) -> Conditioned:
     """Move the largest entries of large tables to the constants of the graphs."""
     tables = small.potentials
-    if not np.abs(tables[np.isfinite(tables)]).max(initial=0.0) > _LEVEL:
+    large: list[int] = []
+
+    def work(first: int, last: int) -> None:
+        part = tables[first:last]
+        if part.max() > _LEVEL or (part.min() < -_LEVEL and _has_large(part)):
+            large.append(first)
+
+    pieces = 1 + len(tables) // threads.GRAIN["arrays"]
+    borders = np.linspace(0, len(tables), pieces + 1).astype(np.int64)
+    threads.run(work, list(pairwise(borders.tolist())) if len(tables) else [], n_jobs)
+    if not large:
         return small
     wiring = small.wiring
     tops = np.maximum.reduceat(tables, wiring.table_offsets[:-1])
@@ -214,6 +225,11 @@ def _levelled(small: Conditioned) -> Conditioned:
     constant = small.constant + np.bincount(wiring.factor_graphs, tops, wiring.n_graphs)
     shifted = tables - np.repeat(tops, np.diff(wiring.table_offsets))
     return small._replace(potentials=shifted, constant=constant)
+
+
+def _has_large(part: Floats) -> bool:
+    """Whether there are large finite numbers."""
+    return bool(np.abs(part[np.isfinite(part)]).max(initial=0.0) > _LEVEL)
 
 
 def _check_states(wiring: Wiring, most: int) -> None:

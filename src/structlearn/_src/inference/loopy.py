@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats
 from structlearn._src.common.watch import Ending
 from structlearn._src.inference.base import (
@@ -30,6 +31,7 @@ APART = 1e-3  # difference of beliefs above which two runs count as different an
 _AT_REST = 1e-9  # change below which messages in a forest are exact
 _COOLING = (1.0, 0.3, 0.1)  # temperatures of the outputs on the way to 0, per hidden one
 _COOLING_SWEEPS = 10  # at each of them: a start need not be at rest
+_NORMALS = 2**18  # random numbers that one thread draws: some milliseconds
 _PATIENCE = 30  # undamped sweeps before damping sets in
 
 
@@ -119,6 +121,22 @@ def cooled(problem: Problem, options: Options, appearance: Floats | None = None)
     return start
 
 
+def normals(rng: np.random.Generator, count: int, n_jobs: int | None) -> Floats:
+    """Draw many standard normal numbers, in ranges that have generators of their own."""
+    if count <= _NORMALS:
+        return rng.standard_normal(count)
+    out = np.empty(count)
+    seeds = rng.integers(2**63, size=1 + count // _NORMALS)
+
+    def work(first: int, last: int) -> None:
+        for i in range(first, last):
+            part = out[i * _NORMALS : (i + 1) * _NORMALS]
+            np.random.default_rng(seeds[i]).standard_normal(out=part)
+
+    threads.run(work, [(i, i + 1) for i in range(len(seeds))], n_jobs)
+    return out
+
+
 class MessageRuns:
     """A first run of messages, and for comparison runs from random ones."""
 
@@ -129,6 +147,7 @@ class MessageRuns:
         self.options = options
         self.apart = np.zeros(problem.wiring.n_graphs)
         self.others = 0
+        self._found: tuple[Floats, Floats, Floats] | None = None  # value and beliefs of messages
         start = cooled(problem, options, appearance) if options.start is None else options.start
         make = partial(
             Messenger, problem, appearance=appearance, schedule=options.schedule,
@@ -139,8 +158,9 @@ class MessageRuns:
         for _ in range(restarts):
             if self.ended.early:
                 break
-            noise = options.rng.normal(0.0, 1.0, len(self.messenger.messages))
-            other = make(start=noise * max(problem.eps.max(initial=0.0), 0.1))
+            noise = normals(options.rng, len(self.messenger.messages), options.n_jobs)
+            noise *= max(problem.eps.max(initial=0.0), 0.1)
+            other = make(start=noise, plan=self.messenger.plan)
             self.ended = self._settle(other)
             self._compare(other)
         if not self.ended.early:  # of the runs that count
@@ -165,7 +185,7 @@ class MessageRuns:
         first = 0.5 if options.schedule == "flooding" else 0.0
         if (self.problem.eps == 0).any():
             first = max(first, 0.3)
-        if self.problem.uniform and self.problem.wiring.forests().all():
+        if self.problem.uniform and self.messenger.plan.forests.all():
             first = 0.0  # messages rest by themselves
         for sweeps, damping in ((_PATIENCE, first), (200, max(first, 0.3)), (left, 0.6)):
             if left > 0:
@@ -175,7 +195,9 @@ class MessageRuns:
     def _compare(self, other: Messenger) -> None:
         """Note how far two runs ended apart; keep the better one of each graph."""
         mine = self.messenger
-        value, beliefs, _ = mine.value()
+        if self._found is None:
+            self._found = mine.value(self.options.factor_marginals)
+        value, beliefs, _ = self._found
         other_value, other_beliefs, _ = other.value()
         distance = belief_distance(self.problem.wiring, beliefs, other_beliefs)
         self.apart = np.maximum(self.apart, distance)
@@ -183,6 +205,9 @@ class MessageRuns:
         self._take(other, other.done & (~mine.done | exceeds(other_value, value, 1e-9)))
 
     def _take(self, other: Messenger, better: Bools) -> None:
+        if not better.any():
+            return
+        self._found = None
         wiring = self.problem.wiring
         slots = np.diff(wiring.message_offsets[wiring.scope_offsets[wiring.graph_factors]])
         chosen = np.repeat(better, slots)
@@ -214,7 +239,8 @@ class MessageRuns:
         """Read the answer off the messages, with the assignment that a query asks for."""
         messenger = self.messenger
         problem = self.problem
-        value, beliefs, factors = messenger.value(self.options.factor_marginals)
+        found = self._found or messenger.value(self.options.factor_marginals)
+        value, beliefs, factors = found
         result = Result(
             value,
             exact=False,

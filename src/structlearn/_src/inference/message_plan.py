@@ -6,13 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.threads import Scratch
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Problem
-from structlearn._src.inference.schedule import make_schedule, turns
-from structlearn._src.kernels.graph.message import Net
+from structlearn._src.inference.schedule import make_schedule, pack
 
 _PARTS = 128  # of a graph that threads share: a few for every thread
 
@@ -40,21 +38,21 @@ class MessagePlan:
     ) -> None:
         wiring = problem.wiring
         self.weights, self.ratios = _temperatures(problem, appearance)
-        self.order = make_schedule(wiring, wiring.forests(), n_jobs)
+        self.forests = wiring.forests()  #: which graphs have no cycle
+        self.order = make_schedule(wiring, self.forests, n_jobs)
         self.shared = self.order.shared  #: graphs whose blocks threads share
-        self.net = _pack(wiring, turns(wiring, self.order, n_jobs))
+        self.net = pack(wiring, self.order, n_jobs)
         self.parts = _parts(wiring, self.shared)
         self.borders = self.parts.borders[self.parts.graph_parts]  #: of graphs
-        moving = np.where(wiring.arities > 1, wiring.arities, 0)
-        #: Number of slots of every graph whose messages can change.
-        self.moving = np.bincount(wiring.factor_graphs, moving, wiring.n_graphs)
         singles = np.flatnonzero(wiring.arities == 1)
-        #: Messages of factors over one variable, and the potentials that they are.
-        self.single_messages = block_indices(wiring.message_offsets, wiring.scope_offsets[singles])
-        self.single_potentials = block_indices(wiring.table_offsets, singles)
+        self.singles = len(singles)  #: factors over one variable, whose messages never change
+        of_graphs = np.diff(np.searchsorted(singles, wiring.graph_factors))
+        #: Number of slots of every graph whose messages can change.
+        self.moving = np.diff(wiring.scope_offsets[wiring.graph_factors]) - of_graphs
         self.workspace_shapes = _workspace_shapes(wiring)
         #: Whether nothing is maximised, so that messages may be kept as exponentials.
         self.warm = bool((self.weights > 0).all() and (problem.eps > 0).all())
+        self.raises = bool((self.ratios != 1.0).any())  #: whether linear messages have powers
         self.exponentials = Scratch(int(wiring.table_offsets[-1]))
 
 
@@ -105,17 +103,6 @@ def _temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, 
         weights = weights * share
         ratios = ratios * share[wiring.slot_factors]
     return weights, ratios
-
-
-def _pack(wiring: Wiring, turns: Ints) -> Net:
-    """Pack a wiring for the message kernels."""
-    starts = wiring.message_offsets[:-1]
-    return Net(
-        np.stack([wiring.scopes, wiring.slot_factors, starts, turns], axis=1),
-        np.stack([wiring.slot_offsets, wiring.belief_offsets], axis=1),
-        np.stack([wiring.scope_offsets, wiring.table_offsets], axis=1),
-        wiring.slots,
-    )
 
 
 def _workspace_shapes(wiring: Wiring) -> tuple[tuple[int, ...], ...]:

@@ -18,7 +18,7 @@ from structlearn._src.inference.base import SCHEDULES, Problem, point_mass
 from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.kernels.graph import readout, sweep, tournament
 from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
-from structlearn._src.kernels.graph.schedule import BACK, FORTH
+from structlearn._src.kernels.graph.schedule import BACK, FORTH, load_singles
 
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
 _NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
@@ -61,6 +61,7 @@ class Messenger:
         self.residual = np.full(wiring.n_graphs, np.inf)
         self.iterations = np.zeros(wiring.n_graphs, np.int64)
         self.done = np.zeros(wiring.n_graphs, np.bool_)  # which graphs met the tolerance
+        self._raised = np.empty(0)
         self._ready = False  # whether beliefs are those of the messages
 
     def _initial(self, start: Floats | None) -> Floats:
@@ -75,7 +76,13 @@ class Messenger:
         return np.array(start, np.float64)
 
     def _load_singles(self) -> None:
-        self.messages[self.plan.single_messages] = self.potentials[self.plan.single_potentials]
+        wiring = self.problem.wiring
+
+        def work(first: int, last: int) -> None:
+            load_singles(wiring, self.potentials, first, last, self.messages)
+
+        if self.plan.singles:
+            threads.over_items(work, wiring.table_offsets, "arrays", self.n_jobs)
 
     def close(self) -> None:
         """End all runs, so that others may use the memory; messages can still be read."""
@@ -101,10 +108,8 @@ class Messenger:
         left = sweeps
         watch = watch or Watch()
         pace = Pace(watch)
-        chunk = max(1, _BATCH // max(int(moving.sum()), 1))
         approach = Approach()
         stops = f" (stops at {brief(tol)})" if tol else ""
-        hurried = watch.left < np.inf  # a call may then make a single sweep
 
         def take(count: int) -> int:
             nonlocal left
@@ -113,11 +118,14 @@ class Messenger:
             return count
 
         def step() -> bool:
-            pace.some(take, min(chunk, left))
-            return bool(self.done.all()) or (hurried and left == 0)
+            if left == 0 or self.done.all():
+                return True
+            # Fewer and fewer graphs move: all the more sweeps fit between two looks.
+            pace.some(take, min(max(1, _BATCH // int(moving[~self.done].sum())), left))
+            return bool(self.done.all())
 
         ended = watch.repeat(
-            step, sweeps if hurried else -(-sweeps // chunk),
+            step, sweeps,
             lambda: f"sweep {sweeps - left}, largest change {brief(self.residual.max())}{stops}",
             lambda: approach.share(self.residual.max() / tol) if tol else math.nan,
         )  # fmt: skip
@@ -173,17 +181,20 @@ class Messenger:
         plan = self.plan
         order = plan.order
         change = np.zeros(len(order.block_offsets) - 1)
-        ways = BACK
 
-        def work(first: int, last: int) -> None:
-            workspace = self._workspace()
-            sweep.sweep_blocks(plan.net, order, ways, state, workspace, first, last, change)
+        def visit(colour: int, ways: int) -> None:
+            def work(first: int, last: int) -> None:
+                workspace = self._workspace()
+                sweep.sweep_blocks(plan.net, order, ways, state, workspace, first, last, change)
+
+            self._share(work, order.block_offsets, *order.colour_offsets[colour : colour + 2])
 
         first, *others = range(*order.graph_colours[g : g + 2])
-        back = [(colour, BACK) for colour in reversed(others)]
-        forth = [(colour, FORTH) for colour in others]
-        for colour, ways in (*back, (first, BACK | FORTH), *forth):
-            self._share(work, order.block_offsets, *order.colour_offsets[colour : colour + 2])
+        for colour in reversed(others):
+            visit(colour, BACK)
+        visit(first, BACK | FORTH)
+        for colour in others:
+            visit(colour, FORTH)
         return float(change.max())
 
     def _flood(self, g: int, state: MessageState) -> float:
@@ -194,7 +205,8 @@ class Messenger:
 
         def work(first: int, last: int) -> None:
             workspace = self._workspace()
-            sweep.flood_parts(parts.borders, plan.net, state, workspace, first, last, change)
+            frame = parts.borders, plan.net, plan.order, state, workspace
+            sweep.flood_parts(*frame, first, last, change)
 
         def accept(first: int, last: int) -> None:
             sweep.accept_parts(parts.borders, plan.net, state, first, last)
@@ -222,8 +234,8 @@ class Messenger:
         tables = self.potentials if tables is None else tables
         fresh = self.messages.copy() if self.schedule != "sequential" else np.empty(0)
         return MessageState(
-            tables, self.plan.weights, self.plan.ratios, self.messages, fresh, self._beliefs,
-            linear, float(self.damping),
+            tables, self.plan.weights, self.plan.ratios, self.messages, self._raised, fresh,
+            self._beliefs, linear, float(self.damping),
         )  # fmt: skip
 
     def _prepared(self) -> Floats:
@@ -256,11 +268,14 @@ class Messenger:
 
     def _to_linear(self) -> None:
         starts = self.problem.wiring.message_offsets
+        self._raised = np.empty(len(self.messages) if self.plan.raises else 0)
+        state = self._state(self._tables)
 
         def work(first: int, last: int) -> None:
             sweep.level(self.plan.net, self.plan.weights, self.messages, first, last)
             part = self.messages[starts[first] : starts[last]]
             np.exp(part, out=part)
+            sweep.raise_all(self.plan.net, state, first, last)
 
         threads.over_items(work, starts, "arrays", self.n_jobs)
 

@@ -21,6 +21,7 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Ints, offsets_of
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import schedule as kernels
+from structlearn._src.kernels.graph.message import Net
 
 _LARGE = 2**17  # entries of the tables of a graph from which on threads share it
 _BLOCKS = 128  # of a graph at most: a few for every thread and each of two colours
@@ -169,18 +170,22 @@ def colour(wiring: Wiring) -> Ints:
     return colours
 
 
-def turns(wiring: Wiring, schedule: Schedule, n_jobs: int | None = None) -> Ints:
-    """Say on which way the message of every slot is updated: `BACK`, `FORTH`, both or none.
+def pack(wiring: Wiring, schedule: Schedule, n_jobs: int | None = None) -> Net:
+    """Pack a wiring for the message kernels, with the turns of all messages.
 
-    On the way back, from the last variable to the first, a variable listens to factors with later
-    ones; on the way forth to factors with earlier ones.
+    The turns of a slot are the bits `BACK` and `FORTH`: on the way back, from the last variable to
+    the first, a variable listens to factors with later ones; on the way forth to factors with
+    earlier ones.
     """
     rank = np.empty_like(schedule.variables)
     rank[schedule.variables] = np.arange(len(rank))
-    out = np.empty(len(wiring.scopes), np.int64)
+    slots = np.empty((len(wiring.scopes), 4), np.int64)
+    factors = np.empty((wiring.n_factors + 1, 2), np.int64)
+    factors[-1] = wiring.scope_offsets[-1], wiring.table_offsets[-1]
 
     def work(first: int, last: int) -> None:
-        kernels.turns(wiring, rank, first, last, out)
+        kernels.pack(wiring, rank, first, last, slots, factors)
 
     threads.over_items(work, wiring.table_offsets, "arrays", n_jobs)
-    return out
+    variables = np.stack([wiring.slot_offsets, wiring.belief_offsets], axis=1)
+    return Net(slots, variables, factors, wiring.slots)

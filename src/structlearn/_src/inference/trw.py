@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, block_indices, offsets_of
 from structlearn._src.graph.wiring import Wiring, compile_by_graph
 from structlearn._src.inference.base import BuiltInInferer, Options, Problem, Result
@@ -75,10 +76,15 @@ def upper_bound(messenger: Messenger, forests: Bools) -> Floats:
     singles = np.zeros(int(wiring.belief_offsets[-1]))
     wire.reparametrise(wiring, messenger.messages, rest, singles)
     share = forests.mean(axis=0)
-    total = np.zeros(wiring.n_graphs)
-    for forest in forests:
-        total += _forest_value(problem, forest & (wiring.arities > 1), rest, share, singles)
-    return total / len(forests)
+    values = np.empty((len(forests), wiring.n_graphs))
+
+    def work(first: int, last: int) -> None:
+        for i in range(first, last):
+            forest = forests[i] & (wiring.arities > 1)
+            values[i] = _forest_value(problem, forest, rest, share, singles)
+
+    threads.run(work, [(i, i + 1) for i in range(len(forests))], messenger.n_jobs)
+    return np.add.reduce(values) / len(forests)
 
 
 def _forest_value(

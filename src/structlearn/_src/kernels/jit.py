@@ -1,8 +1,8 @@
 """The decorators of compiled code, with fixed flags.
 
 `kernel` is the plain case; `lean` is for entries that create no arrays; `inner` is for what only
-lean kernels call. None of them may be put on one function twice: Numba would load the code of the
-first.
+lean kernels call, and `inline` for what they call in their innermost loops. None of them may be
+put on one function twice: Numba would load the code of the first.
 
 Numba takes longer to import, and to get ready for its first kernel, than many a small job takes.
 So it is imported when the first kernel is called, and small calls of the kernels that are marked
@@ -49,6 +49,16 @@ def lean(function: Callable[..., Any]) -> Any:
 def inner(function: Callable[..., Any]) -> Any:
     """Compile what only lean kernels call: quicker, as it has no entry from Python."""
     wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return Kernel(function, {**_FLAGS, "_nrt": False, **wrappers})
+
+
+def inline(function: Callable[..., Any]) -> Any:
+    """Compile what only lean kernels call, into each of its callers.
+
+    A call copies all fields of all records of arrays, which costs more than a message does. But
+    every place where it is called is compiled anew: for few places in innermost loops.
+    """
+    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
     return Kernel(function, {**_FLAGS, "_nrt": False, **wrappers})
 
 

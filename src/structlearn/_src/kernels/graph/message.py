@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner
+from structlearn._src.kernels.jit import inline, inner
 
 _TINY = 1e-140  # below this a linear message is not divided out of a belief but left out
 _TIE = 1e-9  # relative: closer states share the maximum, as rounding may order them either way
@@ -52,6 +52,7 @@ class MessageState(NamedTuple):
     weights: np.ndarray  #: temperature of every factor
     ratios: np.ndarray  #: weight / temperature of the variable, for every slot
     messages: np.ndarray  #: factor to variable, one block per slot, largest entry 1 (log: 0)
+    raised: np.ndarray  #: linear ones to the power of their ratio; empty if all ratios are 1
     fresh: np.ndarray  #: messages in waiting, for schedules that need them
     beliefs: np.ndarray  #: combined messages of every variable
     linear: bool
@@ -66,7 +67,7 @@ class MessageWorkspace(NamedTuple):
     two: np.ndarray
 
 
-@inner
+@inline
 def combine(v, skip, net, state, out, start):
     """Belief of `v` from the messages of all its slots but `skip`, into out[start:]."""
     states = net.variables[v + 1, 1] - net.variables[v, 1]
@@ -85,7 +86,7 @@ def combine(v, skip, net, state, out, start):
                 out[start + x] *= state.messages[m + x]
         else:
             for x in range(states):
-                out[start + x] *= state.messages[m + x] ** state.ratios[s]
+                out[start + x] *= state.raised[m + x]
         if state.linear and q % 4 == 3:  # keep clear of underflow
             top = 0.0
             for x in range(states):
@@ -95,13 +96,13 @@ def combine(v, skip, net, state, out, start):
                     out[start + x] /= top
 
 
-@inner
+@inline
 def update_belief(v, net, state):
     """Combine all messages to `v` in state.beliefs."""
     combine(v, _NOBODY, net, state, state.beliefs, net.variables[v, 1])
 
 
-@inner
+@inline
 def outgoing(s, net, state, out, row, spare):
     """What the variable of slot `s` tells its factor, into out[row]."""
     v, m = net.slots[s, 0], net.slots[s, 2]
@@ -133,7 +134,7 @@ def outgoing(s, net, state, out, row, spare):
             out[row, x] = r * full - message if full > -np.inf else -np.inf
 
 
-@inner
+@inline
 def contract(source, base, before, states, after, incoming, row, eps, linear, out):
     """Reduce the middle axis of source[base:], seen as (before, states, after)."""
     if linear and after >= _WIDE:
@@ -200,7 +201,32 @@ def reduce(f, keep, net, state, workspace):
         base = 0
 
 
-@inner
+@inline
+def _reduce_pair(t, s, states, net, state, workspace):
+    """As `outgoing` from the only other slot `s` and `reduce`, in one pass over a linear table."""
+    u, m = net.slots[s, 0], net.slots[s, 2]
+    base = net.factors[net.slots[t, 1], 1]
+    b = net.variables[u, 1]
+    others = net.variables[u + 1, 1] - b
+    step, across = (others, _ONE) if t < s else (_ONE, states)
+    for x in range(others):
+        if state.messages[m + x] < _TINY:
+            row = s - min(s, t)
+            outgoing(s, net, state, workspace.incoming, row, workspace.two)
+            reduce(net.slots[t, 1], t, net, state, workspace)
+            return
+    new = workspace.one
+    for y in range(states):
+        new[y] = 0.0
+    for x in range(others):
+        told = state.beliefs[b + x] / state.messages[m + x]
+        k = base + x * across
+        for y in range(states):
+            new[y] += told * state.tables[k]
+            k += step
+
+
+@inline
 def update(t, net, state, workspace, out):
     """Write the new message of slot `t` to its place in `out`.
 
@@ -209,11 +235,14 @@ def update(t, net, state, workspace, out):
     """
     v, f, m = net.slots[t, 0], net.slots[t, 1], net.slots[t, 2]
     states = net.variables[v + 1, 1] - net.variables[v, 1]
-    low = net.factors[f, 0]
-    for s in range(low, net.factors[f + 1, 0]):
-        if s != t:
-            outgoing(s, net, state, workspace.incoming, s - low, workspace.two)
-    reduce(f, t, net, state, workspace)
+    low, high = net.factors[f, 0], net.factors[f + 1, 0]
+    if state.linear and high == low + 2 and states < _WIDE:
+        _reduce_pair(t, low + high - 1 - t, states, net, state, workspace)
+    else:
+        for s in range(low, high):
+            if s != t:
+                outgoing(s, net, state, workspace.incoming, s - low, workspace.two)
+        reduce(f, t, net, state, workspace)
     new = workspace.one
     w = state.weights[f]
     damping = state.damping
@@ -227,14 +256,15 @@ def update(t, net, state, workspace, out):
     change = 0.0
     if state.linear:
         scale = (1.0 - damping) / top
-        peak = 1.0
         if damping > 0.0:  # how much of the old message stays must not depend on its scale
             peak = 0.0
             for x in range(states):
                 peak = max(peak, new[x] * scale + damping * state.messages[m + x])
+            scale /= peak
+            damping /= peak
         for x in range(states):
             old = state.messages[m + x]
-            value = (new[x] * scale + damping * old) / peak
+            value = new[x] * scale + damping * old
             change = max(change, abs(value - old))
             out[m + x] = value
         return change

@@ -1,10 +1,11 @@
-"""Who may be visited together: bandwidths, colours, and on which way messages are updated."""
+"""Who may be visited together: bandwidths, colours, turns; and wirings packed for messages."""
 
 from __future__ import annotations
 
 from structlearn._src.kernels.jit import lean
 
 BACK, FORTH = 1, 2  # bits of a turn
+FLOODING = 4  # a way of its own
 
 
 @lean
@@ -39,13 +40,31 @@ def colour(w, colours, taken):
 
 
 @lean
-def turns(w, rank, first, last, out):
-    """Say for the slots of the factors first..last-1 when their messages are updated."""
+def pack(w, rank, first, last, out_slots, out_factors):
+    """Pack the slots of the factors first..last-1, with the turns of their messages."""
     for f in range(first, last):
+        out_factors[f, 0] = w.scope_offsets[f]
+        out_factors[f, 1] = w.table_offsets[f]
         for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
-            own = rank[w.scopes[s]]
-            out[s] = 0
+            v = w.scopes[s]
+            turns = 0
             for t in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
-                other = rank[w.scopes[t]]
-                if other != own:
-                    out[s] |= BACK if other > own else FORTH
+                if rank[w.scopes[t]] > rank[v]:
+                    turns |= BACK
+                if rank[w.scopes[t]] < rank[v]:
+                    turns |= FORTH
+            out_slots[s, 0] = v
+            out_slots[s, 1] = f
+            out_slots[s, 2] = w.message_offsets[s]
+            out_slots[s, 3] = turns
+
+
+@lean
+def load_singles(w, potentials, first, last, messages):
+    """Let the factors over one variable of first..last-1 send their potentials."""
+    for f in range(first, last):
+        s = w.scope_offsets[f]
+        if w.scope_offsets[f + 1] == s + 1:
+            m = w.message_offsets[s] - w.table_offsets[f]
+            for k in range(w.table_offsets[f], w.table_offsets[f + 1]):
+                messages[m + k] = potentials[k]

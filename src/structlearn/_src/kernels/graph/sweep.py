@@ -9,14 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.kernels.graph.message import update, update_belief
-from structlearn._src.kernels.graph.schedule import BACK, FORTH
+from structlearn._src.kernels.graph.schedule import BACK, FLOODING, FORTH
 from structlearn._src.kernels.graph.tournament import set_leaf, winner
-from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.jit import inline, inner, lean
 
 # As arguments plain numbers would have a function compiled anew for each of them.
-_BACK = np.int64(BACK)
-_FORTH = np.int64(FORTH)
 _EITHER = np.int64(BACK | FORTH)
+_FLOODING = np.int64(FLOODING)
 
 
 @lean
@@ -32,23 +31,29 @@ def level(net, weights, messages, first, last):
             messages[k] = (messages[k] - top) / weights[f]
 
 
-@inner
+@inline
+def _raise(t, net, state):
+    """Bring the power of a message up to date, where some are needed."""
+    if state.raised.size > 0 and state.ratios[t] != 1.0:
+        v, m = net.slots[t, 0], net.slots[t, 2]
+        for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
+            state.raised[k] = state.messages[k] ** state.ratios[t]
+
+
+@lean
+def raise_all(net, state, first, last):
+    """Compute the powers of the messages of the slots first..last-1."""
+    for t in range(first, last):
+        _raise(t, net, state)
+
+
+@inline
 def _accept(t, net, state):
     """Replace the message of slot `t` by the one in waiting."""
     v, m = net.slots[t, 0], net.slots[t, 2]
     for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
         state.messages[k] = state.fresh[k]
-
-
-@inner
-def _listen(v, way, net, state, workspace, out):
-    """Update the messages into `v` whose turn it is; returns the largest change."""
-    worst = 0.0
-    for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
-        t = net.variable_slots[q]
-        if net.slots[t, 3] & way:
-            worst = max(worst, update(t, net, state, workspace, out))
-    return worst
+    _raise(t, net, state)
 
 
 @inner
@@ -58,25 +63,23 @@ def _sweep(low, high, ways, net, order, state, workspace):
     From the last variable to the first and back, each listening to the factors with later
     (earlier) ones; in a forest with parents first that is leaves to roots to leaves, which is
     exact. Messages into a variable change only when it is visited, so its belief is computed once.
+    Flooding is neither back nor forth: all messages from the old ones, to state.fresh.
     """
     worst = 0.0
-    for k in range(high - 1, low - 1 if ways & BACK else high - 1, -1):
-        v = order.variables[k]
-        worst = max(worst, _listen(v, _BACK, net, state, workspace, state.messages))
-        update_belief(v, net, state)
-    for k in range(low, high if ways & FORTH else low):
-        v = order.variables[k]
-        worst = max(worst, _listen(v, _FORTH, net, state, workspace, state.messages))
-        update_belief(v, net, state)
-    return worst
-
-
-@inner
-def _flood(low, high, net, state, workspace):
-    """All new messages into the variables low..high-1, from the old ones, in state.fresh."""
-    worst = 0.0
-    for v in range(low, high):
-        worst = max(worst, _listen(v, _EITHER, net, state, workspace, state.fresh))
+    flooding = ways == FLOODING
+    n = high - low
+    out = state.fresh if flooding else state.messages
+    for i in range(n if ways == FORTH else 0, 2 * n if ways & FORTH else n):
+        v = order.variables[high - 1 - i if i < n else low + i - n]
+        way = BACK | FORTH if flooding else BACK if i < n else FORTH
+        for q in range(net.variables[v, 0], net.variables[v + 1, 0]):
+            t = net.variable_slots[q]
+            if net.slots[t, 3] & way:
+                worst = max(worst, update(t, net, state, workspace, out))
+                if not flooding:
+                    _raise(t, net, state)
+        if not flooding:
+            update_belief(v, net, state)
     return worst
 
 
@@ -91,16 +94,14 @@ def propagate(
     change is within `tol` are brought up to date. Beliefs are `ready`, or computed first. For
     flooding, all messages at once from the old ones, state.fresh begins as a copy of them.
     """
+    ways = _FLOODING if flooding else _EITHER
     for g in range(first, last):
         low, high = borders[g, 0], borders[g + 1, 0]
         several = order.graph_colours[g + 1] > order.graph_colours[g] + 1
         for i in range(0 if done[g] or several else sweeps):
             for v in range(low, high if flooding or (i == 0 and not ready) else low):
                 update_belief(v, net, state)
-            if flooding:
-                change[g] = _flood(low, high, net, state, workspace)
-            else:
-                change[g] = _sweep(low, high, _EITHER, net, order, state, workspace)
+            change[g] = _sweep(low, high, ways, net, order, state, workspace)
             iterations[g] += 1
             for t in range(borders[g, 1], borders[g + 1, 1] if flooding else borders[g, 1]):
                 _accept(t, net, state)
@@ -129,10 +130,11 @@ def sweep_blocks(net, order, ways, state, workspace, first, last, change):
 
 
 @lean
-def flood_parts(borders, net, state, workspace, first, last, change):
+def flood_parts(borders, net, order, state, workspace, first, last, change):
     """Write all new messages into the variables of the parts first..last-1 to state.fresh."""
     for p in range(first, last):
-        change[p] = _flood(borders[p, 0], borders[p + 1, 0], net, state, workspace)
+        low, high = borders[p, 0], borders[p + 1, 0]
+        change[p] = _sweep(low, high, _FLOODING, net, order, state, workspace)
 
 
 @lean
