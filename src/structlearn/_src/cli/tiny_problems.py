@@ -24,13 +24,14 @@ from structlearn._src.field.hinges import Hinges
 from structlearn._src.field.newton import Polish
 from structlearn._src.files.uai import read_uai, write_uai
 from structlearn._src.graph.build import FactorGraph
-from structlearn._src.graph.shapes import chain, pairwise, tree
+from structlearn._src.graph.shapes import chain, grid, pairwise, tree
 from structlearn._src.inference.front import infer, infer_many
 from structlearn._src.solve.pick import ONLINE, SOLVERS
 from structlearn._src.text.columns import add_column, parse_columns
 from structlearn._src.text.strings import empty_table, grown
 
 ALL = ("partition", "marginals", "map", "samples")
+_SHARED = 120  # side of a grid whose blocks threads share
 CHAIN = chain(np.eye(3), np.eye(3)[::-1])
 #: Such differences have no exponential and are added as logarithms.
 STEEP = chain(1e4 * np.eye(3), 1e4 * np.eye(3)[::-1])
@@ -66,6 +67,9 @@ def _messages() -> None:
     for schedule in ("sequential", "flooding", "residual"):
         _ask(LOOP, "bp", "marginals", "map", "marginal_map", schedule=schedule)
     _ask(LOOP, "trw", "partition", "map", factor_marginals=True)
+    large = grid(np.zeros((_SHARED, _SHARED, 2)), np.eye(2))
+    for schedule in ("sequential", "flooding"):
+        _ask(large, "bp", "map", schedule=schedule, max_iter=1, restarts=0)
 
 
 def _searches() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import EvidenceError, GraphError, PotentialError
+from structlearn._src.graph.snapshot import Snapshot, find_name
 from structlearn._src.graph.wiring import (
     ROLES,
     Wiring,
@@ -135,7 +136,7 @@ class FactorGraph:
 
     def variable_index(self, name: Hashable) -> int:
         """Index of the variable called `name`."""
-        return _find(name, self._names, self._index, self._n_variables)
+        return find_name(name, self._names, self._index, self._n_variables)
 
     variable = variable_index  # as it was called first
 
@@ -335,50 +336,9 @@ class FactorGraph:
         )
 
 
-class Snapshot(NamedTuple):
-    """A graph as it is now, without its tables: what answers keep, and later additions leave."""
-
-    wiring: Wiring
-    own_names: list[Hashable] | None  # never changed in place, nor are the places
-    places: dict[Hashable, int]
-
-    @classmethod
-    def of(cls, graph: FactorGraph) -> Snapshot:
-        """Return that of a graph, in next to no time."""
-        return cls(graph.wiring, graph._names, graph._index)
-
-    @property
-    def names(self) -> Sequence[Hashable]:
-        """Names of the variables, in order."""
-        return range(len(self.wiring.cards)) if self.own_names is None else self.own_names
-
-    def variable_index(self, name: Hashable) -> int:
-        """Index of the variable called `name`."""
-        return _find(name, self.own_names, self.places, len(self.wiring.cards))
-
-
-def _find(
-    name: Hashable, names: list[Hashable] | None, index: dict[Hashable, int], count: int
-) -> int:
-    """Index of a variable among `count`, which are called by their indices without `names`."""
-    if names is None:
-        if isinstance(name, (int, np.integer)) and 0 <= name < count:
-            return int(name)
-    elif isinstance(name, Hashable) and name in index:
-        return index[name]
-    raise GraphError(
-        f"there is no variable named {name!r}; the graph has {count} variables"
-        f"{_sample_of_names(names, count)}"
-    )
-
-
-def _sample_of_names(names: list[Hashable] | None, count: int) -> str:
-    if not count:
-        return ""
-    if names is None:
-        return f" named 0 to {count - 1}"
-    shown = ", ".join(map(repr, names[:5]))
-    return f" named {shown}{', ...' if count > 5 else ''}"
+def snapshot(graph: FactorGraph) -> Snapshot:
+    """Return a graph as it is now; it costs next to nothing."""
+    return Snapshot(graph.wiring, graph._names, graph._index)
 
 
 def flat_potentials(graph: FactorGraph) -> Floats:

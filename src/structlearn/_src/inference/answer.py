@@ -11,7 +11,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ImpossibleEvidenceError
-from structlearn._src.graph.build import Snapshot
+from structlearn._src.graph.snapshot import Snapshot
 from structlearn._src.graph.wiring import HIDDEN, Conditioned, Wiring, places
 from structlearn._src.inference.base import (
     Answer,
