@@ -11,7 +11,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import EvidenceError, GraphError, PotentialError
-from structlearn._src.graph.snapshot import Snapshot, find_name
+from structlearn._src.graph.naming import NamedWiring, find_name
 from structlearn._src.graph.wiring import (
     ROLES,
     Wiring,
@@ -336,9 +336,9 @@ class FactorGraph:
         )
 
 
-def snapshot(graph: FactorGraph) -> Snapshot:
+def named_wiring(graph: FactorGraph) -> NamedWiring:
     """Return a graph as it is now; it costs next to nothing."""
-    return Snapshot(graph.wiring, graph._names, graph._index)
+    return NamedWiring(graph.wiring, graph._names, graph._index)
 
 
 def flat_potentials(graph: FactorGraph) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ImpossibleEvidenceError
-from structlearn._src.graph.snapshot import Snapshot
+from structlearn._src.graph.naming import NamedWiring
 from structlearn._src.graph.wiring import HIDDEN, Conditioned, Wiring, places
 from structlearn._src.inference.base import (
     Answer,
@@ -30,7 +30,7 @@ class Marginals(Mapping[Hashable, Floats]):
 
     __slots__ = ("_graph", "flat")  # a batch makes thousands
 
-    def __init__(self, graph: Snapshot, flat: Floats) -> None:
+    def __init__(self, graph: NamedWiring, flat: Floats) -> None:
         self._graph = graph
         self.flat = flat
 
@@ -62,7 +62,7 @@ class FactorMarginals(Mapping[int, Floats]):
 
     __slots__ = ("_graph", "flat")
 
-    def __init__(self, graph: Snapshot, flat: Floats) -> None:
+    def __init__(self, graph: NamedWiring, flat: Floats) -> None:
         self._graph = graph
         self.flat = flat
 
@@ -86,7 +86,7 @@ class Assignment(Mapping[Hashable, int]):
 
     __slots__ = ("_graph", "array")
 
-    def __init__(self, graph: Snapshot, labels: Ints) -> None:
+    def __init__(self, graph: NamedWiring, labels: Ints) -> None:
         self._graph = graph
         self.array = labels
 
@@ -108,7 +108,7 @@ class Assignment(Mapping[Hashable, int]):
         return f"Assignment({{{shown}{', ...' if len(self) > 8 else ''}}})"
 
 
-def _position(graph: Snapshot, name: Hashable) -> int:
+def _position(graph: NamedWiring, name: Hashable) -> int:
     try:
         return graph.variable_index(name)
     except ValueError as error:
@@ -119,7 +119,7 @@ def _position(graph: Snapshot, name: Hashable) -> int:
 class Reply:
     """What is needed to take a result apart."""
 
-    graphs: list[Snapshot]
+    graphs: list[NamedWiring]
     wiring: Wiring
     fixed: Ints
     small: Conditioned

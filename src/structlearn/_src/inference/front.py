@@ -20,7 +20,7 @@ from structlearn._src.common.errors import (
 )
 from structlearn._src.common.place import placed
 from structlearn._src.common.watch import Progress
-from structlearn._src.graph.build import FactorGraph, flat_potentials, shared_chain, snapshot
+from structlearn._src.graph.build import FactorGraph, flat_potentials, named_wiring, shared_chain
 from structlearn._src.graph.wiring import OBSERVED, Conditioned, Wiring, condition, join
 from structlearn._src.inference.answer import Reply, collect
 from structlearn._src.inference.base import Answer, Inferer, Options, Problem
@@ -199,7 +199,7 @@ def _ask(
         inferer = pick(problem, query, method, options)
     result = inferer.run(problem, query, options)
     # Answers stay as they are when the user goes on building a graph.
-    kept = [snapshot(graph) for graph in graphs]
+    kept = [named_wiring(graph) for graph in graphs]
     reply = Reply(kept, wiring, labels, small, problem, query, inferer.name, options)
     return collect(reply, result)
 

@@ -11,7 +11,7 @@ from structlearn._src.common.errors import GraphError
 from structlearn._src.graph.wiring import Wiring
 
 
-class Snapshot(NamedTuple):
+class NamedWiring(NamedTuple):
     """A graph as it is now, without its tables: what answers keep, and later additions leave."""
 
     wiring: Wiring
