@@ -31,7 +31,7 @@ _SMALLEST = 2**9  # variables in a block of single colours
 _COLOURS = 64  # of single variables at most; more would be mostly waiting
 
 
-class Schedule(NamedTuple):
+class VisitingOrder(NamedTuple):
     """Blocks of variables and their colours, of all graphs of a wiring."""
 
     variables: Ints  #: of graph after graph, colour after colour, block after block, in their order
@@ -69,7 +69,7 @@ class _Cut(NamedTuple):
     counts: Ints  #: blocks of every colour
 
 
-def make_schedule(wiring: Wiring, forests: Bools, n_jobs: int | None = None) -> Schedule:
+def make_schedule(wiring: Wiring, forests: Bools, n_jobs: int | None = None) -> VisitingOrder:
     """Return the schedule of a wiring: small graphs and forests are one block each.
 
     Forests are visited breadth first, so that one sweep is exact; the graphs that `forests` does
@@ -94,7 +94,7 @@ def make_schedule(wiring: Wiring, forests: Bools, n_jobs: int | None = None) -> 
     counts.append(np.ones(wiring.n_graphs - done, np.int64))
     colours = np.ones(wiring.n_graphs, np.int64)
     colours[list(cuts)] = [len(cut.counts) for cut in cuts.values()]
-    return Schedule(
+    return VisitingOrder(
         variables,
         offsets_of(np.concatenate(sizes)),
         offsets_of(np.concatenate(counts)),
@@ -170,7 +170,7 @@ def colour(wiring: Wiring) -> Ints:
     return colours
 
 
-def pack(wiring: Wiring, schedule: Schedule, n_jobs: int | None = None) -> Net:
+def pack(wiring: Wiring, schedule: VisitingOrder, n_jobs: int | None = None) -> Net:
     """Pack a wiring for the message kernels, with the turns of all messages.
 
     The turns of a slot are the bits `BACK` and `FORTH`: on the way back, from the last variable to

@@ -1,7 +1,7 @@
 """Schedules of message passing: sequential sweeps over blocks, flooding, largest residual first.
 
 `borders` (parts + 1, 3) tells where the variables, slots and factors of graphs begin, or of parts
-of a large one. `order` is a `Schedule`: variables in visiting order, in blocks.
+of a large one. `order` is a `VisitingOrder`: variables in visiting order, in blocks.
 """
 
 from __future__ import annotations
