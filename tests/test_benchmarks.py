@@ -7,8 +7,13 @@ import importlib
 import json
 import pathlib
 import sys
+import warnings
 
+import numpy as np
 import pytest
+
+from structlearn import RuleModel
+from structlearn.fields import solve_map
 
 FOLDER = pathlib.Path(__file__).parents[1] / "benchmarks"
 OURS = ("structlearn", "papers")
@@ -106,3 +111,20 @@ def test_unknown_benchmarks_are_named(bench, capsys):
     assert bench["run"].main(["bp", "fly"]) == 2
     assert "'fly'" in capsys.readouterr().out
     assert all((FOLDER / f"{name}.py").exists() for name in bench["run"].NAMES)
+
+
+def test_forms_without_a_database_are_those_of_the_rules(bench, tmp_path):
+    forms, models = (importlib.import_module(name) for name in ("forms", "psl_models"))
+    model = RuleModel.from_file(models.trust(tmp_path, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of atoms that no rule reaches
+        grounding = model.grounding_
+    field, weights = forms.trust_forms(4)
+    np.testing.assert_allclose(weights, grounding.weights)
+    np.testing.assert_array_equal(np.bincount(field.groups), grounding.counts)
+    expected, found = solve_map(grounding.hinges, weights), solve_map(field, weights)
+    assert found.energy == pytest.approx(expected.energy, rel=1e-5)
+    for name in ("constants", "coefficients"):
+        np.testing.assert_allclose(
+            np.sort(getattr(field, name)), np.sort(getattr(grounding.hinges, name)), atol=1e-9
+        )

@@ -490,6 +490,9 @@ def test_a_memory_limit_changes_no_value(monkeypatch):
         monkeypatch.setattr("structlearn._src.rules.ground._FITS", share)
         model = friends(memory_limit="1GB")
         assert (model.grounding_.hinges.store is None) == (share == 8)
+        other = pickle.loads(pickle.dumps(model))
+        assert other.grounding_.hinges.store is None
+        np.testing.assert_array_equal(other.result_.y, expected.result_.y)
         np.testing.assert_array_equal(model.result_.y, expected.result_.y)
         assert model.estimate() == expected.estimate()
         model.fit(max_iter=3, tol=None)

@@ -58,6 +58,9 @@ class Store:
         self.held = 0  # bytes of arrays that are in memory after all
         self._maps: list[weakref.ref[mmap.mmap]] = []
 
+    def __reduce__(self) -> tuple[type[Store], tuple[int]]:
+        return Store, (self.limit,)  # copies of arrays lie in memory
+
     @property
     def grain(self) -> int:
         """Bytes that may be resident between two calls of `release`."""
