@@ -153,28 +153,28 @@ def lbfgs() -> Callable[[int], Phases]:
             for _ in range(30):
                 solver.step(objective, state)
             whole = (time.perf_counter() - begun) / 30
-            return {"iteration": whole, **_parts(objective, state["weights"])}
+            return {"iteration": whole, **_parts(objective, state)}
 
     return work
 
 
-def _parts(objective: Any, weights: Any) -> Phases:
-    """Return how long the parts of an evaluation take."""
-    tables, push = _clock(lambda: objective.push(weights))
-    factors = objective.C * objective.example_weights
-    pair = objective.pairs[0]
-    (_, free, _), forward = _clock(lambda: pair.free.solve(tables, factors, None))
-    _, clamped = _clock(lambda: pair.clamped.solve(tables, -factors, None, into=free))
-    _, pull = _clock(lambda: objective.pull(free))
-    _, both = _clock(lambda: objective.value_gradient(weights))
-    return {"evaluation": both, "push": push, "chains": forward, "labels": clamped, "pull": pull}
+def _parts(objective: Any, state: Any) -> Phases:
+    """Return how long the parts of an iteration take."""
+    from structlearn._src.solve.lbfgs import newton_direction
+
+    weights = state["weights"]
+    evaluation = min(_clock(lambda: objective.value_gradient(weights)) for _ in range(3))
+    value = min(_clock(lambda: objective.value(weights)) for _ in range(3))
+    given = state, state["gradient"], None, objective.n_jobs
+    direction = min(_clock(lambda: newton_direction(*given)) for _ in range(3))
+    return {"evaluation": evaluation, "value": value, "direction": direction}
 
 
-def _clock(work: Callable[[], Any]) -> tuple[Any, float]:
-    """Return what some work returns, and its wall time."""
+def _clock(work: Callable[[], Any]) -> float:
+    """Return the wall time of some work."""
     begun = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - begun
+    work()
+    return time.perf_counter() - begun
 
 
 # ---- hinge-loss fields -------------------------------------------------------------------

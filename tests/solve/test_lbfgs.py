@@ -62,6 +62,11 @@ def test_values_never_rise():
     assert (np.diff(values) <= 1e-12 * values[:-1]).all()
 
 
+def points(step, change):
+    """Two points that differ by a step and a change of the gradient."""
+    return Point(np.zeros_like(step), 0.0, np.zeros_like(change)), Point(step, 0.0, change)
+
+
 def test_direction_is_the_textbook_recursion():
     """Against the inverse Hessian written out as a matrix, over a ring that has come round."""
     rng = np.random.default_rng(0)
@@ -72,7 +77,7 @@ def test_direction_is_the_textbook_recursion():
     for _ in range(7):
         step = rng.normal(size=n)
         pairs.append((step, hessian @ step))
-        add_pair(state, *pairs[-1])
+        add_pair(state, *points(*pairs[-1]), 1)
         gradient = rng.normal(size=n)
         for first in (None, inverse):
             s, y = pairs[-1]
@@ -87,9 +92,9 @@ def test_direction_is_the_textbook_recursion():
 
 def test_pairs_without_curvature_are_dropped():
     state = no_pairs(2, 3)
-    add_pair(state, np.ones(3), -np.ones(3))
-    add_pair(state, np.ones(3), np.zeros(3))
-    add_pair(state, np.ones(3), np.full(3, np.nan))
+    add_pair(state, *points(np.ones(3), -np.ones(3)), 1)
+    add_pair(state, *points(np.ones(3), np.zeros(3)), 1)
+    add_pair(state, *points(np.ones(3), np.full(3, np.nan)), 1)
     assert state["pairs"] == 0
 
 

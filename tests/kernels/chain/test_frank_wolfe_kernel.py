@@ -71,7 +71,7 @@ class Fast:
         primal = AveragedWeights(*kernel, edges, lags)
         work = workspace(self.dense, len(kernel[0]))
         given = order, self.chains.data, self.chains.loss_weights, primal, self.dual, work
-        frank_wolfe(*given, self.steps, pairwise)
+        frank_wolfe(*given, self.steps, pairwise, 1.0)
         self.steps += len(order)
         np.copyto(table, edges[0], where=np.isfinite(edges[0]))
         for array, inner in zip((self.weights, self.lag), kernel, strict=True):
@@ -202,7 +202,8 @@ def test_the_hinge_is_the_best_labelling_less_the_true_one(kind):
     weights = np.random.default_rng(2).normal(size=objective.n_weights)
     inner = flat.to_kernel(weights)
     edges = (flat.table(inner) + flat.data.bars)[None]
-    found = hinge(flat.data, flat.loss_weights, inner, edges, workspace(dense, 0))
+    n = len(flat.loss_weights)
+    found = hinge(flat.data, flat.loss_weights, inner, edges, 0, n, workspace(dense, 0))
     losses = []
     for c in range(5):
         scores, table, labels, costs = dense.potentials(c, weights)

@@ -26,13 +26,16 @@ VARIABLE = "STRUCTLEARN_N_JOBS"
 GRAIN = {
     "arrays": 2**18,  # entries of a flat array that NumPy goes through
     "chains": 2**18,  # entries of the tables of chains
-    "features": 2**17,  # entries of a sparse matrix
+    "features": 2**16,  # entries of a sparse matrix
     "graphs": 20_000,  # table entries of graphs below which threads cost more than they bring
     "margins": 2**15,  # rows times labels: some milliseconds
     "orders": 2**12,  # variables of small graphs that are ordered together
     "positions": 2**13,  # of sequences that are sampled: some milliseconds
+    "sequences": 2**16,  # states of all positions of labelled sequences
+    "shards": 2**17,  # the same of a shard of a dual solver, whose rounds cost passes
     "strings": 2**14,  # to be looked up
     "tokens": 2**13,  # whose text stays in the cache
+    "weights": 2**15,  # of a model, in vector operations of a solver
 }
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
 _LINE = 16  # numbers that keep two arrays on different cache lines

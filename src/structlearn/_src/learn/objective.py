@@ -77,6 +77,11 @@ class Objective(ABC):
         return 1
 
     @property
+    def n_jobs(self) -> int | None:
+        """Number of threads that solvers may use beside it; None for all cores."""
+        return 1
+
+    @property
     def data(self) -> object:
         """What tells these examples from others, in checkpoints: records of arrays."""
         return None
@@ -366,6 +371,7 @@ class TwoWorlds(_Fields, Objective):
         """Return a copy that shares the worlds, which cost much to make."""
         _ = self.pairs
         other = copy(self)
-        vars(other).pop("_singles", None)  # made for the fields as they were
+        for made in ("_singles", "_evaluation"):  # for the fields as they were
+            vars(other).pop(made, None)
         vars(other).update(changes)
         return other

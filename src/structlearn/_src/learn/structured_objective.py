@@ -13,9 +13,12 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.threads import split
+from structlearn._src.common.vectors import add_multiple
 from structlearn._src.graph.batch import Graphs, Sequences
 from structlearn._src.inference.chain_batch import clamp_labels
 from structlearn._src.learn.chain_arrays import ChainArrays, make_arrays
+from structlearn._src.learn.chain_evaluation import ChainEvaluation
+from structlearn._src.learn.chain_layout import ChainLayout, lay_out
 from structlearn._src.learn.loss import Cost, ElasticNet, Loss, LossPart
 from structlearn._src.learn.objective import Ability, Objective, Pair, TwoWorlds, ValueGradient
 from structlearn._src.learn.structured_world import (
@@ -25,7 +28,7 @@ from structlearn._src.learn.structured_world import (
     cost_entries,
 )
 from structlearn._src.learn.whole_world import WholeChains
-from structlearn._src.learn.world import InferenceSettings, World
+from structlearn._src.learn.world import InferenceSettings, Memory, World
 from structlearn._src.model.model import Examples, LinearModel, Tables
 from structlearn._src.model.term import Features, LinearTerm, PairsTerm, Sparse, TableTerm, power
 
@@ -61,6 +64,11 @@ class StructuredObjective(TwoWorlds):
     def n_weights(self) -> int:
         """Number of weights."""
         return self.model.n_weights
+
+    @property
+    def n_jobs(self) -> int | None:
+        """Number of threads that solvers may use beside it; None for all cores."""
+        return self.settings.n_jobs
 
     @property
     def example_weights(self) -> Floats:
@@ -235,6 +243,39 @@ class StructuredObjective(TwoWorlds):
     def chain_arrays(self) -> ChainArrays:
         """The labelled sequences as the plain arrays that compiled solvers read."""
         return make_arrays(self.model, self.examples, self.cost, self.C)
+
+    @cached_property
+    def chain_layout(self) -> ChainLayout:
+        """Their features, laid out for many passes."""
+        return lay_out(self.chain_arrays, self.model.groups[0][0])
+
+    @cached_property
+    def _evaluation(self) -> ChainEvaluation | None:
+        """What evaluates the losses in one pass; None where that is not possible."""
+        if not isinstance(self.examples.inputs[0][0], Sparse) or chain_refusal(self):
+            return None
+        return ChainEvaluation(self.chain_arrays, self.chain_layout, self.loss)
+
+    def loss_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
+        """C times the weighted losses of all examples, and the gradient."""
+        if self._evaluation is None:
+            return super().loss_gradient(weights, memory)
+        losses, gradient = self._evaluation.loss_gradient(weights, self.settings.n_jobs)
+        return ValueGradient(self._weighed(losses), gradient, memory)
+
+    def value_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
+        """Return the objective and the gradient of all but the non-smooth part of the penalty."""
+        loss, gradient, memory = self.loss_gradient(weights, memory)
+        value = loss + self.penalty.value(weights)
+        add_multiple(gradient, self.penalty.ridge, weights, self.n_jobs)
+        return ValueGradient(value, gradient, memory)
+
+    def value(self, weights: Floats, memory: Memory = None) -> float:
+        """Return the objective, penalty included; no gradient is pulled back."""
+        if self._evaluation is None:
+            return super().value(weights, memory)
+        losses = self._evaluation.losses(weights, self.settings.n_jobs)
+        return self._weighed(losses) + self.penalty.value(weights)
 
 
 def _scaled(features: Features) -> bool:

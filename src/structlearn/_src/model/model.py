@@ -161,4 +161,6 @@ class LinearModel:
             for terms, table, features in zip(self.groups, marginals, inputs, strict=True)
             for term, x in zip(terms, features, strict=True)
         ]
+        if len(parts) == 1:
+            return parts[0]
         return np.concatenate(parts) if parts else np.zeros(0)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.vectors import over, summed
 from structlearn._src.kernels.chain import scatter
 from structlearn._src.text.rows import Index, Rows, from_dense, take, transpose
 
@@ -152,7 +153,7 @@ class LinearTerm:
         matrix = weights.reshape(self.n_features, self.size)
         features = self._checked(features)
         if not isinstance(features, Sparse):
-            return features @ matrix
+            return _times(features, matrix, n_jobs)
         out = np.empty((features.rows.n_rows, self.size))
         return _in_threads(scatter.multiply, (*features.rows[:3], matrix), out, n_jobs)
 
@@ -160,7 +161,7 @@ class LinearTerm:
         """Product of the transposed features and the marginals."""
         features = self._checked(features)
         if not isinstance(features, Sparse):
-            return np.ravel(features.T @ marginals)
+            return _transposed_times(features, marginals, n_jobs).ravel()
         out = np.empty((self.n_features, self.size))
         arrays = *features.columns, marginals
         return _in_threads(scatter.multiply, arrays, out, n_jobs).ravel()
@@ -232,6 +233,29 @@ def _in_threads(
 
     threads.over_items(work, arrays[0], "features", n_jobs)
     return out
+
+
+def _times(features: Floats, matrix: Floats, n_jobs: int | None) -> Floats:
+    """Product of dense features and weights, rows in ranges."""
+    out = np.empty((len(features), matrix.shape[1]))
+
+    def work(part: slice) -> None:
+        np.matmul(features[part], matrix, out=out[part])
+
+    over(work, len(features), n_jobs, _rows(features))
+    return out
+
+
+def _transposed_times(features: Floats, marginals: Floats, n_jobs: int | None) -> Floats:
+    """Product of transposed dense features and marginals, the sum of those of ranges of rows."""
+    return summed(
+        lambda part: features[part].T @ marginals[part], len(features), n_jobs, _rows(features)
+    )
+
+
+def _rows(features: Floats) -> int:
+    """Rows of dense features that make one range."""
+    return max(1, threads.GRAIN["arrays"] // max(features.shape[1], 1))
 
 
 def _unfit(features: Features, need: str) -> str:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from structlearn._src.common import checks
+from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.kernels.chain.frank_wolfe import (
     AveragedWeights,
@@ -19,9 +19,11 @@ from structlearn._src.kernels.chain.frank_wolfe import (
 from structlearn._src.learn.chain_arrays import ChainArrays
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import chain_refusal, over_chains
+from structlearn._src.solve import shards
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 
 _GOOD = 0.01  # relative gap from which on the last weights can be better than their average
+_ROUNDS = 4  # of shards in a pass: a merge costs about a tenth of one on sixteen cores
 _PATHS = 4  # paths that a list of links gets room for at a time
 
 
@@ -84,19 +86,26 @@ class FrankWolfe(Solver):
 
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Begin where only the true labels have probability, which means weights of 0."""
+        chains = over_chains(objective).chain_arrays
         state: State = {"seed": draw_seed(rng), "iteration": 0, "steps": 0, "plain": False}
         state |= {name: np.zeros(len(weights)) for name in ("weights", "lag", "average")}
-        return state | _true_flow(over_chains(objective).chain_arrays)
+        parts = shards.count(chains.data.offsets, chains.states, objective.n_jobs)
+        if parts > 1:
+            state |= {"shards": parts, "coupling": float(parts)}
+        return state | _true_flow(chains)
 
     def step(self, objective: Objective, state: State) -> Report:
         """Visit all examples once."""
         chains = over_chains(objective).chain_arrays
         state["iteration"] += 1
         _make_room(chains, state)
-        order = stream(state, state["iteration"]).permutation(objective.n_examples)
         pairwise = self.pairwise > 0 and state["iteration"] % self.pairwise == 0
-        _visit(chains, state, order, pairwise)
-        state["average"] = _average(state, len(order))
+        if "shards" in state:
+            _visit_shards(chains, state, pairwise, objective.n_jobs)
+        else:
+            order = stream(state, state["iteration"]).permutation(objective.n_examples)
+            _visit(chains, state, order, pairwise)
+            state["average"] = _average(state, len(order))
         due = state["iteration"] % self.evaluate == 0
         report = _look(objective, state) if due else Report()
         if state["plain"]:
@@ -127,8 +136,15 @@ def _value(objective: Objective, weights: Floats) -> float:
     chains = over_chains(objective).chain_arrays
     inner = chains.to_kernel(weights)
     edges = (chains.table(inner) + chains.data.bars)[None]
-    losses = hinge(chains.data, chains.loss_weights, inner, edges, _workspace(chains, 0, 0))
-    return objective.penalty.value(weights) + float(losses)
+    losses: dict[int, float] = {}
+
+    def work(first: int, last: int) -> None:
+        given = chains.data, chains.loss_weights, inner, edges, first, last
+        losses[first] = hinge(*given, _workspace(chains, 0, 0))
+
+    entries = len(chains.data.labels) * chains.states
+    threads.over_items(work, chains.data.offsets, "sequences", objective.n_jobs, entries)
+    return objective.penalty.value(weights) + sum(losses[first] for first in sorted(losses))
 
 
 def _average(state: State, more: int) -> Floats:
@@ -151,15 +167,105 @@ def _visit(chains: ChainArrays, state: State, order: Ints, pairwise: bool) -> No
         chains.loss_weights,
         AveragedWeights(weights, lag, edges, chains.table(lag)),
         DualFlow(*(state[name] for name in DualFlow._fields)),
-        _workspace(
-            chains, int(np.diff(state["starts"], append=len(state["ends"])).max()), len(weights)
-        ),
+        _workspace(chains, _most_links(state), len(weights)),
         state["steps"],
         pairwise,
+        1.0,
     )
     np.copyto(chains.table(weights), edges[0], where=np.isfinite(edges[0]))
     chains.from_kernel(state["weights"], weights)
     chains.from_kernel(state["lag"], lag)
+
+
+# ---- in shards -------------------------------------------------------------------------------
+
+
+def _visit_shards(chains: ChainArrays, state: State, pairwise: bool, n_jobs: int | None) -> None:
+    """Take one step for every sequence, in rounds; the average is over rounds."""
+    ranges = threads.split(chains.data.offsets, state["shards"])
+    draw = stream(state, state["iteration"])
+    orders = [first + draw.permutation(last - first) for first, last in ranges]
+    weights = chains.to_kernel(state["weights"]).copy()
+    copies = np.empty((len(ranges), len(weights)))
+    for number in range(_ROUNDS):
+        share = [np.array_split(order, _ROUNDS)[number] for order in orders]
+        _round(chains, state, weights, copies, share, pairwise, n_jobs)
+    chains.from_kernel(state["weights"], weights)
+    if isinstance(chains.places, slice):
+        state["weights"][:] = weights[chains.places]
+    state["steps"] += 1
+    count = float(state["steps"])
+    state["lag"] += count * state["weights"]  # here the sum that the average is a part of
+    state["average"] = state["lag"] / (0.5 * count * (count + 1.0))
+
+
+def _round(
+    chains: ChainArrays, state: State, weights: Floats, copies: Floats, orders: list[Ints],
+    pairwise: bool, n_jobs: int | None,
+) -> None:  # fmt: skip
+    """Let all shards take their steps from the same weights, and merge; the dual never falls."""
+    visited = np.concatenate(orders)
+    backup = _backup(state, visited)
+    before = float(state["losses"].sum())
+    start = weights.copy()
+    while True:
+        coupling = state["coupling"]
+
+        def work(k: int, _: int, coupling: float = coupling) -> None:
+            copies[k] = weights
+            _advance(chains, state, copies[k], orders[k], pairwise, coupling)
+
+        threads.run(work, [(k, k + 1) for k in range(len(orders))], n_jobs)
+        found = shards.merge(weights, copies, coupling, n_jobs)
+        gain = float(state["losses"].sum()) - before - found.along - 0.5 * found.square
+        if gain >= 0.0 or coupling >= len(orders):
+            state["coupling"] = shards.next_coupling(coupling, found.needed, len(orders))
+            return
+        weights[:] = start
+        _restore(state, visited, backup)
+        state["coupling"] = min(2.0 * coupling, float(len(orders)))
+
+
+def _advance(
+    chains: ChainArrays, state: State, weights: Floats, order: Ints, pairwise: bool, coupling: float
+) -> None:
+    """Take the steps of one shard, on its own copy of the weights."""
+    edges = (chains.table(weights) + chains.data.bars)[None]
+    nothing = np.empty(0)
+    frank_wolfe(
+        order,
+        chains.data,
+        chains.loss_weights,
+        AveragedWeights(weights, nothing, edges, np.zeros((chains.states, chains.states))),
+        DualFlow(*(state[name] for name in DualFlow._fields)),
+        _workspace(chains, _most_links(state), len(weights)),
+        0,
+        pairwise,
+        coupling,
+    )
+    np.copyto(chains.table(weights), edges[0], where=np.isfinite(edges[0]))
+
+
+def _backup(state: State, visited: Ints) -> tuple[Floats, ...]:
+    """Return what a round changes."""
+    links = _places(state["starts"][visited], state["counts"][visited])
+    lists = (state[name][links] for name in ("ends", "befores", "shares"))
+    return (state["counts"][visited], state["losses"][visited], *lists)
+
+
+def _restore(state: State, visited: Ints, backup: tuple[Floats, ...]) -> None:
+    """Take a round back."""
+    state["counts"][visited], state["losses"][visited], *lists = backup
+    links = _places(state["starts"][visited], state["counts"][visited])
+    for name, old in zip(("ends", "befores", "shares"), lists, strict=True):
+        state[name][links] = old
+
+
+# ---- flows -----------------------------------------------------------------------------------
+
+
+def _most_links(state: State) -> int:
+    return int(np.diff(state["starts"], append=len(state["ends"])).max())
 
 
 def _workspace(chains: ChainArrays, links: int, n_weights: int) -> FlowWorkspace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.vectors import dot, multiply, over, summed
 from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
@@ -71,13 +73,14 @@ class Lbfgs(Solver):
             gradient = norm(self._downhill(objective, start))
             error = objective.hints.error * abs(start.value)
             return final_report(start, gradient, arrived=gradient == 0.0 or gain <= error)
-        still_moving(state, self._downhill(objective, start))
-        add_pair(state, found.weights - start.weights, found.gradient - start.gradient)
+        still_moving(state, self._downhill(objective, start), objective.n_jobs)
+        add_pair(state, start, found, objective.n_jobs)
         state |= found._asdict()
         state["iteration"] += 1
         downhill = self._downhill(objective, found)
-        moving = still_moving(state, downhill)
-        return Report(found.value, gradient=norm(downhill), moving=moving)
+        moving = still_moving(state, downhill, objective.n_jobs)
+        length = math.sqrt(dot(downhill, downhill, objective.n_jobs))
+        return Report(found.value, gradient=length, moving=moving)
 
     def _precondition(self, objective: Objective, state: State) -> None:
         if state["iteration"] % self.refresh == 0:
@@ -91,14 +94,14 @@ class Lbfgs(Solver):
         """Return the next point, and what the direction promised to first order."""
         downhill = self._downhill(objective, start)
         inverse = state.get("inverse")
-        direction = newton_direction(state, downhill, inverse)
+        direction = newton_direction(state, downhill, inverse, objective.n_jobs)
         # Without any curvature the first trial moves the weights by 1, or by their size.
         known = state["pairs"] or inverse is not None
         size = objective.hints.step or 1.0
         least = np.finfo(float).tiny * max(size, 1.0)  # of a slope that a step can be divided by
         first = 1.0 if known else size / max(norm(downhill), least)
         found = self._search(objective, start, downhill, direction, first)
-        return found, -first * float(downhill @ direction)
+        return found, -first * dot(downhill, direction, objective.n_jobs)
 
     def _downhill(self, objective: Objective, point: Point) -> Floats:
         """Return the gradient to descend on."""
@@ -177,19 +180,34 @@ def no_pairs(memory: int, n_weights: int) -> State:
     }
 
 
-def add_pair(state: State, step: Floats, change: Floats) -> None:
-    """Put a pair in the place of the oldest one, unless it shows no positive curvature."""
-    bend = float(step @ change)
-    if not bend > _FLAT * float(np.linalg.norm(step)) * float(np.linalg.norm(change)):
+def add_pair(state: State, start: Point, found: Point, n_jobs: int | None) -> None:
+    """Put a step in the place of the oldest one, unless it shows no positive curvature."""
+    steps, changes = state["steps"], state["changes"]
+    size = len(start.weights)
+
+    def products(part: slice) -> Floats:
+        step = found.weights[part] - start.weights[part]
+        change = found.gradient[part] - start.gradient[part]
+        return np.array([step @ change, step @ step, change @ change])
+
+    bend, *squares = summed(products, size, n_jobs)
+    if not bend > _FLAT * math.sqrt(squares[0]) * math.sqrt(squares[1]):
         return
-    k = state["pairs"] % len(state["steps"])
-    state["steps"][k], state["changes"][k] = step, change
+    k = state["pairs"] % len(steps)
     state["pairs"] += 1
     n = _used(state)
-    state["dots"][:n, k] = state["steps"][:n] @ change
+
+    def store(part: slice) -> Floats:
+        np.subtract(found.weights[part], start.weights[part], out=steps[k, part])
+        np.subtract(found.gradient[part], start.gradient[part], out=changes[k, part])
+        return steps[:n, part] @ changes[k, part]
+
+    state["dots"][:n, k] = summed(store, size, n_jobs)
 
 
-def newton_direction(state: State, gradient: Floats, inverse: Floats | None) -> Floats:
+def newton_direction(
+    state: State, gradient: Floats, inverse: Floats | None, n_jobs: int | None = 1
+) -> Floats:
     r"""Return :math:`-H g`, where :math:`H` is the inverse Hessian that fits the pairs.
 
     It starts from the diagonal `inverse` up to a factor, or from the identity: Nocedal and Wright,
@@ -199,27 +217,42 @@ def newton_direction(state: State, gradient: Floats, inverse: Floats | None) -> 
     steps, changes, dots = state["steps"][:n], state["changes"][:n], state["dots"][:n, :n]
     oldest_first = [(state["pairs"] - n + i) % n for i in range(n)]
     back, forth = np.zeros(n), np.zeros(n)
-    along = steps @ gradient
+    along = multiply(steps, gradient, n_jobs)
     for i in reversed(oldest_first):  # those still 0 in `back` are older, in `forth` newer
         back[i] = (along[i] - dots[i] @ back) / dots[i, i]
-    turned = _scaled(state, gradient - back @ changes, inverse)
-    along = changes @ turned
+    scale = _scale(state, inverse, n_jobs)
+    turned = np.empty_like(gradient)
+
+    def turn(part: slice) -> Floats:
+        """Apply what `back` leaves and the first inverse Hessian."""
+        own = np.subtract(gradient[part], back @ changes[:, part], out=turned[part])
+        own *= scale if inverse is None else scale * inverse[part]
+        return changes[:, part] @ own
+
+    along = summed(turn, len(gradient), n_jobs)
     for i in oldest_first:
         forth[i] = back[i] - (along[i] + forth @ dots[:, i]) / dots[i, i]
-    turned += forth @ steps
-    return np.negative(turned, out=turned)
+
+    def finish(part: slice) -> None:
+        turned[part] += forth @ steps[:, part]
+        np.negative(turned[part], out=turned[part])
+
+    over(finish, len(gradient), n_jobs)
+    return turned
 
 
-def _scaled(state: State, vector: Floats, inverse: Floats | None) -> Floats:
-    """Apply the first inverse Hessian to `vector` in place, at the scale of the newest pair."""
-    if inverse is not None:
-        vector *= inverse
-    if state["pairs"]:
-        k = (state["pairs"] - 1) % len(state["steps"])
-        change = state["changes"][k]
-        size = change @ (change if inverse is None else inverse * change)
-        vector *= state["dots"][k, k] / size
-    return vector
+def _scale(state: State, inverse: Floats | None, n_jobs: int | None) -> float:
+    """Return the scale of the first inverse Hessian, that of the newest pair."""
+    if not state["pairs"]:
+        return 1.0
+    k = (state["pairs"] - 1) % len(state["steps"])
+    change = state["changes"][k]
+
+    def square(part: slice) -> Floats:
+        own = change[part]
+        return np.asarray(own @ (own if inverse is None else inverse[part] * own))
+
+    return float(state["dots"][k, k] / summed(square, len(change), n_jobs))
 
 
 def _used(state: State) -> int:

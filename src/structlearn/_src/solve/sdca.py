@@ -9,23 +9,22 @@ from typing import ClassVar
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
-from structlearn._src.kernels.chain.sdca import SdcaWeights, SplitFeatures, ascend
+from structlearn._src.common.arrays import Floats
+from structlearn._src.kernels.chain.sdca import ascend
 from structlearn._src.kernels.chain.sequence import ChainData
-from structlearn._src.learn.chain_arrays import ChainArrays, make_errors, make_parts, make_workspace
+from structlearn._src.learn.chain_arrays import make_errors, make_parts, make_workspace
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import (
     StructuredObjective,
     chain_refusal,
     over_chains,
 )
-from structlearn._src.model.term import PairsTerm, Sparse
+from structlearn._src.model.term import Sparse
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 
 _ROUNDING = 1e-12  # by how much values may differ that should agree, relatively
 _PATIENCE = 3  # looks at the objective without gain after which steps become shorter
 _MANY = 20_000  # weights below which any solver is quick
-_SHARE = 3  # a feature with one of so many states has a row of weights
 _SURE = 0.01  # certified distance to the optimum, relatively, above which a standstill is none
 _SLOW = 0.02  # steps below which a pass gains less than one of a quasi-Newton method
 
@@ -149,9 +148,7 @@ def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None
     """Take one step for every sequence, in a new order."""
     chains = objective.chain_arrays
     state.setdefault("bounds", np.full(objective.n_examples, np.nan))  # old files have none
-    if "_plan" not in state:
-        state["_plan"] = _lay_out(objective)
-    plan = state["_plan"]
+    plan = objective.chain_layout
     weights = state["weights"]
     primal = plan.to_kernel(chains, weights)
     ascend(
@@ -195,85 +192,3 @@ def _squares(data: ChainData) -> Floats:
     if len(data.values):
         squares = np.diff(np.append(0.0, np.cumsum(data.values**2))[data.rows])
     return np.maximum.reduceat(squares, data.offsets[:-1]) + float(data.learnt.any())
-
-
-# ---- how features are read ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """A layout of the features, and where in its rows of weights some of the weights lie."""
-
-    layout: SplitFeatures
-    n_weights: int
-    which: Ints
-    places: Ints
-
-    def to_kernel(self, chains: ChainArrays, weights: Floats) -> SdcaWeights:
-        """Return the weights by rows; views where all features have one."""
-        singles = weights[: self.n_weights]
-        table = np.zeros((chains.states, chains.states))
-        table.flat[chains.transitions] = weights[self.n_weights :]
-        if not self.layout.kept.size:
-            return SdcaWeights(singles.reshape(-1, chains.states), singles[:0], table)
-        wide = np.zeros(self.layout.kept.shape)
-        wide.flat[self.places] = singles[self.which]
-        return SdcaWeights(wide, singles, table)
-
-    def from_kernel(self, chains: ChainArrays, primal: SdcaWeights, weights: Floats) -> None:
-        """Write back what is not a view."""
-        weights[self.which] = primal.wide.flat[self.places]
-        weights[self.n_weights :] = primal.table.flat[chains.transitions]
-
-
-def _lay_out(objective: StructuredObjective) -> _Plan:
-    """Return how the features of an objective are read."""
-    data = objective.chain_arrays.data
-    term = objective.model.groups[0][0]
-    layout, *places = _split(data, term) if isinstance(term, PairsTerm) else _whole(data)
-    for array in layout:  # one type, whichever of the two it is: kernels compile once
-        array.flags.writeable = False
-    return _Plan(layout, term.n_weights, *places)
-
-
-def _whole(data: ChainData) -> tuple[SplitFeatures, Ints, Ints]:
-    """Every feature has a row of weights."""
-    rows = np.zeros(len(data.rows), np.int64)
-    index = np.empty(0, np.int32)
-    single = np.zeros((0, len(data.bars))), rows, index, index, np.empty(0)
-    places = np.empty(0, np.int64)
-    return SplitFeatures(data.rows, data.columns, data.values, *single), places, places
-
-
-def _split(data: ChainData, term: PairsTerm) -> tuple[SplitFeatures, Ints, Ints]:
-    """Only features with many states have one."""
-    counts = np.diff(term.offsets)
-    states = len(data.bars)
-    wide = _SHARE * counts >= states
-    numbers = np.cumsum(wide, dtype=np.int32) - 1
-    which = np.flatnonzero(np.repeat(wide, counts))
-    places = np.repeat(numbers, counts)[which].astype(np.int64) * states + term.states[which]
-    kept = np.zeros((max(int(wide.sum()), 1), states))
-    kept.flat[places] = 1.0
-
-    inside = wide[data.columns]
-    rows = np.append(0, np.cumsum(inside, dtype=np.int32))[data.rows].astype(np.int64)
-    columns = data.columns[~inside]
-    times = counts[columns]
-    borders = offsets_of(times)
-    shifts = (term.offsets[columns] - borders[:-1]).astype(np.int32)
-    singles = np.arange(borders[-1], dtype=np.int32) + np.repeat(shifts, times)
-    values = single_values = data.values
-    if len(values):
-        values, single_values = values[inside], np.repeat(values[~inside], times)
-    layout = SplitFeatures(
-        rows=rows,
-        columns=numbers[data.columns[inside]],
-        values=values,
-        kept=kept,
-        single_rows=borders[data.rows - rows],
-        singles=singles,
-        single_states=term.states[singles],
-        single_values=single_values,
-    )
-    return layout, which, places

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.vectors import dot, moved, summed
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.world import Memory
 from structlearn._src.solve.base import Report, State
@@ -62,13 +63,14 @@ def wolfe(objective: Objective, start: Point, direction: Floats, first: float) -
     A. Lewis and M. Overton, "Nonsmooth optimization via quasi-Newton methods", 2013, section 4.
     W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent", 2005, eq. 4.
     """
-    low = origin = _Mark(0.0, start.value, float(start.gradient @ direction))
+    n_jobs = objective.n_jobs
+    low = origin = _Mark(0.0, start.value, dot(start.gradient, direction, n_jobs))
     high: _Mark | None = None
     best, length = None, first
     for _ in range(_LIMIT if origin.along < 0.0 else 0):
-        weights = start.weights + length * direction
+        weights = moved(start.weights, length, direction, n_jobs)
         point = evaluate(objective, weights, start)
-        mark = _Mark(length, point.value, float(point.gradient @ direction))
+        mark = _Mark(length, point.value, dot(point.gradient, direction, n_jobs))
         if not _lower(origin, mark):
             high = mark
         elif mark.along < _CURVATURE * origin.along:
@@ -209,13 +211,19 @@ def _cut(low: _Spot, high: _Spot, halve: bool) -> float:
     return low.length + min(max(share, _EDGE), 1.0 - _EDGE) * (high.length - low.length)
 
 
-def still_moving(state: State, gradient: Floats) -> bool:
+def still_moving(state: State, gradient: Floats, n_jobs: int | None = 1) -> bool:
     r"""Tell whether the gradient has not yet fallen far below the steepest one so far.
 
     It is measured as :math:`g^\top D^{-1} g`, with the diagonal of the curvature where that is
     known: else a column of large numbers hides all others.
     """
-    steepness = float(gradient @ (gradient * state.get("inverse", 1.0)))
+    inverse = state.get("inverse")
+
+    def square(part: slice) -> Floats:
+        own = gradient[part]
+        return np.asarray(own @ (own if inverse is None else own * inverse[part]))
+
+    steepness = float(summed(square, len(gradient), n_jobs))
     state["steepest"] = max(state.get("steepest", 0.0), steepness)
     return steepness > _FALLEN * state["steepest"]
 

@@ -43,7 +43,7 @@ class AveragedWeights(NamedTuple):
     """Weights, and how far each is ahead of the average."""
 
     weights: np.ndarray  #: of features, flat
-    lag: np.ndarray
+    lag: np.ndarray  #: empty in a shard, whose steps are not averaged one by one
     edges: np.ndarray  #: (1, states, states) table of transitions, -inf where forbidden
     edge_lag: np.ndarray  #: (states, states)
 
@@ -216,7 +216,8 @@ def _add_node(data, t, s, factor, past, primal, work):
 def _add(k, factor, past, weights, lag, pulled):
     y = factor * pulled[k]
     weights[k] += y
-    lag[k] += past * y
+    if past != 0.0:
+        lag[k] += past * y
     pulled[k] = 0.0
 
 
@@ -230,10 +231,10 @@ def _best(data, first, n, weights, edges, work):
 
 
 @lean
-def hinge(data, loss_weights, weights, edges, work):
-    """Weighted sum of the losses of all sequences."""
+def hinge(data, loss_weights, weights, edges, first_sequence, last_sequence, work):
+    """Weighted sum of the losses of some sequences."""
     total = 0.0
-    for c in range(loss_weights.size):
+    for c in range(first_sequence, last_sequence):
         first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
         loss = _best(data, first, n, weights, edges, work)
         for t in range(n):
@@ -244,10 +245,12 @@ def hinge(data, loss_weights, weights, edges, work):
 
 
 @lean
-def frank_wolfe(order, data, loss_weights, primal, dual, work, steps, pairwise):
+def frank_wolfe(order, data, loss_weights, primal, dual, work, steps, pairwise, coupling):
     r"""One step with exact line search for every sequence in `order`.
 
     A step moves probability to the best path, from all others or from the worst one in use only.
+    The weights move `coupling` times as far as the dual variables say, and the squares in the dual
+    count as often: in a shard, others are taken to move likewise. Alone it is 1.
 
     Weights after step :math:`k`, of which there were `steps` before these, count by :math:`k` in
     the average: the weights less the lag over :math:`\sum_{j \le k} j`.
@@ -269,10 +272,11 @@ def frank_wolfe(order, data, loss_weights, primal, dual, work, steps, pairwise):
             work.moves[work.path[t]] -= 1.0
         rise = loss_weights[c] * (best - left)
         if rise > _ROUNDING * loss_weights[c] * abs(best):
-            square = loss_weights[c] * loss_weights[c] * _pull(data, first, n, work)
+            square = loss_weights[c] * loss_weights[c] * _pull(data, first, n, work) * coupling
             length = most if rise >= square * most else rise / square
-            past = 0.5 * steps * (steps + 1.0)
-            cost = _walk(data, first, n, length, loss_weights[c], past, primal, work)
+            past = 0.5 * steps * (steps + 1.0) if primal.lag.size > 0 else 0.0
+            factor = coupling * loss_weights[c]
+            cost = _walk(data, first, n, length, factor, past, primal, work)
             dual.losses[c] += loss_weights[c] * cost
             _store(c, n, dual, work)
         steps += 1

@@ -64,6 +64,15 @@ def marginals(n, work):
 
 
 @inner
+def log_partition(n, work):
+    """Log partition function of ``work.nodes[:n]`` and ``work.edges`` alone."""
+    value = _filter(n, work)
+    if not np.isnan(value):
+        return value
+    return filter_chain_log(0, n, work.nodes, work.edges, 0, 0, work.alpha, work.scales)
+
+
+@inner
 def _filter(n, work):
     """Filtered probabilities; the log partition function, NaN if it needs logs."""
     K = work.nodes.shape[1]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.chain.marginals import marginals
+from structlearn._src.kernels.chain.marginals import log_partition, marginals
 from structlearn._src.kernels.chain.viterbi import best_path
 from structlearn._src.kernels.jit import inner
 
@@ -248,6 +248,27 @@ def loss_and_errors(data, c, parts, errors, work):
             _add_path(n, share, errors.labels, 0, errors)
         total += share
     _add_path(n, -total, data.labels, first, errors)
+    return loss - total * _true_score(data, first, n, errors)
+
+
+@inner
+def loss_alone(data, c, parts, errors, work):
+    """Loss of sequence `c` from ``errors.scores`` and ``errors.edges``."""
+    first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
+    loss = 0.0
+    total = 0.0
+    for p in range(parts.shares.size):
+        share = parts.shares[p]
+        eps = parts.eps[p]
+        _load_potentials(
+            data, first, n, parts.with_cost[p], eps if eps > 0.0 else 1.0, errors, work
+        )
+        if eps > 0.0:
+            loss += share * eps * log_partition(n, work)
+        else:
+            path = work.alpha, errors.labels
+            loss += share * best_path(work.nodes, 0, n, work.edges, 0, 0, *path)
+        total += share
     return loss - total * _true_score(data, first, n, errors)
 
 
