@@ -32,7 +32,6 @@ GRAIN = {
     "orders": 2**12,  # variables of small graphs that are ordered together
     "positions": 2**13,  # of sequences that are sampled: some milliseconds
     "sequences": 2**16,  # states of all positions of labelled sequences
-    "shards": 2**17,  # the same of a shard of a dual solver, whose rounds cost passes
     "strings": 2**14,  # to be looked up
     "tokens": 2**13,  # whose text stays in the cache
     "weights": 2**15,  # of a model, in vector operations of a solver

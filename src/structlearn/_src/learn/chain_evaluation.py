@@ -75,7 +75,7 @@ class ChainEvaluation:
         return self._rooms.setdefault(size, threads.Scratch(size))
 
     def _primal(self, weights: Floats) -> SplitWeights:
-        return self._layout.to_kernel(self._chains, np.require(weights, np.float64, "CW"))
+        return self._layout.to_kernel(self._chains, np.require(weights, np.float64, ("C", "W")))
 
     def _evaluate(
         self, primal: SplitWeights, first: int, last: int, losses: Floats, slope: SplitWeights

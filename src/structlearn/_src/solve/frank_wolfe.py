@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from structlearn._src.solve import shards
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 
 _GOOD = 0.01  # relative gap from which on the last weights can be better than their average
-_ROUNDS = 4  # of shards in a pass: a merge costs about a tenth of one on sixteen cores
+_ROUNDS = 4  # of shards in a pass
 _PATHS = 4  # paths that a list of links gets room for at a time
 
 
@@ -50,6 +50,11 @@ class FrankWolfe(Solver):
         so, which is the classic method.
     evaluate
         Passes between two evaluations of objective and gap, each of which costs up to a pass.
+    shards
+        Number of parts of the data whose steps are taken at once, from the same weights, and merged
+        four times per pass: see `structlearn._src.solve.shards`. More shards need more passes (on
+        1,117 sentences of CoNLL-2000, 4 shards take 3 times as many and 16 take 10 times as many),
+        so that the default, one, is the quickest where all data are at hand.
 
     References
     ----------
@@ -61,12 +66,14 @@ class FrankWolfe(Solver):
 
     pairwise: int = 3
     evaluate: int = 5
+    shards: int = field(default=1, metadata={"later": True})
     name: ClassVar[str] = "frank-wolfe"
     proves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.integer("pairwise", self.pairwise)
         checks.integer("evaluate", self.evaluate, low=1)
+        checks.integer("shards", self.shards, low=1)
 
     def refuses(self, objective: Objective) -> str:
         """Refuse all but the hinge on sequences with squares as penalty."""
@@ -89,7 +96,7 @@ class FrankWolfe(Solver):
         chains = over_chains(objective).chain_arrays
         state: State = {"seed": draw_seed(rng), "iteration": 0, "steps": 0, "plain": False}
         state |= {name: np.zeros(len(weights)) for name in ("weights", "lag", "average")}
-        parts = shards.count(chains.data.offsets, chains.states, objective.n_jobs)
+        parts = min(self.shards, objective.n_examples)
         if parts > 1:
             state |= {"shards": parts, "coupling": float(parts)}
         return state | _true_flow(chains)
@@ -186,10 +193,10 @@ def _visit_shards(chains: ChainArrays, state: State, pairwise: bool, n_jobs: int
     draw = stream(state, state["iteration"])
     orders = [first + draw.permutation(last - first) for first, last in ranges]
     weights = chains.to_kernel(state["weights"]).copy()
-    copies = np.empty((len(ranges), len(weights)))
+    room = _room(chains, state, len(ranges), len(weights))
     for number in range(_ROUNDS):
         share = [np.array_split(order, _ROUNDS)[number] for order in orders]
-        _round(chains, state, weights, copies, share, pairwise, n_jobs)
+        _round(chains, state, weights, room, share, pairwise, n_jobs)
     chains.from_kernel(state["weights"], weights)
     if isinstance(chains.places, slice):
         state["weights"][:] = weights[chains.places]
@@ -200,10 +207,11 @@ def _visit_shards(chains: ChainArrays, state: State, pairwise: bool, n_jobs: int
 
 
 def _round(
-    chains: ChainArrays, state: State, weights: Floats, copies: Floats, orders: list[Ints],
-    pairwise: bool, n_jobs: int | None,
+    chains: ChainArrays, state: State, weights: Floats, room: tuple[Floats, list[FlowWorkspace]],
+    orders: list[Ints], pairwise: bool, n_jobs: int | None,
 ) -> None:  # fmt: skip
     """Let all shards take their steps from the same weights, and merge; the dual never falls."""
+    copies, spaces = room
     visited = np.concatenate(orders)
     backup = _backup(state, visited)
     before = float(state["losses"].sum())
@@ -213,7 +221,7 @@ def _round(
 
         def work(k: int, _: int, coupling: float = coupling) -> None:
             copies[k] = weights
-            _advance(chains, state, copies[k], orders[k], pairwise, coupling)
+            _advance(chains, state, copies[k], orders[k], pairwise, coupling, spaces[k])
 
         threads.run(work, [(k, k + 1) for k in range(len(orders))], n_jobs)
         found = shards.merge(weights, copies, coupling, n_jobs)
@@ -226,9 +234,25 @@ def _round(
         state["coupling"] = min(2.0 * coupling, float(len(orders)))
 
 
+def _room(
+    chains: ChainArrays, state: State, parts: int, n_weights: int
+) -> tuple[Floats, list[FlowWorkspace]]:
+    """Return a copy of the weights and a workspace for each shard, kept from pass to pass.
+
+    Pages that are new would cost more than the work on them.
+    """
+    links = _most_links(state)
+    if "_room" not in state or len(state["_room"][1][0].states) < links:
+        spaces = [_workspace(chains, links, n_weights) for _ in range(parts)]
+        state["_room"] = np.empty((parts, n_weights)), spaces
+    copies, spaces = state["_room"]
+    return copies, spaces
+
+
 def _advance(
-    chains: ChainArrays, state: State, weights: Floats, order: Ints, pairwise: bool, coupling: float
-) -> None:
+    chains: ChainArrays, state: State, weights: Floats, order: Ints, pairwise: bool,
+    coupling: float, work: FlowWorkspace,
+) -> None:  # fmt: skip
     """Take the steps of one shard, on its own copy of the weights."""
     edges = (chains.table(weights) + chains.data.bars)[None]
     nothing = np.empty(0)
@@ -238,7 +262,7 @@ def _advance(
         chains.loss_weights,
         AveragedWeights(weights, nothing, edges, np.zeros((chains.states, chains.states))),
         DualFlow(*(state[name] for name in DualFlow._fields)),
-        _workspace(chains, _most_links(state), len(weights)),
+        work,
         0,
         pairwise,
         coupling,

@@ -32,21 +32,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.common import threads
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats
 from structlearn._src.common.vectors import summed
 
 _SAFE = 1.1  # times the coupling that the last round would have needed
 _SLOWLY = 0.7  # the least factor by which it changes from round to round
-
-
-def count(offsets: Ints, states: int, n_jobs: int | None) -> int:
-    """Return the number of shards: one for every thread, if each gets enough to be worth it.
-
-    More shards need more passes, so that small data stay whole.
-    """
-    entries = int(offsets[-1]) * states
-    return min(threads.workers(n_jobs), 1 + entries // threads.GRAIN["shards"], len(offsets) - 1)
 
 
 class Merged(NamedTuple):
