@@ -206,10 +206,15 @@ def test_refusals(options, words):
         solve(chains(**options))
 
 
-def test_auto_takes_it_for_text(monkeypatch):
+def with_threads(objective, n_jobs):
+    return replace(objective, settings=replace(objective.settings, n_jobs=n_jobs))
+
+
+def test_auto_takes_it_for_text_unless_threads_are_many(monkeypatch):
     monkeypatch.setattr(module, "_MANY", 10)
-    words = chains(loss="log", features="pairs", edges="seen")
+    words = with_threads(chains(loss="log", features="pairs", edges="seen"), 1)
     assert isinstance(choose("auto", "subgradient", words), Sdca)
+    assert isinstance(choose("auto", "subgradient", with_threads(words, 16)), Lbfgs)
     assert isinstance(choose("auto", "cccp", words).inner, Lbfgs)
     for others in (
         chains(loss="log"),  # no sparse features

@@ -217,7 +217,8 @@ class StructuredObjective(TwoWorlds):
         """
         graphs = isinstance(self.examples.structure, Graphs)
         if not graphs or self.n_examples > _KEPT or self.approximate:
-            return super().batch_gradient(weights, which)
+            # Of a few examples, whose layout would cost more than their losses.
+            return TwoWorlds.loss_gradient(self.take(which), weights)
         parts = [self._single(int(i)).loss_gradient(weights) for i in which]
         gradient = np.sum([part.gradient for part in parts], axis=0)
         return ValueGradient(sum(part.value for part in parts), gradient, None)
@@ -270,12 +271,11 @@ class StructuredObjective(TwoWorlds):
         add_multiple(gradient, self.penalty.ridge, weights, self.n_jobs)
         return ValueGradient(value, gradient, memory)
 
-    def value(self, weights: Floats, memory: Memory = None) -> float:
-        """Return the objective, penalty included; no gradient is pulled back."""
+    def loss_value(self, weights: Floats, memory: Memory = None) -> float:
+        """C times the weighted losses of all examples; no gradient is pulled back."""
         if self._evaluation is None:
-            return super().value(weights, memory)
-        losses = self._evaluation.losses(weights, self.settings.n_jobs)
-        return self._weighed(losses) + self.penalty.value(weights)
+            return super().loss_value(weights, memory)
+        return self._weighed(self._evaluation.losses(weights, self.settings.n_jobs))
 
 
 def _scaled(features: Features) -> bool:
