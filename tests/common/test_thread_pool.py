@@ -19,7 +19,9 @@ def singles(count):
     return [(i, i + 1) for i in range(count)]
 
 
-def test_threads_stay_alive_and_only_grow():
+def test_threads_stay_alive_and_only_grow(monkeypatch):
+    fresh = pool.Pool()
+    monkeypatch.setattr(threads, "POOL", fresh)
     seen = set()
     meet = threading.Barrier(3, timeout=10)
 
@@ -30,12 +32,11 @@ def test_threads_stay_alive_and_only_grow():
     for _ in range(5):
         threads.run(work, singles(3), 3)
     assert len(seen) == 3  # the caller and the same two
-    assert pool.POOL.size >= 2
-    before = pool.POOL.size
-    threads.run(lambda first, last: None, singles(20), before + 3)
-    assert pool.POOL.size == before + 2
+    assert fresh.size == 2
+    threads.run(lambda first, last: None, singles(20), 6)
+    assert fresh.size == 5
     threads.run(lambda first, last: None, singles(20), 2)
-    assert pool.POOL.size == before + 2
+    assert fresh.size == 5
 
 
 def test_all_threads_come_back_for_the_next_call():
