@@ -47,7 +47,7 @@ def ours(name, steps, sequences, sweeps, n_jobs):
 
     marks = []
     model = getattr(structlearn, name)(
-        n_start=STATES, burn_in=WARM, n_draws=sweeps, random_state=0, n_jobs=n_jobs,
+        n_start=STATES, n_chains=1, burn_in=WARM, n_draws=sweeps, random_state=0, n_jobs=n_jobs,
         progress=lambda *_: marks.append(spent()),
     )  # fmt: skip
     X, labels = data(steps * sequences)

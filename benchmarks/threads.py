@@ -360,6 +360,86 @@ def grids() -> Callable[[int], Phases]:
     return work
 
 
+# ---- samplers ----------------------------------------------------------------------------
+
+SEQUENCES, LENGTH = 256, 2_000
+
+
+def _sampled(name: str, sequences: int, sweeps: int, **more: Any) -> Callable[[int], Phases]:
+    """Return a function that makes sweeps from a settled state, and times their parts."""
+    import structlearn
+    from infinite_worker import data
+    from structlearn._src.common.threads import one_blas_thread
+    from structlearn._src.sample import hmm, runner, split_merge
+    from structlearn._src.sample.hmm_sampler import HmmSampler
+
+    X, y = (np.split(a, sequences) for a in data(LENGTH * sequences))
+    kind = getattr(structlearn, name)
+    model = kind(n_chains=1, burn_in=30, n_draws=1, random_state=0, n_start=20, **more)
+    given = (X, y) if name == "MaxMarginHMM" else (X,)
+    seen: list[Any] = []
+    with mock.patch.object(runner, "run", _noted(runner.run, seen)):
+        model.fit(*given)
+    settled = seen[0].model
+    parts = {
+        "paths": (hmm, "draw_paths"),
+        "statistics": (hmm, "statistics"),
+        "moves": (split_merge, "split_or_merge"),
+        "parameters": (hmm, "draw_given_paths"),
+    }
+    ends: list[Any] = []
+
+    def work(n_jobs: int) -> Phases:
+        sampler = HmmSampler(replace(settled, n_jobs=n_jobs), n_moves=4)
+        chain = model.chains_[0].copy()
+        seconds: Phases = {}
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(one_blas_thread())
+            for part, (owner, method) in parts.items():
+                timed = _timed(getattr(owner, method), part, seconds)
+                stack.enter_context(mock.patch.object(owner, method, timed))
+            _, whole = _clock(lambda: [chain.advance(sampler, False) for _ in range(sweeps)])
+        ends.append(chain.state.states)
+        assert np.array_equal(ends[0], ends[-1]), "draws depend on the number of threads"
+        return {"seconds": whole, **{part: seconds.get(part, 0.0) for part in parts}}
+
+    return work
+
+
+def _noted(function: Callable[..., Any], seen: list[Any]) -> Callable[..., Any]:
+    """Let a function note what it is given first."""
+
+    def noted(first: Any, *given: Any, **more: Any) -> Any:
+        seen.append(first)
+        return function(first, *given, **more)
+
+    return noted
+
+
+def infinite_hmm() -> Callable[[int], Phases]:
+    """`InfiniteHMM` on 256 sequences of 2,000 points: 20 sweeps."""
+    return _sampled("InfiniteHMM", SEQUENCES, 20)
+
+
+def max_margin_hmm() -> Callable[[int], Phases]:
+    """`MaxMarginHMM` on 64 sequences of 2,000 points: 20 sweeps."""
+    return _sampled("MaxMarginHMM", SEQUENCES // 4, 20, merge=False)
+
+
+def infinite_svm() -> Callable[[int], Phases]:
+    """`InfiniteSVM` on 2,000 rows: 16 chains of 10 sweeps."""
+    from infinite_worker import data
+    from structlearn import InfiniteSVM
+
+    X, y = data(LENGTH)
+
+    def work(n_jobs: int) -> Phases:
+        model = InfiniteSVM(n_chains=16, burn_in=5, n_draws=5, random_state=0, n_jobs=n_jobs)
+        return {"seconds": _clock(lambda: model.fit(X, y))[1]}
+
+    return work
+
+
 #: All sections; add yours here.
 SECTIONS: dict[str, Section] = {
     "grid-sum": grid_sum,
@@ -372,6 +452,9 @@ SECTIONS: dict[str, Section] = {
     "lbfgs": lbfgs,
     "map-random": map_random,
     "map-trust": map_trust,
+    "infinite-hmm": infinite_hmm,
+    "max-margin-hmm": max_margin_hmm,
+    "infinite-svm": infinite_svm,
 }
 
 

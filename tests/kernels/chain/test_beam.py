@@ -80,7 +80,8 @@ def test_some_sequences_are_drawn_as_among_all():
     total = beam.draw_paths(logs, rows, slices, uniforms, offsets, 0, 4, np.empty_like(logs), whole)
     assert total == pytest.approx(logs[np.arange(T), whole].sum())
     scratch = np.empty((6, K))
-    some = beam.draw_paths(logs[3:9].copy(), rows, slices, uniforms, offsets, 1, 3, scratch, part)
+    own = logs[3:9].copy(), rows, slices, uniforms[3:9].copy()
+    some = beam.draw_paths(*own, offsets, 1, 3, scratch, part)
     assert part.tolist() == [-1] * 3 + whole[3:9].tolist() + [-1] * 3
     assert some == pytest.approx(logs[np.arange(3, 9), whole[3:9]].sum())
 
@@ -88,10 +89,12 @@ def test_some_sequences_are_drawn_as_among_all():
 def test_transitions_along_paths():
     rng, states, offsets = np.random.default_rng(2), np.array([1, 1, 0, 2, 0]), np.array([0, 3, 5])
     rows, out, counts = rng.random((4, 4)), np.full(5, 2.0), np.zeros((4, 3), np.int64)
-    beam.multiply_by_path(states, offsets, rows, out)
+    for c in (1, 0):
+        beam.multiply_by_path(states, offsets, rows, c, c + 1, out)
     along = [(0, 1), (2, 1), (2, 0), (0, 2), (3, 0)]
     np.testing.assert_allclose(out, [2.0 * rows[cell] for cell in along])
-    beam.count(states, offsets, counts)
+    for c in (0, 1):
+        beam.count(states, offsets, c, c + 1, counts)
     assert sorted(zip(*map(list, np.nonzero(counts)), strict=True)) == sorted(along)
     assert counts.sum() == 5
 
@@ -99,9 +102,11 @@ def test_transitions_along_paths():
 @pytest.mark.parametrize(("count", "mass"), [(30, 0.7), (3, 5.0), (0, 1.0)])
 def test_tables_have_the_expected_number(count, mass):
     rng, n = np.random.default_rng(0), 4000
-    counts = np.full(n, count)
-    tables, offsets = np.empty(n, np.int64), np.arange(n) * count
-    beam.draw_tables(counts, np.full(n, mass), offsets, rng.random(n * count), tables)
+    tables, offsets = np.zeros(n, np.int64), np.arange(n + 1) * count
+    uniforms = rng.random(n * count)
+    cut = n * count // 3  # in the middle of a restaurant
+    for some in (slice(0, cut), slice(cut, None)):
+        beam.draw_tables(np.full(n, mass), offsets, uniforms[some], some.start, tables)
     expected = sum(mass / (mass + i) for i in range(count))
     assert tables.mean() == pytest.approx(expected, abs=0.08)
     assert tables.min() >= min(count, 1)

@@ -13,6 +13,7 @@ Y. W. Teh, M. Jordan, M. Beal and D. Blei, "Hierarchical Dirichlet processes", J
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,14 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.chain import beam
+from structlearn._src.sample.runner import streams
 
+_FEW = 4  # sequences below which transitions are counted one after the other
+_SEATED = 2**15  # customers that are seated at a time: a tenth of a millisecond
 _MOST = 4000  # states: tables of transitions of twice as many take half a gigabyte
 _TINY = 1e-290  # least parameter of a gamma or beta draw, which must not be 0
 _LEAST = 1e-10  # least concentration: its logs and inverses must stay finite
@@ -125,21 +130,49 @@ def first_value(concentration: Concentration) -> float:
     return float(concentration)
 
 
-def count_transitions(states: Ints, offsets: Ints, n_states: int) -> Ints:
+def count_transitions(states: Ints, offsets: Ints, n_states: int, n_jobs: int | None = 1) -> Ints:
     """Return how often each state follows each row, (states + 1, states)."""
-    counts = np.zeros((n_states + 1, n_states), np.int64)
-    beam.count(states, offsets, counts)
+    pieces: list[Ints] = []
+
+    def work(first: int, last: int) -> None:
+        pieces.append(count_some(states, offsets, first, last, n_states))
+
+    grains = 1 + len(states) // threads.GRAIN["arrays"] if len(offsets) > _FEW else 1
+    threads.run(work, threads.split(offsets, 4 * grains), n_jobs)
+    counts: Ints = np.sum(pieces, axis=0)  # whole numbers, whose order does not matter
     return counts
 
 
-def draw_tables(counts: Ints, alpha: float, sticks: Floats, rng: Generator) -> Ints:
-    """Draw the number of tables of every cell of `counts`, (states + 1, states)."""
+def count_some(states: Ints, offsets: Ints, first: int, last: int, n_states: int) -> Ints:
+    """The same for the sequences from `first` to `last`."""
+    counts = np.zeros((n_states + 1, n_states), np.int64)
+    beam.count(states, offsets, first, last, counts)
+    return counts
+
+
+def draw_tables(
+    counts: Ints, alpha: float, sticks: Floats, rng: Generator, n_jobs: int | None = 1
+) -> Ints:
+    """Draw the number of tables of every cell of `counts`, (states + 1, states).
+
+    Customers are seated in ranges, each with a random stream of its own.
+    """
     flat = np.ascontiguousarray(counts).ravel()
     masses = np.tile(np.maximum(alpha * sticks[:-1], _TINY), len(counts))
-    offsets = np.cumsum(flat) - flat
-    tables = np.empty_like(flat)
-    beam.draw_tables(flat, masses, offsets, rng.random(int(flat.sum())), tables)
-    return tables.reshape(counts.shape)
+    offsets = np.concatenate([[0], np.cumsum(flat)])
+    ends = [*range(0, int(offsets[-1]), _SEATED), int(offsets[-1])]
+    ranges = list(pairwise(ends))
+    own = dict(zip(ranges, streams(rng, len(ranges)), strict=True))
+    tables = [np.zeros_like(flat)]
+
+    def work(first: int, last: int) -> None:
+        opened = np.zeros_like(flat)
+        uniforms = own[first, last].random(last - first)
+        beam.draw_tables(masses, offsets, uniforms, first, opened)
+        tables.append(opened)
+
+    threads.run(work, ranges, n_jobs)
+    return np.sum(tables, axis=0).reshape(counts.shape)
 
 
 def draw_alpha(
@@ -173,13 +206,18 @@ def draw_gamma(
 
 
 def draw_process(
-    process: Process, counts: Ints, alpha: Concentration, gamma: Concentration, rng: Generator
+    process: Process,
+    counts: Ints,
+    alpha: Concentration,
+    gamma: Concentration,
+    rng: Generator,
+    n_jobs: int | None = 1,
 ) -> Process:
     """Draw tables, concentrations, sticks and rows in turn, given how often states follow.
 
     The concentrations come before sticks and rows, which are integrated out in their draws.
     """
-    tables = draw_tables(counts, process.alpha, process.sticks, rng)
+    tables = draw_tables(counts, process.alpha, process.sticks, rng, n_jobs)
     total = int(tables.sum())
     new_alpha = draw_alpha(alpha, process.alpha, counts.sum(1), total, rng)
     new_gamma = draw_gamma(gamma, process.gamma, counts.shape[1], total, rng)

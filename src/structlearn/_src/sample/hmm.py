@@ -8,9 +8,10 @@ model", ICML 2008.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from threading import local
 from typing import NamedTuple
 
 import numpy as np
@@ -24,9 +25,12 @@ from structlearn._src.sample import hdp
 from structlearn._src.sample.emission import Arrays, Conjugate, Emission, NonConjugate
 from structlearn._src.sample.hdp import Concentration, Process
 from structlearn._src.sample.hinge import LabelEmission
+from structlearn._src.sample.runner import streams
 
 _BLOCK = 2**14  # positions whose statistics are summed at a time
+_MOST = 2**22  # numbers that a thread keeps memory for: 32 megabytes
 _LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
+_thread = local()
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +103,8 @@ def start(model: HmmModel, states: Ints, rng: Generator) -> HmmState:
     return draw_given_paths(model, HmmState(states, empty, parameters), rng)
 
 
-def statistics(model: HmmModel, state: HmmState) -> HmmStatistics:
-    """Return the sufficient statistics of the paths of a state."""
+def statistics(model: HmmModel, state: HmmState, counts: Ints | None = None) -> HmmStatistics:
+    """Return the sufficient statistics of the paths of a state; `counts` where these are known."""
     n = state.n_states
     conjugate = model.conjugate
     pieces: dict[int, list[Arrays]] = {}
@@ -113,7 +117,9 @@ def statistics(model: HmmModel, state: HmmState) -> HmmStatistics:
     threads.run(work, list(pairwise(ends)), model.n_jobs)
     sums = map(_added, zip(*(pieces[i] for i in ends[:-1]), strict=True))
     emitted = tuple(next(sums) if e in conjugate else () for e in model.emissions)
-    return HmmStatistics(hdp.count_transitions(state.states, model.offsets, n), emitted)
+    if counts is None:
+        counts = hdp.count_transitions(state.states, model.offsets, n, model.n_jobs)
+    return HmmStatistics(counts, emitted)
 
 
 def draw_given_paths(
@@ -121,7 +127,9 @@ def draw_given_paths(
 ) -> HmmState:
     """Draw transitions, concentrations and parameters given the paths, or their statistics."""
     given = statistics(model, state) if given is None else given
-    process = hdp.draw_process(state.process, given.counts, model.alpha, model.gamma, rng)
+    process = hdp.draw_process(
+        state.process, given.counts, model.alpha, model.gamma, rng, model.n_jobs
+    )
     parameters = tuple(
         emission.draw_posterior(own, rng)
         if isinstance(emission, Conjugate)
@@ -133,66 +141,131 @@ def draw_given_paths(
     return HmmState(state.states, process, parameters)
 
 
-def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> tuple[HmmState, int, float]:
+class PathDraw(NamedTuple):
+    """Paths that were drawn."""
+
+    state: HmmState
+    counts: Ints  #: (states + 1, states) transitions
+    n_open: int  #: states that were open
+    log_density: float  #: of what is seen given the paths
+
+
+def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
     """Draw the paths of all sequences, with slices that leave finitely many transitions open.
 
-    Returns how many states were open, and the log density of what is seen given the paths.
+    Every range of sequences has a random stream of its own, so that threads change no draw.
     """
-    slices = np.maximum(rng.random(model.n_positions), _LEAST)
-    beam.multiply_by_path(state.states, model.offsets, state.process.rows, slices)
-    opened = _grown(model, state, float(slices.min()), rng)
-    rows = opened.process.rows
-    uniforms = rng.random(model.n_positions)
+    pieces = _pieces(model)
+    own = dict(zip(pieces, streams(rng, len(pieces)), strict=True))
+    slices = np.empty(model.n_positions)
+    least: dict[int, float] = {}
+
+    def cut(first: int, last: int) -> None:
+        some = slices[model.offsets[first] : model.offsets[last]]
+        own[first, last].random(out=some)
+        np.maximum(some, _LEAST, out=some)
+        beam.multiply_by_path(state.states, model.offsets, state.process.rows, first, last, slices)
+        least[first] = float(some.min())
+
+    threads.run(cut, pieces, model.n_jobs)
+    opened = _grown(model, state, min(least.values()), rng)
     paths = np.empty_like(state.states)
     taken: dict[int, float] = {}
+    counted: dict[int, Ints] = {}
 
     def work(first: int, last: int) -> None:
-        logs = _log_densities(model, opened, first, last)
-        taken[first] = beam.draw_paths(
-            logs, rows, slices, uniforms, model.offsets, first, last, np.empty_like(logs), paths
-        )
+        taken[first] = _draw_some(model, opened, slices, own[first, last], first, last, paths)
+        counted[first] = hdp.count_some(paths, model.offsets, first, last, opened.process.n_states)
 
-    _over_sequences(model, work)
+    threads.run(work, pieces, model.n_jobs)
     total = sum(taken[i] for i in sorted(taken))  # in order, so that threads change no bit
-    return occupied(opened._replace(states=paths)), opened.process.n_states, total
+    counts = np.sum([counted[i] for i in sorted(counted)], axis=0)
+    found = np.flatnonzero(counts.sum(0))
+    new = _keep(opened._replace(states=paths), found, model.n_jobs)
+    counts = counts[np.append(0, 1 + found)][:, found]
+    return PathDraw(new, np.ascontiguousarray(counts), opened.process.n_states, total)
+
+
+def _draw_some(
+    model: HmmModel,
+    opened: HmmState,
+    slices: Floats,
+    rng: Generator,
+    first: int,
+    last: int,
+    paths: Ints,
+) -> float:
+    """Draw the paths of some sequences; return the log density of what is seen given these."""
+    n = int(model.offsets[last] - model.offsets[first])
+    size = n * opened.process.n_states
+    both = _workspace(2 * size).reshape(2, n, -1)
+    both[0] = 0.0
+    _add_log_densities(model, opened, first, last, both[0])
+    taken: float = beam.draw_paths(
+        both[0], opened.process.rows, slices, rng.random(n), model.offsets, first, last, both[1],
+        paths,
+    )  # fmt: skip
+    return taken
 
 
 def occupied(state: HmmState) -> HmmState:
     """Forget states that do not occur, and number the others from 0 in their order."""
     occurs = np.bincount(state.states, minlength=state.process.n_states) > 0
-    found = np.flatnonzero(occurs)
-    numbers = np.cumsum(occurs) - 1
+    return _keep(state, np.flatnonzero(occurs))
+
+
+def _keep(state: HmmState, found: Ints, n_jobs: int | None = 1) -> HmmState:
+    """Forget all states but those that were found; these are numbered in their order."""
     parameters = tuple(tuple(a[found] for a in arrays) for arrays in state.parameters)
-    states = state.states if found[-1] < len(found) else numbers[state.states]
+    states = state.states
+    if found[-1] >= len(found):
+        numbers = np.zeros(state.process.n_states, np.int64)
+        numbers[found] = np.arange(len(found))
+        states = np.empty_like(state.states)
+
+        def work(first: int, last: int) -> None:
+            np.take(numbers, state.states[first:last], out=states[first:last], mode="clip")
+
+        ends = [*range(0, len(states), _BLOCK), len(states)]
+        threads.run(work, list(pairwise(ends)), n_jobs)
     return HmmState(states, hdp.keep(state.process, found), parameters)
 
 
 def log_densities(model: HmmModel, state: HmmState) -> Floats:
     """Return the log densities of all positions in all states, (positions, states)."""
-    logs = np.empty((model.n_positions, state.n_states))
+    logs = np.zeros((model.n_positions, state.n_states))
 
     def work(first: int, last: int) -> None:
         low, high = model.offsets[[first, last]]
-        logs[low:high] = _log_densities(model, state, first, last)
+        _add_log_densities(model, state, first, last, logs[low:high])
 
-    _over_sequences(model, work)
+    threads.run(work, _pieces(model), model.n_jobs)
     return logs
 
 
-def _over_sequences(model: HmmModel, work: Callable[[int, int], None]) -> None:
-    """Call `work` for ranges of sequences, in threads; the ranges depend on the sequences alone."""
+def _pieces(model: HmmModel) -> list[tuple[int, int]]:
+    """Return ranges of sequences that are worked on at a time; they depend on these alone."""
     grains = model.n_positions // threads.GRAIN["positions"]
-    pieces = 2 ** grains.bit_length()  # a power of 2 shares out evenly
-    threads.run(work, threads.split(model.offsets, pieces), model.n_jobs)
+    return threads.split(model.offsets, 2 ** grains.bit_length())  # which shares out evenly
 
 
-def _log_densities(model: HmmModel, state: HmmState, first: int, last: int) -> Floats:
-    """Return the log densities of the positions of some sequences in all states."""
+def _add_log_densities(
+    model: HmmModel, state: HmmState, first: int, last: int, out: Floats
+) -> None:
+    """Add the log densities of the positions of some sequences in all states."""
     low, high = int(model.offsets[first]), int(model.offsets[last])
-    logs = np.zeros((high - low, state.process.n_states))
     for emission, parameters in zip(model.emissions, state.parameters, strict=True):
-        emission.add_log_densities(parameters, low, high, logs)
-    return logs
+        emission.add_log_densities(parameters, low, high, out)
+
+
+def _workspace(size: int) -> Floats:
+    """Return an array of this thread: fresh memory costs as much as the work that is done in it."""
+    if size > _MOST:
+        return np.empty(size)
+    found: Floats | None = getattr(_thread, "workspace", None)
+    if found is None or len(found) < size:
+        found = _thread.workspace = np.empty(size)
+    return found[:size]
 
 
 def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> HmmState:

@@ -41,8 +41,8 @@ class HmmSampler:
     def step(self, state: HmmState, rng: Generator, sweep: int) -> tuple[HmmState, HmmInfo]:
         """Draw paths, split and merge states, and draw everything else."""
         model = self.model
-        state, n_tried, log_density = hmm.draw_paths(model, state, rng)
-        given = hmm.statistics(model, state)
+        state, counts, n_open, log_density = hmm.draw_paths(model, state, rng)
+        given = hmm.statistics(model, state, counts)
         n_moved = 0
         for _ in range(self.n_moves):
             state, given, accepted = split_merge.split_or_merge(model, state, given, rng)
@@ -52,7 +52,7 @@ class HmmSampler:
             given = hmm.statistics(model, state)
         state = hmm.draw_given_paths(model, state, rng, given)
         alpha, gamma, _, _ = state.process
-        return state, HmmInfo(state.n_states, n_tried, n_moved, alpha, gamma, log_density)
+        return state, HmmInfo(state.n_states, n_open, n_moved, alpha, gamma, log_density)
 
 
 def merge_sweeps(burn_in: int) -> range:

@@ -30,6 +30,7 @@ J. Christen and C. Fox, "Markov chain Monte Carlo using an approximation", JCGS 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.sample import hdp
 from structlearn._src.sample.emission import Arrays, Conjugate, Emission
+from structlearn._src.sample.hdp import Process
 from structlearn._src.sample.hmm import HmmModel, HmmState, HmmStatistics
 from structlearn._src.sample.runner import streams
 
@@ -47,6 +49,7 @@ SLACK = 20.0  # of log ratios: what labels make up for, where points and paths s
 _ROUNDS = 5  # of fitting two clusters, most of which stay the same after two or three
 _BLOCK = 50  # positions that follow each other are fitted together, so that links are seen
 _BLOCKS = 40  # of these at most: more hardly move the clusters
+_SCORED = 2**13  # positions whose densities are found at a time
 _WINDOW = 10  # positions before and after an anchor that its cluster begins with
 
 
@@ -121,12 +124,13 @@ def _split(
     """Propose to separate two positions that share a state; None if that is rejected."""
     union = Union.of(state.states, model.offsets, anchors.places)
     k = int(state.states[anchors.places[0]])
-    chain = launch(union, anchors.emissions, rng)
+    chain = launch(union, anchors.emissions, rng, model.n_jobs)
     sides = chain.draw(1, rng)[0].astype(bool)
     new = split_states(state, k, union.positions[sides], rng.random())
-    counts = hdp.count_transitions(new.states, model.offsets, new.n_states)
+    counts = hdp.count_transitions(new.states, model.offsets, new.n_states, model.n_jobs)
     after = HmmStatistics(counts, _separated(model, found, union, k, sides))
-    log_ratio = _log_target(model, new, after, [k, -1]) - _log_target(model, state, found, [k])
+    log_ratio = _log_target(model, new.process, after, [k, -1])
+    log_ratio -= _log_target(model, state.process, found, [k])
     log_ratio += state.process.log_size(k) - log_proposal(chain, sides)
     right = float(sides.sum())
     log_ratio += log_choice(new.n_states, len(sides) - right, right) if anchors.by_state else 0.0
@@ -142,17 +146,19 @@ def _merge(
     """Propose to merge the states of two positions; None if that is rejected."""
     one, two = map(int, state.states[anchors.places])
     after = merge_statistics(found, one, two)
-    new = merge_states(state, one, two)
+    process = state.process.merge(one, two)
     place = one - (two < one)
-    log_ratio = _log_target(model, new, after, [place])
-    log_ratio -= _log_target(model, state, found, [one, two]) + new.process.log_size(place)
+    log_ratio = _log_target(model, process, after, [place]) - process.log_size(place)
+    log_ratio -= _log_target(model, state.process, found, [one, two])
     sizes = found.counts.sum(0)[[one, two]].astype(float)
     log_ratio -= log_choice(state.n_states, *sizes) if anchors.by_state else 0.0
     threshold = np.log(rng.random())
     if threshold >= _first_stage(model, log_ratio):
         return None  # whatever the probability of the split back, which is at most 1
     union = Union.of(state.states, model.offsets, anchors.places)
-    log_ratio += log_proposal(launch(union, anchors.emissions, rng), union.sides)
+    chain = launch(union, anchors.emissions, rng, model.n_jobs)
+    log_ratio += log_proposal(chain, union.sides)
+    new = merge_states(state, one, two)
     apart = {one: union.positions[~union.sides], two: union.positions[union.sides]}
     change = Change(state, apart, new, {place: union.positions})
     proposed = _accepted(model, change, log_ratio, threshold, rng)
@@ -255,9 +261,11 @@ def log_evidence(
     )
 
 
-def _log_target(model: HmmModel, state: HmmState, found: HmmStatistics, states: list[int]) -> float:
+def _log_target(
+    model: HmmModel, process: Process, found: HmmStatistics, states: list[int]
+) -> float:
     """Log density of paths, sticks and what some states have seen: those that a move changes."""
-    return state.process.log_density(found.counts) + log_evidence(model, found, states)
+    return process.log_density(found.counts) + log_evidence(model, found, states)
 
 
 def _separated(
@@ -296,14 +304,16 @@ class Union(NamedTuple):
         one, two = states[anchors]
         member = (states == one) | (states == two)
         positions = np.flatnonzero(member)
-        follows = np.ones(len(states), bool)
-        follows[offsets[:-1]] = False
-        linked = follows[positions] & (np.diff(positions, prepend=-2) == 1)
+        linked = np.diff(positions, prepend=-2) == 1
+        starts = offsets[:-1]
+        linked[np.searchsorted(positions, starts[member[starts]])] = False
         sides = (states[positions] == two) & (one != two)
         return Union(positions, np.searchsorted(positions, anchors), sides, linked)
 
 
-def launch(union: Union, emissions: Sequence[Emission], rng: Generator) -> Chains:
+def launch(
+    union: Union, emissions: Sequence[Emission], rng: Generator, n_jobs: int | None = 1
+) -> Chains:
     """Return the chain of two sides, which are certain at the anchors."""
     n = len(union.positions)
     some = _some(n, rng)
@@ -314,7 +324,7 @@ def launch(union: Union, emissions: Sequence[Emission], rng: Generator) -> Chain
     share = np.zeros(2)
     before = np.zeros(0, bool)
     for _ in range(_ROUNDS):
-        sides = _chain(fitted, clusters, linked, share, table).best()[1]
+        sides = _chain(fitted, clusters, linked, share, table, 1).best()[1]
         if np.array_equal(sides, before):  # nothing changes any more
             break
         before = sides
@@ -322,8 +332,9 @@ def launch(union: Union, emissions: Sequence[Emission], rng: Generator) -> Chain
         share = _log_shares(sides[~linked])
         pairs = np.flatnonzero(linked)
         table = np.array([_log_shares(sides[pairs[sides[pairs - 1] == k]]) for k in (0, 1)])
-    whole = [emission.subset(union.positions) for emission in emissions]
-    chain = _chain(whole, clusters, union.linked, share, table)
+    if len(some) < n:
+        fitted = [emission.subset(union.positions) for emission in emissions]
+    chain = _chain(fitted, clusters, union.linked, share, table, n_jobs)
     chain.nodes[union.anchors, [1, 0]] = -np.inf
     return chain
 
@@ -365,13 +376,19 @@ def _chain(
     linked: Bools,
     share: Floats,
     table: Floats,
+    n_jobs: int | None,
 ) -> Chains:
     nodes = np.zeros((len(linked), 2))
-    for emission, parameters in zip(emissions, clusters, strict=True):
-        emission.add_log_densities(parameters, 0, len(linked), nodes)
+
+    def work(first: int, last: int) -> None:
+        for emission, parameters in zip(emissions, clusters, strict=True):
+            emission.add_log_densities(parameters, first, last, nodes[first:last])
+
+    ends = [*range(0, len(linked), _SCORED), len(linked)]
+    threads.run(work, list(pairwise(ends)), n_jobs)
     nodes[~linked] += share
     offsets = np.append(np.flatnonzero(~linked), len(linked))
-    return Chains(nodes, table[None], offsets, 1)
+    return Chains(nodes, table[None], offsets, n_jobs)
 
 
 def _log_shares(sides: Ints) -> Floats:

@@ -97,8 +97,7 @@ class StateChain(Sampled):
         """Return sequences and what their states emit as one model."""
         alpha = as_concentration("alpha0", self.alpha0)
         gamma = as_concentration("gamma0", self.gamma0)
-        jobs = threads(self.n_jobs) if self.n_chains == 1 else 1  # else chains are what runs beside
-        return HmmModel(offsets, emissions, alpha, gamma, n_jobs=jobs)
+        return HmmModel(offsets, emissions, alpha, gamma, n_jobs=threads(self.n_jobs))
 
     def _sample(self, model: HmmModel, values: dict[str, Any]) -> None:
         """Run all chains, and sum up their draws; an interrupt keeps those that were made.

@@ -139,8 +139,9 @@ def _backward(rows, slices, uniforms, filtered, in_logs, states):
 def draw_paths(logs, rows, slices, uniforms, offsets, first, last, filtered, states):
     """Draw the states of the sequences from `first` to `last` given their slices.
 
-    `logs` (positions, states) are log densities of the positions of these sequences alone;
-    `filtered`, of the same shape, is a workspace. Returns the sum of those along the paths.
+    `logs` (positions, states) are log densities and `uniforms` (positions,) random numbers of the
+    positions of these sequences alone; `filtered`, of the shape of `logs`, is a workspace. Returns
+    the sum of the log densities along the paths.
     """
     total = 0.0
     low = offsets[first]
@@ -153,16 +154,19 @@ def draw_paths(logs, rows, slices, uniforms, offsets, first, last, filtered, sta
         vanished = not _forward(own, rows, limits, forward)
         if vanished:  # rare: logs cost several times as much
             _forward_in_logs(own, rows, limits, forward)
-        _backward(rows, limits, uniforms[start:stop], forward, vanished, path)
+        _backward(rows, limits, uniforms[start - low : stop - low], forward, vanished, path)
         for t in range(path.size):
             total += own[t, path[t]]
     return total
 
 
 @lean
-def multiply_by_path(states, offsets, rows, out):
-    """Multiply ``out[t]`` by the probability of the transition into position ``t``."""
-    for c in range(offsets.size - 1):
+def multiply_by_path(states, offsets, rows, first, last, out):
+    """Multiply ``out[t]`` by the probability of the transition into position ``t``.
+
+    Of the sequences from `first` to `last`.
+    """
+    for c in range(first, last):
         row = 0
         for t in range(offsets[c], offsets[c + 1]):
             out[t] *= rows[row, states[t]]
@@ -170,9 +174,9 @@ def multiply_by_path(states, offsets, rows, out):
 
 
 @lean
-def count(states, offsets, counts):
-    """Add how often each state follows each row."""
-    for c in range(offsets.size - 1):
+def count(states, offsets, first, last, counts):
+    """Add how often each state follows each row, in the sequences from `first` to `last`."""
+    for c in range(first, last):
         row = 0
         for t in range(offsets[c], offsets[c + 1]):
             counts[row, states[t]] += 1
@@ -180,17 +184,17 @@ def count(states, offsets, counts):
 
 
 @lean
-def draw_tables(counts, masses, offsets, uniforms, tables):
-    """Draw how many tables the customers of every restaurant and dish sit at.
+def draw_tables(masses, offsets, uniforms, first, tables):
+    """Draw how many tables are opened by as many customers as there are `uniforms`.
 
-    Customer ``i`` of `counts` (cells,) opens a table with probability mass / (mass + i), with
-    `masses` (cells,); its uniform number is that from ``offsets[cell] + i``.
+    The customers of all restaurants and dishes are numbered through, those of a cell from
+    ``offsets[cell]`` on, and `first` is the first of them here. Customer ``i`` of a cell opens a
+    table with probability mass / (mass + i), with `masses` (cells,).
     """
-    for cell in range(counts.size):
-        opened = 0
+    last = first + uniforms.size
+    for cell in range(masses.size):
+        begin = max(offsets[cell], first)
         mass = masses[cell]
-        first = offsets[cell]
-        for i in range(counts[cell]):
-            if uniforms[first + i] * (mass + i) < mass:
-                opened += 1
-        tables[cell] = opened
+        for i in range(begin, min(offsets[cell + 1], last)):
+            if uniforms[i - first] * (mass + (i - offsets[cell])) < mass:
+                tables[cell] += 1
