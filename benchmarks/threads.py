@@ -163,18 +163,18 @@ def _parts(objective: Any, state: Any) -> Phases:
     from structlearn._src.solve.lbfgs import newton_direction
 
     weights = state["weights"]
-    evaluation = min(_clock(lambda: objective.value_gradient(weights)) for _ in range(3))
-    value = min(_clock(lambda: objective.value(weights)) for _ in range(3))
+    evaluation = min(_clock(lambda: objective.value_gradient(weights))[1] for _ in range(3))
+    value = min(_clock(lambda: objective.value(weights))[1] for _ in range(3))
     given = state, state["gradient"], None, objective.n_jobs
-    direction = min(_clock(lambda: newton_direction(*given)) for _ in range(3))
+    direction = min(_clock(lambda: newton_direction(*given))[1] for _ in range(3))
     return {"evaluation": evaluation, "value": value, "direction": direction}
 
 
-def _clock(work: Callable[[], Any]) -> float:
-    """Return the wall time of some work."""
+def _clock(work: Callable[[], Any]) -> tuple[Any, float]:
+    """Return what some work returns, and its wall time."""
     begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
+    result = work()
+    return result, time.perf_counter() - begun
 
 
 # ---- hinge-loss fields -------------------------------------------------------------------
