@@ -339,9 +339,11 @@ def grids() -> Callable[[int], Phases]:
     from structlearn._src.learn.structured_world import GraphWorld
 
     rng = np.random.default_rng(3)
-    truth = (np.add.outer(np.arange(EDGE), np.arange(EDGE)) // 8) % 3
-    X = [np.eye(3)[truth] + rng.normal(0.0, 1.5, (EDGE, EDGE, 3)) for _ in range(GRIDS)]
-    Y = [np.where(rng.random(truth.shape) < 0.5, -1, truth) for _ in range(GRIDS)]
+    base = rng.normal(size=(GRIDS, EDGE, EDGE, 3))
+    base += 0.5 * (np.roll(base, 1, axis=1) + np.roll(base, 1, axis=2))  # neighbours are alike
+    truth = base.argmax(axis=3)
+    X = list(np.eye(3)[truth] + rng.normal(size=base.shape))
+    Y = list(np.where(rng.random(truth.shape) < 0.5, -1, truth))
     parts = {
         "read": (learning, "_learn"),
         "worlds": (GraphWorld, "__init__"),
