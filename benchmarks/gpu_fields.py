@@ -195,14 +195,36 @@ def compare_solutions(args):
         note(f"ratio of times {kept['host'][0] / kept['card'][0]:.1f}")
 
 
+def solve_in_time(args):
+    """Solve on the card and on the host, the host until time is up."""
+    n = int(args.forms)
+    field = random_field(n, n // 10)
+    note("field made")
+    kept = {}
+    attempt("first", lambda: solve(field, f"{n:.0e} forms, kernels compiled"))
+    for _ in range(2):
+        attempt("again", lambda: kept.update(card=solve(field, f"{n:.0e} forms")))
+    ours = kept["card"][1]
+    attempt("host", lambda: solve(random_field(200_000, 20_000), "2e5 forms", place="threads"))
+    left = max(args.until - (time.perf_counter() - BEGAN) - 2.0, 1.0)
+    host, theirs = solve(field, f"{n:.0e} forms", place="threads", time_limit=left)
+    note(f"host {host:.2f} s, {'done' if theirs.converged else 'not done'}: "
+         f"{host / kept['card'][0]:.1f} times the card; lower bounds {ours.lower:.8g} and "
+         f"{theirs.lower:.8g}, energies {ours.energy:.8g} and {theirs.energy:.8g}")  # fmt: skip
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--forms", type=float, default=1e7)
     parser.add_argument("--large", type=float, default=1e8)
+    parser.add_argument("--until", type=float, default=0, help="only solve; end by this second")
     parser.add_argument("--no-steps", action="store_true")
     parser.add_argument("--host", type=float, default=0, help="seconds that the host may take")
     args = parser.parse_args()
     note(torch.__version__, torch.cuda.get_device_name())
+    if args.until:
+        solve_in_time(args)
+        return
     for signs in (True, False):
         attempt("check", lambda signs=signs: check(signs))
     compare_solutions(args)

@@ -96,7 +96,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--side", type=int, default=1000)
     parser.add_argument("--states", type=int, default=5)
+    parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
+    if args.quick:
+        attempt("rate", lambda: rate(args.side, args.states, 1.0))
+        attempt("check", lambda: check(60, args.states, 1.0))
+        attempt("max", lambda: rate(args.side, args.states, 0.0))
+        return
     for eps in (1.0, 0.0, 0.3):
         attempt("check", lambda eps=eps: check(60, args.states, eps))
     from structlearn._src.cuda import pair_kernel
