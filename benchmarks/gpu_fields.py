@@ -205,7 +205,7 @@ def solve_in_time(args):
     for _ in range(2):
         attempt("again", lambda: kept.update(card=solve(field, f"{n:.0e} forms")))
     ours = kept["card"][1]
-    attempt("host", lambda: solve(random_field(200_000, 20_000), "2e5 forms", place="threads"))
+    attempt("host", lambda: solve(random_field(100_000, 10_000), "1e5", 1e-3, "threads"))
     left = max(args.until - (time.perf_counter() - BEGAN) - 2.0, 1.0)
     host, theirs = solve(field, f"{n:.0e} forms", place="threads", time_limit=left)
     note(f"host {host:.2f} s, {'done' if theirs.converged else 'not done'}: "
