@@ -19,7 +19,7 @@ from structlearn._src.graph.wiring import Wiring, condition, places
 from structlearn._src.inference.base import Memory, Options, Problem, Solution, best_states
 from structlearn._src.inference.junction import EliminationTree, JunctionTree, affordable
 from structlearn._src.inference.message_plan import MessagePlan
-from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.messenger import make_messenger
 from structlearn._src.inference.names import TRAINED, Query
 from structlearn._src.inference.trw import covering_forests
 
@@ -96,7 +96,7 @@ class MessageEngine:
     ) -> Solution:
         """Bethe values of the graphs, or the scores of decoded labels, and beliefs of factors."""
         problem = replace(self.problem, potentials=potentials)
-        messenger = Messenger(
+        messenger = make_messenger(
             problem,
             plan=self.plan,
             damping=self.options.damping or 0.0,

@@ -22,7 +22,7 @@ from structlearn._src.inference.base import (
     in_graphs,
     read_exactly,
 )
-from structlearn._src.inference.messenger import Messenger
+from structlearn._src.inference.messenger import Messenger, make_messenger
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 
 #: Queries that messages answer: all but samples.
@@ -111,7 +111,7 @@ def cooled(problem: Problem, options: Options, appearance: Floats | None = None)
         return start
     for share in _COOLING:
         warm = replace(problem, eps_output=share * problem.eps_hidden)
-        messenger = Messenger(
+        messenger = make_messenger(
             warm, appearance=appearance, damping=0.3, start=start, n_jobs=options.n_jobs
         )
         messenger.run(min(_COOLING_SWEEPS, options.max_iter), 1e-3, options.watch)
@@ -150,7 +150,7 @@ class MessageRuns:
         self._found: tuple[Floats, Floats, Floats] | None = None  # value and beliefs of messages
         start = cooled(problem, options, appearance) if options.start is None else options.start
         make = partial(
-            Messenger, problem, appearance=appearance, schedule=options.schedule,
+            make_messenger, problem, appearance=appearance, schedule=options.schedule,
             n_jobs=options.n_jobs,
         )  # fmt: skip
         self.messenger = make(start=start)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.place import placed
 from structlearn._src.common.watch import Approach, Ending, Pace, Watch, brief
 from structlearn._src.inference.base import SCHEDULES, Problem, point_mass
 from structlearn._src.inference.message_plan import MessagePlan
@@ -362,6 +364,12 @@ class Messenger:
         wiring = self.problem.wiring
         labels = self.decode()
         return labels, wiring.score(self.potentials, labels), *point_mass(wiring, labels)
+
+
+@placed
+def make_messenger(problem: Problem, **options: Any) -> Messenger:
+    """Return a `Messenger` with these options, at the current place."""
+    return Messenger(problem, **options)
 
 
 def _repeat(values: Floats, sizes: Ints) -> Floats:
