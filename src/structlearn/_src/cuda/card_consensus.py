@@ -239,6 +239,9 @@ class CardConsensus(Consensus):
             map(len, (state.multipliers, state.consensus))
         )
 
+    def hold(self, state: Any) -> None:
+        """Do nothing: the values of fixed variables are in the constants of forms."""
+
     def snapshot(self, state: Any, into: Any = None) -> tuple[Any, Any]:
         """Return copies of the consensus and of the multipliers, in double precision."""
         mu = state.multipliers[: self.tensors.n_forms]

@@ -178,6 +178,12 @@ class Consensus:
             return False
         return (len(state.multipliers), len(state.consensus)) == sizes
 
+    def hold(self, state: AdmmState) -> None:
+        """Bring a state of the same field to the values of the fixed variables, which changed."""
+        held = self.bounds.lower == self.bounds.upper
+        state.consensus[held] = state.ahead[held] = self.bounds.lower[held]
+        state.lags[held] = 0.0
+
     def snapshot(self, state: AdmmState, into: Any = None) -> tuple[Any, Any]:
         """Return copies of the consensus and of the multipliers, in place of earlier ones."""
         multipliers = None if into is None else into[1]

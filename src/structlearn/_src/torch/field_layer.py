@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,12 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError, UncertifiedWarning, warn
 from structlearn._src.common.names import SURROGATES
 from structlearn._src.field.admm import HingeResult, solve_map
+from structlearn._src.field.consensus import Consensus, make_consensus
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import Hinges
+from structlearn._src.learn.world import Memory, check_fits
+from structlearn._src.places.cuda import Cuda
+from structlearn._src.places.on import on
 from structlearn._src.torch.table_worlds import array, at_least_single, check_tensors, tensor_like
 
 _KINK = 1e-6  # forms this near to 0 are at the kink of their hinge, where multipliers decide
@@ -43,6 +48,10 @@ class _Problem:
             )
         return found
 
+    def consensus(self, values: Floats) -> Consensus:
+        """Return plain ADMM with these values of what is fixed."""
+        return make_consensus(self.hinges, fixed=(self.fixed, values), n_jobs=self.n_jobs)
+
     def forces(self, weights: Floats, found: HingeResult) -> Floats:
         r"""Derivative of the least energy by the constant of every form.
 
@@ -60,11 +69,11 @@ class _Problem:
         soft = np.where(hinges.powers == 2, squared, linear)
         return np.where(hinges.hard, found.multipliers, soft)
 
-    def by_values(self, weights: Floats, found: HingeResult) -> Floats:
-        """Derivative of the least energy by the values of what is fixed."""
+    def by_values(self, forces: Floats) -> Floats:
+        """Derivative of an energy by the values of what is fixed, given that by constants."""
         hinges = self.hinges
         lengths = np.diff(hinges.offsets)
-        pulls = np.repeat(self.forces(weights, found), lengths) * hinges.coefficients
+        pulls = np.repeat(forces, lengths) * hinges.coefficients
         summed = np.bincount(hinges.variables, pulls, hinges.n_variables)
         return summed[self.fixed].astype(np.float64)
 
@@ -76,9 +85,11 @@ class LeastEnergy(torch.autograd.Function):
     def forward(ctx: Any, problem: _Problem, weights: Tensor, values: Tensor) -> Tensor:
         """Return the energy, a scalar."""
         strengths = array(weights)
-        found = problem.solve(strengths, array(values))
+        with _beside(values):
+            found = problem.solve(strengths, array(values))
         ctx.by_weights = tensor_like(found.hinges, weights)
-        ctx.by_values = tensor_like(problem.by_values(strengths, found), values)
+        by_values = problem.by_values(problem.forces(strengths, found))
+        ctx.by_values = tensor_like(by_values, values)
         return tensor_like(np.array(found.energy), weights)
 
     @staticmethod
@@ -86,6 +97,41 @@ class LeastEnergy(torch.autograd.Function):
     def backward(ctx: Any, factor: Tensor) -> Any:
         """Sums of hinges, and pulls on the fixed values."""
         return None, factor * ctx.by_weights, factor * ctx.by_values
+
+
+class PairedEnergy(torch.autograd.Function):
+    r"""The energy of local copies after steps of ADMM, whose variables then count as constants.
+
+    Where ADMM is at rest it is the least energy. Copies minimise :math:`w \phi_i(v_i)` plus terms
+    without the constant of the form, whose derivative hence is the multiplier.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, problem: _Problem, state: Any, steps: int, weights: Tensor, values: Tensor
+    ) -> Tensor:
+        """Take the steps, which bring the state up to date, and return the energy, a scalar."""
+        strengths = array(weights)
+        with _beside(values):
+            consensus = problem.consensus(array(values))
+            check_fits(consensus.fits(state))
+            consensus.hold(state)
+            consensus.run(strengths, state, steps)
+            multipliers = consensus.arrays(consensus.snapshot(state))[1]
+        ctx.by_weights = tensor_like(state.hinges.copy(), weights)
+        ctx.by_values = tensor_like(problem.by_values(multipliers), values)
+        return tensor_like(np.array(strengths @ state.hinges), weights)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, factor: Tensor) -> Any:
+        """Sums of hinges, and pulls on the fixed values."""
+        return None, None, None, factor * ctx.by_weights, factor * ctx.by_values
+
+
+def _beside(values: Tensor) -> AbstractContextManager[Any]:
+    """Solve what is about tensors on a card there, and all else at the current place."""
+    return on(Cuda(str(values.device))) if values.is_cuda else nullcontext()
 
 
 def _least_energy(problem: _Problem, weights: Tensor, values: Tensor) -> Tensor:
@@ -125,6 +171,14 @@ class FieldLoss(nn.Module):
         Relative gap of the minimisations.
     n_jobs
         Number of threads; all cores by default.
+    steps
+        Number of steps of ADMM of a call, which then goes on from the `memory` that it is given:
+        paired-dual learning. The loss is that of local copies, and gradients are those with the
+        variables of ADMM held where they stand. By default both minima are certified.
+
+    Notes
+    -----
+    Tensors on a card are solved there, others at the place of ``structlearn.on``.
 
     References
     ----------
@@ -159,6 +213,7 @@ class FieldLoss(nn.Module):
         strength: float = 1.0,
         tol: float = 1e-6,
         n_jobs: int | None = None,
+        steps: int | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(hinges, Hinges):
@@ -173,12 +228,17 @@ class FieldLoss(nn.Module):
         self.strength = checks.number("strength", strength, low=0.0)
         self.tol = checks.number("tol", tol, low=0.0)
         self.n_jobs = n_jobs
+        self.steps = None if steps is None else checks.integer("steps", steps, low=1)
         start = np.ones(hinges.n_groups) if weights is None else hinges.check_weights(weights)
         self.weights = nn.Parameter(torch.from_numpy(start).to(torch.get_default_dtype()))
 
     @torch.compiler.disable
     def forward(
-        self, labels: Tensor, inputs: Tensor | None = None, weights: Tensor | None = None
+        self,
+        labels: Tensor,
+        inputs: Tensor | None = None,
+        weights: Tensor | None = None,
+        memory: Memory = None,
     ) -> Tensor:
         """Return the loss, at least 0 up to the tolerance.
 
@@ -191,8 +251,43 @@ class FieldLoss(nn.Module):
             (inputs) Values in [0, 1] of the variables that are given.
         weights
             (groups) In the place of those of the layer; negative ones count as 0.
+        memory
+            What `begin` returned for the same labels: where ADMM stands, brought up to date in
+            place. It belongs to layers with `steps`, which begin anew without it.
         """
         x = self._checked(inputs)
+        free, clamped, values = self._worlds(labels, x)
+        strengths = self._weights(weights, x)
+        all_weights = torch.cat([strengths, strengths.new_tensor([self.strength])])
+        if self.steps is None:
+            if memory is not None:
+                raise ArgumentError("memory is for layers with steps=...; leave it out here")
+            loss = _least_energy(clamped, all_weights, values) - _least_energy(free, all_weights, x)
+            return loss.to(x.dtype)
+        states = self._begin(free, clamped, x, values) if memory is None else memory
+        check_fits(isinstance(states, tuple) and len(states) == 2)
+        given = self.steps, all_weights.double()
+        loss = PairedEnergy.apply(clamped, states[1], *given, values.double())
+        loss = loss - PairedEnergy.apply(free, states[0], *given, x.double())
+        return loss.to(x.dtype)
+
+    def begin(self, labels: Tensor, inputs: Tensor | None = None) -> Memory:
+        """Return the memory of a layer with `steps` before the first call for these labels."""
+        x = self.weights.new_full((len(self.inputs),), 0.5) if inputs is None else inputs
+        x = self._checked(x)
+        free, clamped, values = self._worlds(labels, x)
+        return self._begin(free, clamped, x, values)
+
+    def _begin(self, free: _Problem, clamped: _Problem, x: Tensor, values: Tensor) -> Memory:
+        weights = np.append(array(self.weights.detach().clamp(min=0.0)), self.strength)
+        with _beside(x):
+            return tuple(
+                problem.consensus(array(given)).begin(weights)
+                for problem, given in ((free, x), (clamped, values))
+            )
+
+    def _worlds(self, labels: Tensor, x: Tensor) -> tuple[_Problem, _Problem, Tensor]:
+        """Return the free and the clamped minimisation, and all values that the latter fixes."""
         known = self._known(labels)
         given = np.zeros(self.hinges.n_variables, np.bool_)
         given[self.inputs] = True
@@ -200,15 +295,11 @@ class FieldLoss(nn.Module):
         examples = make_field_examples(
             self.hinges, known, surrogate=self.surrogate, strength=self.strength, given=given
         )
-        strengths = self._weights(weights, x)
-        all_weights = torch.cat([strengths, strengths.new_tensor([self.strength])])
         labelled = np.flatnonzero(~np.isnan(known) & ~given)
         both = np.concatenate([self.inputs, labelled])
         values = torch.cat([x, torch.from_numpy(known[labelled]).to(x)])
         free = _Problem(examples.hinges, self.inputs, self.tol, self.n_jobs)
-        clamped = _Problem(examples.hinges, both, self.tol, self.n_jobs)
-        loss = _least_energy(clamped, all_weights, values) - _least_energy(free, all_weights, x)
-        return loss.to(x.dtype)
+        return free, _Problem(examples.hinges, both, self.tol, self.n_jobs), values
 
     @torch.compiler.disable
     def energy(self, inputs: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
@@ -222,7 +313,8 @@ class FieldLoss(nn.Module):
         """Return the best values (variables) given the inputs."""
         x = self._checked(inputs)
         problem = _Problem(self.hinges, self.inputs, self.tol, self.n_jobs)
-        found = problem.solve(array(self._weights(weights, x)), array(x))
+        with _beside(x):
+            found = problem.solve(array(self._weights(weights, x)), array(x))
         return tensor_like(found.y, x)
 
     def _known(self, labels: Tensor) -> Floats:

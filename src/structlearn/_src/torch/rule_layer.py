@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.fields.rule_model import RuleModel
+from structlearn._src.learn.world import Memory
 from structlearn._src.torch.field_layer import FieldLoss
 from structlearn._src.torch.table_worlds import array, check_tensors
 
@@ -31,8 +32,8 @@ class RuleLoss(nn.Module):
         takes them as they are now; what the model is given later does not count.
     deep
         Predicates whose values a network gives, by name; their atoms are targets of the model.
-    surrogate, strength, tol, n_jobs
-        As in `FieldLoss`.
+    surrogate, strength, tol, n_jobs, steps
+        As in `FieldLoss`; with `steps`, rules and network are learnt by paired-dual steps.
 
     Attributes
     ----------
@@ -68,6 +69,7 @@ class RuleLoss(nn.Module):
         strength: float = 1.0,
         tol: float = 1e-6,
         n_jobs: int | None = None,
+        steps: int | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(model, RuleModel):
@@ -90,7 +92,7 @@ class RuleLoss(nn.Module):
         grounding = model.grounding_
         self._field = FieldLoss(
             grounding.hinges, inputs=places, weights=grounding.weights, surrogate=surrogate,
-            strength=strength, tol=tol, n_jobs=n_jobs,
+            strength=strength, tol=tol, n_jobs=n_jobs, steps=steps,
         )  # fmt: skip
 
     @property
@@ -105,7 +107,10 @@ class RuleLoss(nn.Module):
 
     @torch.compiler.disable
     def forward(
-        self, values: Tensor | Mapping[str, Tensor], weights: Tensor | None = None
+        self,
+        values: Tensor | Mapping[str, Tensor],
+        weights: Tensor | None = None,
+        memory: Memory = None,
     ) -> Tensor:
         """Return the loss for truth values in [0, 1] of the deep atoms.
 
@@ -116,8 +121,17 @@ class RuleLoss(nn.Module):
             their names, or all in one tensor, in the order of `deep`.
         weights
             (rules) In the place of those of the layer.
+        memory
+            What `begin` returned, for layers with `steps`: where ADMM stands, brought up to date
+            in place.
         """
-        return self._field(torch.from_numpy(self._labels), self._inputs(values), weights)
+        labels = torch.from_numpy(self._labels)
+        return self._field(labels, self._inputs(values), weights, memory)
+
+    def begin(self, values: Tensor | Mapping[str, Tensor] | None = None) -> Memory:
+        """Return the memory of a layer with `steps` before the first call."""
+        inputs = None if values is None else self._inputs(values).detach()
+        return self._field.begin(torch.from_numpy(self._labels), inputs)
 
     def predict(
         self, values: Tensor | Mapping[str, Tensor], predicate: str | None = None
