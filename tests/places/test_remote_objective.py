@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from structlearn import Checkpoint, GridLabeler, SequenceLabeler, on
+from structlearn import Checkpoint, GridLabeler, RuleModel, SequenceLabeler, on
 from structlearn._src.learn.world import Budget, count_steps, leaves
 from structlearn.solvers import Stochastic
 
@@ -151,7 +151,7 @@ def test_a_warm_start_is_a_copy(loopy):
 
 def test_what_nobody_remembers_is_forgotten(loopy):
     _, there, weights = loopy
-    client = there.remote.keepers.cluster.client
+    client = there.remote.keepers.place.client
     keys = there.remote.keepers.keys
     memory = there.begin()
 
@@ -229,3 +229,23 @@ def test_checkpoints_gather_memories(client, tmp_path):
         fit(4, tmp_path / "half")
         resumed = fit(8, tmp_path / "half")
     np.testing.assert_array_equal(resumed.weights_, whole.weights_)
+
+
+@pytest.mark.parametrize("driver", ["subgradient", "paired", "cccp"])
+def test_weights_of_rules_end_where_those_of_one_process_do(driver, client):
+    rng = np.random.default_rng(0)
+    pairs = [(f"{kind}{i}", f"{kind}{j}") for kind in "abc" for i, j in rng.integers(8, size=(12, 2))]
+    people = [f"{kind}{i}" for kind in "abc" for i in range(8)]
+
+    def fitted():
+        model = RuleModel("1: Near(A, B) & Good(A) -> Good(B) ^2\n1: !Good(A) ^2\n1: Good(A)")
+        model.observe(Near=sorted({(a, b) for a, b in pairs if a != b}))
+        model.target(Good=[(name,) for name in people])
+        truth = [(name, float(i % 3 == 0)) for i, name in enumerate(people)]
+        return model.fit({"Good": truth}, driver=driver, max_iter=10, tol=None)
+
+    here = fitted()
+    with on(client):
+        there = fitted()
+    np.testing.assert_allclose(there.weights_, here.weights_, rtol=0.02)
+    assert not np.allclose(here.weights_, 1.0, rtol=0.05)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import pkgutil
 import time
-import uuid
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,21 +14,23 @@ import numpy as np
 from distributed import Client
 
 from structlearn._src.common.errors import IgnoredOptionWarning, PlaceError, warn
-from structlearn._src.places.independent import PartsPlace
+from structlearn._src.field.consensus import Consensus
+from structlearn._src.learn.field_objective import FieldError
+from structlearn._src.places.kept import DEATHS, PAUSE, RETURN, KeepingPlace, Kept, raise_failure
+from structlearn._src.places.remote_consensus import RemoteConsensus
 from structlearn._src.places.remote_objective import Remote, RemoteObjective, Shard, can_be_cut
-from structlearn._src.places.worker import Failure, ShardKeeper, Total, Work, ask, drop, keep
+from structlearn._src.places.worker import ShardKeeper, Total, Tree, Work, ask, drop
 from structlearn._version import __version__
 
 _CONNECT = 5.0  # seconds to find a scheduler, or the first worker
-_RETURN = 20.0  # seconds that a worker may take to be started again: imports, on a busy machine
-_PAUSE = 0.1  # seconds between two looks at who is there
-_DEATHS = 3  # workers that may die over the same piece of work before it is to blame
+_WORTH = 2**19  # forms from which on steps take longer than the way to the workers and back
 
 
-class Cluster(PartsPlace):
+class Cluster(KeepingPlace):
     """The workers of a Dask cluster."""
 
     name: ClassVar[str] = "dask"
+    least_forms = _WORTH  #: of fields that are spread out
 
     def __init__(self, client: Client | str) -> None:
         self.client = _connect(client) if isinstance(client, str) else client
@@ -71,8 +71,18 @@ class Cluster(PartsPlace):
                     f"the Dask cluster at {self.address} has had no workers for {_CONNECT:g} s; "
                     f"start some"
                 )
-            time.sleep(_PAUSE)
+            time.sleep(PAUSE)
         return found
+
+    def living(self) -> list[str]:
+        """Return the workers that answer: the scheduler may not know yet who has died."""
+        found = self.workers()
+        there: list[bool] = self.client.sync(self._ping, found)
+        return [worker for worker, answers in zip(found, there, strict=True) if answers]
+
+    async def _ping(self, workers: list[str]) -> list[bool]:
+        asked = (ask(self.client.rpc, _call, (abs, 0), [(worker, "")]) for worker in workers)
+        return [not reply.failures for reply in await asyncio.gather(*asked)]
 
     @property
     def address(self) -> str:
@@ -100,10 +110,17 @@ class Cluster(PartsPlace):
 
     # ---- questions -------------------------------------------------------------------------
 
-    def ask(self, work: Work, shared: Any, tree: Sequence[tuple[str, str]]) -> Total:
+    def ask(self, work: Work, shared: Any, tree: Tree) -> Total:
         """Let workers do some work on what they keep."""
         reply: Total = self.client.sync(ask, self.client.rpc, work, shared, tree)
         return reply
+
+    def forget(self, homes: Sequence[str], keys: Sequence[str]) -> None:
+        """Let workers drop what they keep, without waiting for them."""
+        client = self.client
+        if client.status == "running":
+            for home, key in zip(homes, keys, strict=True):
+                client.loop.add_callback(ask, client.rpc, drop, [key], [(home, "")])
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """Call a function on every item, on any of the workers; in the order of the items.
@@ -113,8 +130,15 @@ class Cluster(PartsPlace):
         found: dict[int, Any] = {}
         left = deque(enumerate(items))
         deaths = [0] * len(items)
+        last = time.monotonic()
         while left:
-            self.client.sync(self._serve_all, self.workers(), function, left, found, deaths)
+            if living := self.living():
+                self.client.sync(self._serve_all, living, function, left, found, deaths)
+                last = time.monotonic()
+            elif time.monotonic() > last + RETURN:
+                raise PlaceError(f"no worker of {self.address} has answered for {RETURN:g} s")
+            else:
+                time.sleep(PAUSE)
         return [found[i] for i in range(len(items))]
 
     async def _serve_all(self, workers: list[str], *work: Any) -> None:
@@ -139,7 +163,7 @@ class Cluster(PartsPlace):
             left.append((i, item))
             deaths[i] += 1
             failure = reply.failures[0]
-            if not failure.lost or deaths[i] == _DEATHS:
+            if not failure.lost or deaths[i] == DEATHS:
                 left.clear()
                 raise_failure(failure, f"part {i}", deaths[i])
             return
@@ -149,14 +173,28 @@ class Cluster(PartsPlace):
     def objective(self, objective: Any) -> Any:
         """Cut an objective into one shard for each worker."""
         if not can_be_cut(objective):
-            warn(
-                f"{type(objective).__name__} cannot be cut into shards, so it is minimised in this "
-                f"process and not on the cluster",
-                IgnoredOptionWarning,
-            )
+            if not isinstance(objective, FieldError):  # whose inference is what takes time
+                warn(
+                    f"{type(objective).__name__} cannot be cut into shards, so it is minimised in "
+                    f"this process and not on the cluster",
+                    IgnoredOptionWarning,
+                )
             return objective
-        shards = KeptShards(self, objective)
-        return RemoteObjective(objective, Remote(shards))
+        n = len(self.workers())
+        ends = np.cumsum([0, *(shard.n_examples for shard in objective.shards(n))]).tolist()
+
+        def shard(i: int) -> Shard:
+            return Shard(objective.shards(n)[i], ends[i])
+
+        return RemoteObjective(objective, Remote(Kept(self, shard, len(ends) - 1), ends[:-1]))
+
+    def make_consensus(
+        self, function: Callable[..., Consensus], hinges: Any, **options: Any
+    ) -> Consensus:
+        """Let workers take the local steps of ADMM in large fields; Newton steps stay here."""
+        if hinges.n_forms < self.least_forms:
+            return function(hinges, **options)
+        return RemoteConsensus(self, hinges, **options)
 
 
 def _call(kept: Any, shared: tuple[Callable[[Any], Any], Any]) -> tuple[Any, ...]:
@@ -173,88 +211,3 @@ def _connect(address: str) -> Client:
             f"no Dask scheduler answers at {address} within {_CONNECT:g} s ({error}); start one "
             f"by `dask scheduler`, or correct the address"
         ) from None
-
-
-def raise_failure(failure: Failure, what: str, deaths: int = 1) -> None:
-    """Raise what a worker could not do, with its name."""
-    where = f"on worker {failure.worker}, with {what}"
-    if failure.lost:
-        raise PlaceError(
-            f"{deaths} workers in a row died over {what}, the last one {failure.worker} "
-            f"({failure.error}); if they ran out of memory, use more workers or a larger "
-            f"memory limit for each"
-        )
-    if isinstance(failure.error, MemoryError):
-        raise PlaceError(
-            f"a worker ran out of memory {where} ({failure.error}); use more workers or a "
-            f"larger memory limit for each"
-        ) from failure.error
-    failure.error.add_note(where)
-    raise failure.error
-
-
-class KeptShards:
-    """The shards of one objective on the workers; those of workers that die are loaded again."""
-
-    def __init__(self, cluster: Cluster, objective: Any) -> None:
-        self.cluster = cluster
-        self.objective = objective
-        self.workers = cluster.workers()
-        shards = objective.shards(len(self.workers))
-        ends = np.cumsum([shard.n_examples for shard in shards])
-        self.firsts: list[int] = [0, *ends.tolist()[:-1]]
-        run = uuid.uuid4().hex
-        self.keys = [f"{run}-{i}" for i in range(len(shards))]
-        self.homes = self.workers[: len(shards)]
-        self.deaths = [0] * len(shards)
-        for i, shard in enumerate(shards):
-            self._load(i, shard)
-        weakref.finalize(self, _forget, cluster.client, self.homes, self.keys).atexit = False
-
-    def ask(self, work: Any, shared: Any) -> Any:
-        """Let all shards do some work; return the sum of their answers."""
-        while True:
-            reply = self.cluster.ask(work, shared, list(zip(self.homes, self.keys, strict=True)))
-            if not reply.failures:
-                self.deaths = [0] * len(self.keys)
-                return reply.sum
-            self._mend(reply.failures)
-
-    def _load(self, i: int, shard: Any) -> None:
-        """Send a shard to its home; to another one if that dies."""
-        kept = Shard(shard, self.firsts[i])
-        while failures := self.cluster.ask(keep, kept, [(self.homes[i], self.keys[i])]).failures:
-            self._blame(i, failures[0])
-            self.homes[i] = self._new_home()
-
-    def _mend(self, failures: Sequence[Failure]) -> None:
-        """Load again what is lost, once it is known that nothing else went wrong."""
-        for failure in sorted(failures, key=lambda each: each.lost):
-            self._blame(self.keys.index(failure.key), failure)
-        shards = self.objective.shards(len(self.workers))
-        for failure in failures:
-            i = self.keys.index(failure.key)
-            self.homes[i] = self._new_home()
-            self._load(i, shards[i])
-
-    def _blame(self, i: int, failure: Failure) -> None:
-        """Count a death; an error, or one death too many, ends the run."""
-        self.deaths[i] += 1
-        if not failure.lost or self.deaths[i] == _DEATHS:
-            raise_failure(failure, f"shard {i} of {len(self.keys)}", self.deaths[i])
-
-    def _new_home(self) -> str:
-        """Return the worker with the fewest shards; wait for one that is being started again."""
-        end = time.monotonic() + _RETURN
-        while True:
-            present = self.cluster.workers()
-            if len(present) >= len(self.workers) or time.monotonic() > end:
-                return min(present, key=self.homes.count)
-            time.sleep(_PAUSE)
-
-
-def _forget(client: Client, homes: list[str], keys: list[str]) -> None:
-    """Let workers drop shards that nobody asks any more, without waiting for them."""
-    if client.status == "running":
-        for home, key in zip(homes, keys, strict=True):
-            client.loop.add_callback(ask, client.rpc, drop, [key], [(home, "")])

@@ -139,8 +139,6 @@ def _approximate(shard: Shard, asked: Question) -> tuple[Any, ...]:
 class Keepers(Protocol):
     """Whoever keeps the shards."""
 
-    firsts: list[int]  #: number of the first example of each shard
-
     def ask(self, work: Callable[[Shard, Question], tuple[Any, ...]], shared: Question) -> Any:
         """Let all shards do some work; return the sum of their answers."""
 
@@ -150,6 +148,7 @@ class Remote:
     """The shards of one objective, whatever view of it is taken."""
 
     keepers: Keepers
+    firsts: list[int]  #: number of the first example of each shard
     forgotten: list[int] = field(default_factory=list)
 
     def ask(self, work: Any, view: View, token: int | None, weights: Any = None, more: Any = None):  # type: ignore[no-untyped-def]
@@ -176,7 +175,7 @@ class RemoteMemory(Elsewhere):
 
     def scatter(self, memories: tuple[Memory, ...]) -> None:
         """Let the shards go on from these memories."""
-        firsts = self.remote.keepers.firsts
+        firsts = self.remote.firsts
         check_fits(len(memories) == len(firsts))
         more = dict(zip(firsts, memories, strict=True))
         self.remote.ask(_scatter, self.view, self.token, more=more)

@@ -1,0 +1,217 @@
+"""A Dask cluster on this machine against one process: times, optima and what travels.
+
+Usage: python benchmarks/cluster.py [overhead] [conll] [grids] [rules] [--workers 2 4]
+       [--weights 1000000] [--forms 1000000] [--iterations 20]
+
+Without names all sections run. Workers are processes with one thread each, and so is the process
+that they are compared with. `rules` has a million groundings by default; `--forms 10000000` is the
+full size. CoNLL-2000 is looked for in the folder that STRUCTLEARN_DATA names. Bytes are those that
+pass through the scheduler, which runs in this process: all that it or anybody here writes to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+REPEATS = 20  # evaluations; the least time counts, since other work disturbs
+_ROW = "{:<26} {:>8} {:>10} {:>12} {:>16}"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sections", nargs="*")
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--weights", type=int, default=1_000_000)
+    parser.add_argument("--forms", type=int, default=1_000_000)
+    parser.add_argument("--iterations", type=int, default=20)
+    given = parser.parse_args(arguments)
+    unknown = sorted(set(given.sections) - set(SECTIONS))
+    if unknown:
+        print(f"no section is called {unknown[0]!r}; choose from {', '.join(SECTIONS)}")
+        return 2
+    print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.2f}")
+    print(_ROW.format("section", "workers", "seconds", "value", "scheduler bytes"))
+    for name in given.sections or SECTIONS:
+        SECTIONS[name](given)
+    return 0
+
+
+# ---- a cluster, and what passes through its scheduler ---------------------------------------
+
+
+@contextlib.contextmanager
+def cluster(n: int) -> Iterator[Any]:
+    """A cluster of processes with one thread each, as the current place."""
+    from distributed import Client, LocalCluster
+
+    from structlearn import on
+
+    with (
+        LocalCluster(
+            n_workers=n, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as local,
+        Client(local) as client,
+        on(client) as place,
+    ):
+        yield place
+
+
+@contextlib.contextmanager
+def counted(place: Any) -> Iterator[list[int]]:
+    """Count the bytes that the scheduler and its peers in this process write."""
+    from distributed.comm.tcp import TCP
+
+    scheduler = place.address
+    write = TCP.write
+    sizes: list[int] = []
+
+    async def write_and_count(comm: Any, *args: Any, **kwargs: Any) -> Any:
+        size = await write(comm, *args, **kwargs)
+        if scheduler in (comm.local_address, comm.peer_address):
+            sizes.append(size)
+        return size
+
+    TCP.write = write_and_count
+    try:
+        yield sizes
+    finally:
+        TCP.write = write
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    found = work()
+    return time.perf_counter() - start, found
+
+
+def tell(section: str, workers: int, seconds: float, value: float, size: int | None) -> None:
+    shown = "" if size is None else f"{size:,}"
+    print(_ROW.format(section, workers or "none", f"{seconds:.4f}", f"{value:.6g}", shown))
+    sys.stdout.flush()
+
+
+def compare(section: str, given: Any, work: Callable[[], float]) -> None:
+    """Run some work here, then on clusters; twice each, since the first time compiles."""
+    work()
+    tell(section, 0, *timed(work), None)
+    for n in given.workers:
+        with cluster(n) as place:
+            work()
+            with counted(place) as sizes:
+                seconds, value = timed(work)
+            tell(section, n, seconds, value, sum(sizes))
+
+
+# ---- sections ------------------------------------------------------------------------------
+
+
+def overhead(given: Any) -> None:
+    """Evaluations of next to no work, with few weights and with many: the way there and back."""
+    from structlearn import SequenceLabeler
+
+    rng = np.random.default_rng(0)
+    for n_weights in (1000, given.weights):
+        width = max(n_weights // 2, 1)
+        X = [rng.normal(size=(2, width)) for _ in range(4)]
+        Y = [np.array([0, 1])] * 4
+        objective = SequenceLabeler().objective(X, Y)
+        weights = np.zeros(objective.n_weights)
+
+        def evaluate(there: Any, weights: Any = weights) -> float:
+            return min(
+                timed(lambda: there.value_gradient(weights, there.begin()))[0]
+                for _ in range(REPEATS)
+            )
+
+        name = f"evaluation, {len(weights):,}"
+        tell(name, 0, evaluate(objective), 0.0, None)
+        for n in given.workers:
+            with cluster(n) as place:
+                there = place.objective(objective)
+                evaluate(there)
+                with counted(place) as sizes:
+                    least = evaluate(there)
+                tell(name, n, least, 0.0, sum(sizes) // REPEATS)
+
+
+def conll(given: Any) -> None:
+    """L-BFGS on CoNLL-2000, chunking: so many iterations, and where they lead."""
+    from structlearn import SequenceLabeler, read_columns
+
+    path = pathlib.Path(os.environ.get("STRUCTLEARN_DATA", "")) / "conll2000/train.txt"
+    if not path.is_file():
+        print("conll: set STRUCTLEARN_DATA to the folder that has conll2000/train.txt")
+        return
+    columns = read_columns(path)
+    labeler = SequenceLabeler(features="sparse", n_jobs=1)
+    minimised("conll", given, labeler.objective(columns, columns.labels()))
+
+
+def grids(given: Any) -> None:
+    """64 grids of 40 x 40 with half the labels hidden."""
+    from structlearn import GridLabeler
+
+    rng = np.random.default_rng(0)
+    Y = [(rng.random((40, 40)) < 0.5).astype(int) for _ in range(64)]
+    X = [y[..., None] + rng.normal(size=(40, 40, 1)) for y in Y]
+    Y = [np.where(rng.random(y.shape) < 0.5, -1, y) for y in Y]
+    minimised("grids", given, GridLabeler(inference="bp", n_jobs=1).objective(X, Y))
+
+
+def minimised(section: str, given: Any, objective: Any) -> None:
+    """Take so many steps of L-BFGS here, then on clusters; tell how long shards take to load."""
+    from structlearn.solvers import Lbfgs, run
+
+    start = np.zeros(objective.n_weights)
+    limits = {"max_iter": given.iterations, "tol": None}
+
+    def minimise(there: Any) -> float:
+        return float(run(Lbfgs(), there, start, **limits).value)
+
+    objective.value_gradient(start)  # compiles
+    tell(section, 0, *timed(lambda: minimise(objective)), None)
+    for n in given.workers:
+        with cluster(n) as place:
+            seconds, there = timed(lambda: place.objective(objective))
+            tell(f"{section}, loading", n, seconds, 0.0, None)
+            there.value_gradient(start)
+            with counted(place) as sizes:
+                seconds, value = timed(lambda: minimise(there))
+            tell(section, n, seconds, value, sum(sizes))
+
+
+def rules(given: Any) -> None:
+    """Best values of a random field with three variables in every form, to a certified gap."""
+    from structlearn._src.field.hinges import Hinges
+    from structlearn.fields import solve_map
+
+    rng = np.random.default_rng(0)
+    n = given.forms
+    n_variables = max(n // 10, 10)
+    groups = rng.integers(0, 4, n)
+    hinges = Hinges(
+        3 * np.arange(n + 1), rng.integers(0, n_variables, 3 * n), rng.normal(size=3 * n),
+        rng.normal(size=n), np.zeros(n, int), rng.integers(1, 3, n), groups, n_variables, 4,
+    )  # fmt: skip
+    weights = np.array([1.0, 0.3, 2.0, 0.7])
+    compare("rules", given, lambda: solve_map(hinges, weights, tol=1e-4, n_jobs=1).energy)
+
+
+SECTIONS: dict[str, Callable[[Any], None]] = {
+    "overhead": overhead,
+    "conll": conll,
+    "grids": grids,
+    "rules": rules,
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
