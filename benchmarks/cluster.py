@@ -18,6 +18,7 @@ import pathlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,7 @@ def minimised(section: str, given: Any, objective: Any) -> None:
             tell(f"{section}, loading", n, seconds, 0.0, None)
             there.value_gradient(start)
             with counted(place) as sizes:
-                seconds, value = timed(lambda: minimise(there))
+                seconds, value = timed(partial(minimise, there))
             tell(section, n, seconds, value, sum(sizes))
 
 

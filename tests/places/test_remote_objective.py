@@ -234,11 +234,13 @@ def test_checkpoints_gather_memories(client, tmp_path):
 @pytest.mark.parametrize("driver", ["subgradient", "paired", "cccp"])
 def test_weights_of_rules_end_where_those_of_one_process_do(driver, client):
     rng = np.random.default_rng(0)
-    pairs = [(f"{kind}{i}", f"{kind}{j}") for kind in "abc" for i, j in rng.integers(8, size=(12, 2))]
+    pairs = [
+        (f"{kind}{i}", f"{kind}{j}") for kind in "abc" for i, j in rng.integers(8, size=(12, 2))
+    ]
     people = [f"{kind}{i}" for kind in "abc" for i in range(8)]
 
     def fitted():
-        model = RuleModel("1: Near(A, B) & Good(A) -> Good(B) ^2\n1: !Good(A) ^2\n1: Good(A)")
+        model = RuleModel("1: Near(A, B) & Good(A) -> Good(B) ^2\n1: !Good(A) ^2\n1: Good(A) >= 1")
         model.observe(Near=sorted({(a, b) for a, b in pairs if a != b}))
         model.target(Good=[(name,) for name in people])
         truth = [(name, float(i % 3 == 0)) for i, name in enumerate(people)]

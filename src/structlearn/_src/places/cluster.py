@@ -62,13 +62,13 @@ class Cluster(KeepingPlace):
 
     # ---- who is there ----------------------------------------------------------------------
 
-    def workers(self) -> list[str]:
+    def workers(self, wait: float = RETURN) -> list[str]:
         """Return the addresses of all workers, in a fixed order; wait for the first."""
-        end = time.monotonic() + _CONNECT
+        end = time.monotonic() + wait
         while not (found := sorted(self.client.nthreads())):
             if time.monotonic() > end:
                 raise PlaceError(
-                    f"the Dask cluster at {self.address} has had no workers for {_CONNECT:g} s; "
+                    f"the Dask cluster at {self.address} has had no workers for {wait:g} s; "
                     f"start some"
                 )
             time.sleep(PAUSE)
@@ -91,7 +91,7 @@ class Cluster(KeepingPlace):
 
     def _check_versions(self) -> None:
         """Refuse workers that would compute something else, or nothing."""
-        self.workers()
+        self.workers(_CONNECT)
         asked = "structlearn._version:__version__"
         found = self.client.run(pkgutil.resolve_name, asked, on_error="return")
         for worker, version in found.items():
@@ -192,7 +192,7 @@ class Cluster(KeepingPlace):
         self, function: Callable[..., Consensus], hinges: Any, **options: Any
     ) -> Consensus:
         """Let workers take the local steps of ADMM in large fields; Newton steps stay here."""
-        if hinges.n_forms < self.least_forms:
+        if hinges.n_forms < self.least_forms or hinges.store is not None:
             return function(hinges, **options)
         return RemoteConsensus(self, hinges, **options)
 

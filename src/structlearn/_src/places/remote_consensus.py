@@ -63,8 +63,9 @@ class FormShard:
 
 
 def _set_out(shard: FormShard, shared: Steps) -> tuple[Any, ...]:
-    mine = {"weights": np.array(shared.weights), "multipliers": np.array(shared.multipliers)}
-    shard.steps = shared._replace(**mine)  # which may be written to
+    # Copies, which may be written to.
+    weights = np.array(shared.weights)
+    shard.steps = shared._replace(weights=weights, multipliers=np.array(shared.multipliers))
     return ()
 
 
