@@ -128,10 +128,8 @@ def overhead(given: Any) -> None:
         weights = np.zeros(objective.n_weights)
 
         def evaluate(there: Any, weights: Any = weights) -> float:
-            return min(
-                timed(lambda: there.value_gradient(weights, there.begin()))[0]
-                for _ in range(REPEATS)
-            )
+            work = partial(there.value_gradient, weights, there.begin())
+            return min(timed(work)[0] for _ in range(REPEATS))
 
         name = f"evaluation, {len(weights):,}"
         tell(name, 0, evaluate(objective), 0.0, None)
@@ -197,11 +195,12 @@ def rules(given: Any) -> None:
 
     rng = np.random.default_rng(0)
     n = given.forms
-    n_variables = max(n // 10, 10)
+    third = max(n // 30, 4)
+    variables = rng.integers(0, third, (n, 3)) + third * np.arange(3)  # no variable twice in a form
     groups = rng.integers(0, 4, n)
     hinges = Hinges(
-        3 * np.arange(n + 1), rng.integers(0, n_variables, 3 * n), rng.normal(size=3 * n),
-        rng.normal(size=n), np.zeros(n, int), rng.integers(1, 3, n), groups, n_variables, 4,
+        3 * np.arange(n + 1), variables.ravel(), rng.normal(size=3 * n),
+        rng.normal(size=n), np.zeros(n, int), rng.integers(1, 3, n), groups, 3 * third, 4,
     )  # fmt: skip
     weights = np.array([1.0, 0.3, 2.0, 0.7])
     compare("rules", given, lambda: solve_map(hinges, weights, tol=1e-4, n_jobs=1).energy)
