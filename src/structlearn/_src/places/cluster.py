@@ -181,10 +181,11 @@ class Cluster(KeepingPlace):
                 )
             return objective
         n = len(self.workers())
-        ends = np.cumsum([0, *(shard.n_examples for shard in objective.shards(n))]).tolist()
+        cut = dict(enumerate(objective.shards(n)))
+        ends = np.cumsum([0, *(part.n_examples for part in cut.values())]).tolist()
 
-        def shard(i: int) -> Shard:
-            return Shard(objective.shards(n)[i], ends[i])
+        def shard(i: int) -> Shard:  # the first time from `cut`, which takes memory until then
+            return Shard(cut.pop(i) if i in cut else objective.shards(n)[i], ends[i])
 
         return RemoteObjective(objective, Remote(Kept(self, shard, len(ends) - 1), ends[:-1]))
 
