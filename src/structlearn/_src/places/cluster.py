@@ -19,10 +19,11 @@ from structlearn._src.learn.field_objective import FieldError
 from structlearn._src.places.kept import DEATHS, PAUSE, RETURN, KeepingPlace, Kept, raise_failure
 from structlearn._src.places.remote_consensus import RemoteConsensus
 from structlearn._src.places.remote_objective import Remote, RemoteObjective, Shard, can_be_cut
-from structlearn._src.places.worker import ShardKeeper, Total, Tree, Work, ask, drop
+from structlearn._src.places.worker import ShardKeeper, Total, Tree, Work, ask, drop, ping
 from structlearn._version import __version__
 
 _CONNECT = 5.0  # seconds to find a scheduler, or the first worker
+_ANSWER = 3.0  # seconds for a worker to say that it is there, however busy
 _WORTH = 2**19  # forms from which on steps take longer than the way to the workers and back
 
 
@@ -81,8 +82,14 @@ class Cluster(KeepingPlace):
         return [worker for worker, answers in zip(found, there, strict=True) if answers]
 
     async def _ping(self, workers: list[str]) -> list[bool]:
-        asked = (ask(self.client.rpc, _call, (abs, 0), [(worker, "")]) for worker in workers)
-        return [not reply.failures for reply in await asyncio.gather(*asked)]
+        return await asyncio.gather(*map(self._answers, workers))
+
+    async def _answers(self, worker: str) -> bool:
+        asked = ask(self.client.rpc, ping, None, [(worker, "")])
+        try:  # Dask itself would try to connect for half a minute
+            return not (await asyncio.wait_for(asked, _ANSWER)).failures
+        except TimeoutError:
+            return False
 
     @property
     def address(self) -> str:

@@ -90,6 +90,8 @@ class ShardKeeper(WorkerPlugin):  # type: ignore[misc]
 
     async def _own(self, work: Work, shared: Any, key: str) -> Total:
         """Do the work of this worker in a thread; what is kept is used by one at a time."""
+        if work is ping:
+            return Total(())
         loop = asyncio.get_running_loop()
         try:
             async with self.locks.setdefault(key, asyncio.Lock()) if key else _nobody_waits():
@@ -127,6 +129,11 @@ class _nobody_waits:  # noqa: N801
 
     async def __aexit__(self, *raised: object) -> None:
         pass
+
+
+def ping(kept: Any, shared: Any) -> tuple[Any, ...]:
+    """Stand for the work of saying that a worker is there, which waits for no other work."""
+    raise NotImplementedError
 
 
 def keep(kept: Any, shared: Any) -> tuple[Any, ...]:
