@@ -210,11 +210,11 @@ def with_threads(objective, n_jobs):
     return replace(objective, settings=replace(objective.settings, n_jobs=n_jobs))
 
 
-def test_auto_takes_it_for_text_unless_threads_are_many(monkeypatch):
+def test_auto_takes_it_for_text_with_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(module, "_MANY", 10)
     words = with_threads(chains(loss="log", features="pairs", edges="seen"), 1)
     assert isinstance(choose("auto", "subgradient", words), Sdca)
-    assert isinstance(choose("auto", "subgradient", with_threads(words, 16)), Lbfgs)
+    assert isinstance(choose("auto", "subgradient", with_threads(words, 16)), Sdca)
     assert isinstance(choose("auto", "cccp", words).inner, Lbfgs)
     for others in (
         chains(loss="log"),  # no sparse features
