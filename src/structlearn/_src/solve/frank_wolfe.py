@@ -53,7 +53,8 @@ class FrankWolfe(Solver):
     shards
         Number of parts of the data whose steps are taken at once, from the same weights, and merged
         four times per pass: see `structlearn._src.solve.shards`. More shards need more passes (on
-        1,117 sentences of CoNLL-2000, 4 shards take 3 times as many and 16 take 10 times as many),
+        1,117 sentences of CoNLL-2000, merged once per pass, 4 shards took 3 times as many and 16
+        took 10 times as many),
         so that the default, one, is the quickest where all data are at hand.
 
     References
