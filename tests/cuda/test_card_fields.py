@@ -7,7 +7,7 @@ import pytest
 
 import hinge_fields
 from host_card import WEIGHTS, compare_steps, hub_field, interpreted, needs_triton, on_card
-from structlearn import HingeField, on
+from structlearn import HingeField, RuleModel, on
 from structlearn._src.field.admm import solve_map
 from structlearn._src.field.consensus import Consensus, make_consensus
 from structlearn._src.field.examples import make_field_examples
@@ -206,6 +206,23 @@ def test_estimators_learn_there(driver):
         energy = card.map().energy
     assert card.weights_ == pytest.approx(host.weights_, rel=0.02, abs=0.02)
     assert energy == pytest.approx(solve_map(field, card.weights_).energy, abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:stopped at max_iter")
+def test_rule_models_predict_and_learn_there():
+    def model():
+        rules = "1: Near(A, B) & Cat(A) -> Cat(B) ^2\n0.4: !Cat(A) ^2\n0.7: Seen(A) -> Cat(A)"
+        made = RuleModel(rules).observe(Near=[("a", "b"), ("b", "c")], Seen=[("a", 0.9)])
+        return made.target(Cat=[("a",), ("b",), ("c",)])
+
+    truth = {"Cat": [("a", 1.0), ("b", 1.0), ("c", 0.0)]}
+    wanted = model().predict("Cat", frame="dict")
+    host = model().truth(**truth).fit(driver="paired", max_iter=5)
+    with on_card():
+        found = model().predict("Cat", frame="dict")
+        card = model().truth(**truth).fit(driver="paired", max_iter=5)
+    assert found["value"] == pytest.approx(wanted["value"], abs=1e-3)
+    assert card.weights_ == pytest.approx(host.weights_, abs=1e-3)
 
 
 # ---- what is refused ------------------------------------------------------------------------
