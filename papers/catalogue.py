@@ -50,7 +50,6 @@ NOT_REPRODUCED: tuple[tuple[Document, str, str], ...] = (
 
 #: Experiments without a full run on file, and why. CPU minutes are estimates from single units.
 UNFINISHED: dict[str, str] = {
-    "segmentation": "57 units, all shares up to 50 %, took 40 CPU minutes; about 25 are left",
     "interactions": "it takes about 10 CPU minutes, which were not left",
     "groups": "it takes about half a CPU hour, which was not left",
     "bitcoin": "its fields are large, and no time was left",

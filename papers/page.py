@@ -107,7 +107,10 @@ def _how(experiment: Experiment, results: Results) -> str:
     made = results.made_by
     old = "" if results.version == experiment.version else " (an earlier version of the experiment)"
     trials = results.settings["trials"]
-    said = f", {trials} trials of a full run of {_planned(experiment)} units" if trials else ""
+    planned = _planned(experiment)
+    said = f", {trials} trials of a full run of {planned} units" if trials else ""
+    if not trials and len(results.units) < planned:
+        said = f", a part of the {planned} of a full run"
     return (
         f"{len(results.units)} units from seed {results.settings['seed']}{said}{old}, "
         f"{results.minutes:.1f} CPU minutes; structlearn {made['structlearn']}, "
