@@ -20,7 +20,7 @@ _KINDS = (torch.float32, torch.float64)
 
 def refuses(batch: CardChains, loss: Loss, cost: Cost | None) -> str:
     """Return why kernels cannot solve a loss, or an empty string."""
-    if batch.scores.shape[2] > MOST_STATES:
+    if batch.sizes[2] > MOST_STATES:
         return f"there are more than {MOST_STATES} states"
     if batch.scores.dtype not in _KINDS:
         return f"numbers of type {batch.scores.dtype} are none of theirs"
@@ -78,7 +78,15 @@ def _costs(batch: CardChains, cost: Cost) -> tuple[Tensor, Tensor]:
     like = batch.scores
     matrix = torch.as_tensor(cost.matrix, dtype=like.dtype, device=like.device)
     if not cost.mean:
-        return matrix, like.new_ones(len(like))
+        return matrix, like.new_ones(batch.sizes[0])
+    return matrix, 1.0 / _known(batch).clamp(min=1).to(like.dtype)
+
+
+def _known(batch: CardChains) -> Tensor:
+    """Return how many labels every chain has."""
+    assert batch.labels is not None, "costs are for labels"
     known = batch.labels >= 0
-    known = known if batch.mask is None else known & batch.mask
-    return matrix, 1.0 / known.sum(1).clamp(min=1).to(like.dtype)
+    if batch.bases is None or batch.lengths is None:
+        return (known if batch.mask is None else known & batch.mask).sum(1)
+    before = torch.cat([known.new_zeros(1, dtype=torch.long), known.cumsum(0)])
+    return before[batch.bases + batch.lengths] - before[batch.bases]

@@ -24,15 +24,20 @@ class Choice(NamedTuple):
 
 
 class CardChains(NamedTuple):
-    """Chains of unequal lengths as they lie in memory of a card."""
+    """Chains of unequal lengths as they lie in memory of a card.
 
-    scores: Tensor  #: (B, T, K)
+    Packed ones have all their positions one after another, (N, K), without any between chains.
+    """
+
+    scores: Tensor  #: (B, T, K), or (N, K)
     edges: Tensor  #: (K, K), or (B, T - 1, K, K)
     ends: tuple[Tensor, Tensor] | None = None  #: (K,) what first and last labels are worth
     labels: Tensor | None = None  #: (B, T), -1 where hidden; None if nothing asks for them
     mask: Tensor | None = None  #: (B, T), None if all positions count
     lengths: Tensor | None = None  #: (B,)
     order: Tensor | None = None  #: (B,) long chains first, so that those of one block are alike
+    bases: Tensor | None = None  #: (B,) where packed chains begin
+    longest: int = 0  #: of packed chains
 
     @classmethod
     def of(
@@ -49,9 +54,17 @@ class CardChains(NamedTuple):
         return cls(scores.contiguous(), edges.contiguous(), ends, labels, mask, lengths, order)
 
     @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Number of chains, most positions, states."""
+        if self.bases is None:
+            B, T, K = self.scores.shape
+            return B, T, K
+        return len(self.bases), self.longest, self.scores.shape[1]
+
+    @property
     def each(self) -> bool:
         """Whether every edge has a table of its own."""
-        return self.edges.ndim == 4
+        return self.edges.ndim > 2
 
 
 class Task(NamedTuple):
@@ -87,7 +100,7 @@ def solve_scaled(batch: CardChains, task: Task, choice: Choice | None = None) ->
 
 def solve_log(batch: CardChains, task: Task) -> CardFound:
     """Solve any temperature, any edges and both precisions in the log domain."""
-    wide = _width(batch.scores.shape[2])
+    wide = _width(batch.sizes[2])
     chains = max(1, _TILE // wide**2)
     return _launch(batch, task, chains, 8 if wide**2 > _TILE else 4, None)
 
@@ -101,7 +114,7 @@ def _launch(
     batch: CardChains, task: Task, chains: int, warps: int, precision: str | None
 ) -> CardFound:
     """Call one of the kernels; without a precision that of the log domain."""
-    B, T, K = batch.scores.shape
+    B, T, K = batch.sizes
     wide = _width(K)
     programs = triton.cdiv(B, chains)
     new = batch.scores.new_empty
@@ -116,9 +129,10 @@ def _launch(
     facts: dict[str, Any] = {
         "K": K, "BK": wide, "C": chains, "ENDS": batch.ends is not None,
         "COST": task.costs is not None, "MASKED": batch.mask is not None,
+        "UNEQUAL": batch.lengths is not None, "PACKED": batch.bases is not None,
         "FACTORS": task.factors is not None, "CLAMP": task.clamp, "num_warps": warps,
     }  # fmt: skip
-    given = (batch.labels, batch.mask, batch.lengths, batch.order)
+    given = (batch.labels, batch.mask, batch.lengths, batch.order, batch.bases)
     arrays = (
         batch.scores, batch.edges, *(batch.ends or (none, none)),
         *(none if t is None else t for t in given), *(task.costs or (none, none)),

@@ -27,18 +27,19 @@ from structlearn._src.cuda.pieces import (
 
 @triton.jit
 def log_chains(
-    scores, edges, starts, ends, labels, mask, lengths, order, costs, cost_scales, factors,
-    alphas, by_scores, by_edges, parts, values, flags, B, T, inv_eps, share,
+    scores, edges, starts, ends, labels, mask, lengths, order, bases, costs, cost_scales,
+    factors, alphas, by_scores, by_edges, parts, values, flags, B, T, inv_eps, share,
     K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr, ENDS: tl.constexpr, COST: tl.constexpr,
-    MASKED: tl.constexpr, FACTORS: tl.constexpr, CLAMP: tl.constexpr,
+    UNEQUAL: tl.constexpr, PACKED: tl.constexpr, MASKED: tl.constexpr, FACTORS: tl.constexpr, CLAMP: tl.constexpr,
     EACH: tl.constexpr, MAX: tl.constexpr,
 ):  # fmt: skip
     """Values and gradients of one part of a loss for C chains; `fused_chain` has the arrays."""
     KIND: tl.constexpr = scores.dtype.element_ty
     block = tl.program_id(0)
-    rows, counted, weight, cost_scale = block_of(
-        lengths, order, cost_scales, factors, block, B, T, C, MASKED, FACTORS, COST, KIND
-    )
+    rows, base, counted, weight, cost_scale = block_of(
+        lengths, order, bases, cost_scales, factors, block, B, T, C, UNEQUAL, PACKED, FACTORS, COST,
+        KIND,
+    )  # fmt: skip
     factor = weight * share
     n = tl.max(counted, 0)
     begin, end = end_rows(starts, ends, K, BK, ENDS, KIND)
@@ -50,7 +51,7 @@ def log_chains(
     adding = n * 0
     if CLAMP:
         label_score, hidden, wrong, _counts = label_scores(
-            scores, edges, starts, ends, labels, mask, rows, counted, weight, n, T, K, BK, C,
+            scores, edges, starts, ends, labels, mask, rows, base, counted, weight, n, K, BK, C,
             ENDS, MASKED, EACH, False, "ieee",
         )  # fmt: skip
         some_hidden = tl.max(hidden, 0)
@@ -59,36 +60,36 @@ def log_chains(
         value = -label_score
         if some_hidden > 0:
             clamped, last = _forward(
-                scores, edges, labels, begin, end, costs, cost_scale, store, rows, counted, n,
-                T, inv_eps, K, BK, C, False, True, EACH, MAX, KIND,
+                scores, edges, labels, begin, end, costs, cost_scale, store, rows, base, counted,
+                n, inv_eps, K, BK, C, False, True, EACH, MAX, KIND,
             )  # fmt: skip
             value = -clamped / inv_eps
             fine = (wrong == 0) & (clamped > float("-inf"))
             G = _backward(
                 scores, edges, labels, begin, end, costs, cost_scale, -factor, store, last,
-                by_scores, by_edges, rows, counted, full, n, T, inv_eps, adding, K, BK, C, False,
+                by_scores, by_edges, rows, base, counted, full, n, inv_eps, adding, K, BK, C, False,
                 True, False, EACH, MAX, KIND,
             )  # fmt: skip
         adding = some_hidden
     free, last = _forward(
-        scores, edges, labels, begin, end, costs, cost_scale, store, rows, counted, n,
-        T, inv_eps, K, BK, C, COST, False, EACH, MAX, KIND,
+        scores, edges, labels, begin, end, costs, cost_scale, store, rows, base, counted, n,
+        inv_eps, K, BK, C, COST, False, EACH, MAX, KIND,
     )  # fmt: skip
     more = _backward(
         scores, edges, labels, begin, end, costs, cost_scale, factor, store, last, by_scores,
-        by_edges, rows, counted, full, n, T, inv_eps, adding, K, BK, C, COST, False, CLAMP, EACH,
-        MAX, KIND,
+        by_edges, rows, base, counted, full, n, inv_eps, adding, K, BK, C, COST, False, CLAMP,
+        EACH, MAX, KIND,
     )  # fmt: skip
     value += free / inv_eps
     fine = fine & (free > float("-inf")) & (free < float("inf"))
     write_sums(
-        by_scores, parts, values, flags, block, rows, counted, value * share, fine,
-        G + more, B, T, K, BK, C,
+        by_scores, parts, values, flags, block, rows, base, counted, value * share, fine,
+        G + more, B, K, BK, C,
     )  # fmt: skip
 
 
 @triton.jit
-def _tables(edges, rows, t, lengths, T, inv_eps, K: tl.constexpr, BK: tl.constexpr,
+def _tables(edges, rows, base, t, lengths, inv_eps, K: tl.constexpr, BK: tl.constexpr,
             EACH: tl.constexpr):  # fmt: skip
     """Return the tables (C or 1, BK, BK) of the edges that lead to position t."""
     k = tl.arange(0, BK)
@@ -96,7 +97,7 @@ def _tables(edges, rows, t, lengths, T, inv_eps, K: tl.constexpr, BK: tl.constex
     place = (k[:, None] * K + k[None, :])[None, :, :]
     if EACH:
         inside = ((t < lengths) & (lengths * 0 + t > 0))[:, None, None]
-        place += ((rows * (T - 1) + t - 1) * (K * K))[:, None, None]
+        place += ((base - rows + t - 1) * (K * K))[:, None, None]
         both = both & inside
     return tl.load(edges + place, mask=both, other=float("-inf")) * inv_eps
 
@@ -111,7 +112,7 @@ def _soft_max(x, axis: tl.constexpr):
 
 @triton.jit
 def _forward(
-    scores, edges, labels, begin, end, costs, cost_scale, store, rows, lengths, n, T, inv_eps,
+    scores, edges, labels, begin, end, costs, cost_scale, store, rows, base, lengths, n, inv_eps,
     K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr, COST: tl.constexpr, CLAMPED: tl.constexpr,
     EACH: tl.constexpr, MAX: tl.constexpr, KIND: tl.constexpr,
 ):  # fmt: skip
@@ -119,25 +120,25 @@ def _forward(
     tl.debug_barrier()  # threads write what other threads have read
     tile = tl.arange(0, C)[:, None] * BK + tl.arange(0, BK)[None, :]
     USED: tl.constexpr = COST or CLAMPED
-    raw, label = read(scores, labels, rows, 0, lengths, T, K, BK, USED)
-    raw_1, label_1 = read(scores, labels, rows, 1, lengths, T, K, BK, USED)
+    raw, label = read(scores, labels, base, 0, lengths, K, BK, USED)
+    raw_1, label_1 = read(scores, labels, base, 1, lengths, K, BK, USED)
     alpha = log_nodes(
         raw, 0, lengths, begin, end, label, costs, cost_scale, inv_eps, K, BK, COST, CLAMPED, True
     )
     tl.store(store + tile, alpha)
     scale = tl.zeros((C,), tl.float64)
-    A = _tables(edges, rows, 1, lengths, T, inv_eps, K, BK, EACH)
+    A = _tables(edges, rows, base, 1, lengths, inv_eps, K, BK, EACH)
     for t in range(1, n):
         raw = raw_1
         label = label_1
-        raw_1, label_1 = read(scores, labels, rows, t + 1, lengths, T, K, BK, USED)
+        raw_1, label_1 = read(scores, labels, base, t + 1, lengths, K, BK, USED)
         node = log_nodes(
             raw, t, lengths, begin, end, label, costs, cost_scale, inv_eps, K, BK, COST, CLAMPED,
             False,
         )  # fmt: skip
         x = alpha[:, :, None] + A
         if EACH:
-            A = _tables(edges, rows, t + 1, lengths, T, inv_eps, K, BK, EACH)
+            A = _tables(edges, rows, base, t + 1, lengths, inv_eps, K, BK, EACH)
         kept = alpha
         if MAX:
             best, source = tl.max(x, 1, return_indices=True)
@@ -159,7 +160,7 @@ def _forward(
 @triton.jit
 def _backward(
     scores, edges, labels, begin, end, costs, cost_scale, factor, store, last, by_scores, by_edges,
-    rows, lengths, full, n, T, inv_eps, adding, K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr,
+    rows, base, lengths, full, n, inv_eps, adding, K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr,
     COST: tl.constexpr, CLAMPED: tl.constexpr, KNOWN: tl.constexpr, EACH: tl.constexpr,
     MAX: tl.constexpr, KIND: tl.constexpr,
 ):  # fmt: skip
@@ -175,11 +176,11 @@ def _backward(
     if MAX:
         state = tl.argmax(last, 1)
     raw_0 = tl.zeros((C, BK), KIND)  # of the position after the present one
-    label_0 = rows * 0 - 1
-    raw, label = read(scores, labels, rows, n - 1, lengths, T, K, BK, USED)
+    label_0 = base * 0 - 1
+    raw, label = read(scores, labels, base, n - 1, lengths, K, BK, USED)
     for back in range(n):
         t = n - 1 - back
-        raw_1, label_1 = read(scores, labels, rows, t - 1, lengths, T, K, BK, USED)
+        raw_1, label_1 = read(scores, labels, base, t - 1, lengths, K, BK, USED)
         scale = tl.where(t < lengths, factor, 0.0)
         if MAX:
             grad, pairs, state = _step_back(store, state, t, lengths, scale, BK, C)
@@ -188,19 +189,19 @@ def _backward(
                 raw_0, t + 1, lengths, begin, end, label_0, costs, cost_scale, inv_eps, K, BK,
                 COST, CLAMPED, False,
             )  # fmt: skip
-            A = _tables(edges, rows, t + 1, lengths, T, inv_eps, K, BK, EACH)
+            A = _tables(edges, rows, base, t + 1, lengths, inv_eps, K, BK, EACH)
             grad, pairs, beta = _spread(store, A, node + beta, t, lengths, scale, BK, C)
         if KNOWN:
             here, used = _marks(label, label_0, t, lengths, tl.where(full, scale, 0.0), BK)
             grad -= here
             pairs -= used
-        more = (rows * 0 + adding > 0)[:, None]
+        more = (base * 0 + adding > 0)[:, None]
         if EACH:
-            _add_pairs(by_edges, pairs, more, rows, t, lengths, T, K, BK)
+            _add_pairs(by_edges, pairs, more, rows, base, t, lengths, K, BK)
         else:
             G += tl.sum(pairs, 0)
         k = tl.arange(0, BK)
-        spot = by_scores + (rows * T + t)[:, None] * K + k[None, :]
+        spot = by_scores + (base + t)[:, None] * K + k[None, :]
         written = (t < lengths)[:, None] & (k < K)[None, :]
         grad += tl.load(spot, mask=written & more, other=0.0)
         tl.store(spot, grad, mask=written)
@@ -250,11 +251,11 @@ def _spread(store, A, weight, t, lengths, scale, BK: tl.constexpr, C: tl.constex
 
 @triton.jit
 def _add_pairs(
-    by_edges, pairs, more, rows, t, lengths, T, K: tl.constexpr, BK: tl.constexpr
+    by_edges, pairs, more, rows, base, t, lengths, K: tl.constexpr, BK: tl.constexpr
 ):  # fmt: skip
     """Write the gradient of the edges from t to t + 1, or add to it where there is `more`."""
     k = tl.arange(0, BK)
-    spot = by_edges + ((rows * (T - 1) + t) * (K * K))[:, None, None]
+    spot = by_edges + ((base - rows + t) * (K * K))[:, None, None]
     spot += (k[:, None] * K + k[None, :])[None, :, :]
     both = ((k < K)[:, None] & (k < K)[None, :])[None, :, :]
     written = both & (t + 1 < lengths)[:, None, None]

@@ -10,29 +10,32 @@ SPAN = tl.constexpr(8)  # positions whose labels are read at once: with 16 chain
 
 @triton.jit
 def block_of(
-    lengths, order, cost_scales, factors, block, B, T, C: tl.constexpr,
-    MASKED: tl.constexpr, FACTORS: tl.constexpr, COST: tl.constexpr, KIND: tl.constexpr,
+    lengths, order, bases, cost_scales, factors, block, B, T, C: tl.constexpr,
+    UNEQUAL: tl.constexpr, PACKED: tl.constexpr, FACTORS: tl.constexpr, COST: tl.constexpr, KIND: tl.constexpr,
 ):  # fmt: skip
-    """Return which chains a program has, their lengths, factors and scales of the cost."""
+    """Return which chains a program has, where they begin, their lengths, factors, scales of cost."""
     rows = block * C + tl.arange(0, C)
     here = rows < B
     counted = tl.where(here, T, 0)
-    if MASKED:
+    if UNEQUAL:
         rows = tl.load(order + rows, mask=here, other=0)
         counted = tl.load(lengths + rows, mask=here, other=0).to(tl.int32)
     rows = rows.to(tl.int64)
+    base = rows * T
+    if PACKED:
+        base = tl.load(bases + rows, mask=here, other=0)
     factor = tl.full((C,), 1.0, KIND)
     if FACTORS:
         factor *= tl.load(factors + rows, mask=here, other=0.0)
     cost_scale = tl.full((C,), 1.0, KIND)
     if COST:
         cost_scale = tl.load(cost_scales + rows, mask=here, other=1.0)
-    return rows, counted, factor, cost_scale
+    return rows, base, counted, factor, cost_scale
 
 
 @triton.jit
 def label_scores(
-    scores, edges, starts, ends, labels, mask, rows, lengths, factor, n, T, K: tl.constexpr,
+    scores, edges, starts, ends, labels, mask, rows, base, lengths, factor, n, K: tl.constexpr,
     BK: tl.constexpr, C: tl.constexpr, ENDS: tl.constexpr, MASKED: tl.constexpr,
     EACH: tl.constexpr, COUNT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -45,7 +48,7 @@ def label_scores(
     for begin in range(0, n, SPAN):
         t = begin + tl.arange(0, SPAN)
         inside = t[None, :] < lengths[:, None]
-        place = rows[:, None] * T + t[None, :]
+        place = base[:, None] + t[None, :]
         label = tl.load(labels + place, mask=inside, other=0)
         before = tl.load(labels + place - 1, mask=inside & (t > 0)[None, :], other=-1)
         there = inside & (label >= 0) & (label < K)
@@ -53,7 +56,7 @@ def label_scores(
         pair = there & (before >= 0) & (before < K)
         table = edges + before * K + label
         if EACH:
-            table += (rows[:, None] * (T - 1) + t[None, :] - 1) * (K * K)
+            table += ((base - rows)[:, None] + t[None, :] - 1) * (K * K)
         each += tl.load(table, mask=pair, other=0.0)
         if ENDS:
             each += tl.load(starts + label, mask=there & (t == 0)[None, :], other=0.0)
@@ -77,17 +80,17 @@ def label_scores(
 
 
 @triton.jit
-def read(scores, labels, rows, t, lengths, T, K: tl.constexpr, BK: tl.constexpr,
+def read(scores, labels, base, t, lengths, K: tl.constexpr, BK: tl.constexpr,
           USED: tl.constexpr):  # fmt: skip
     """Return scores (C, BK) and labels (C,) of one position; labels of -1 where none are used."""
     k = tl.arange(0, BK)
     inside = (t < lengths) & (lengths * 0 + t >= 0)
-    place = rows * T + t
+    place = base + t
     raw = tl.load(
         scores + place[:, None] * K + k[None, :],
         mask=inside[:, None] & (k < K)[None, :], other=0.0,
     )  # fmt: skip
-    label = rows * 0 - 1
+    label = base * 0 - 1
     if USED:
         label = tl.load(labels + place, mask=inside, other=-1)
     return raw, label
@@ -129,7 +132,7 @@ def end_rows(
 
 @triton.jit
 def write_sums(
-    by_scores, parts, values, flags, block, rows, lengths, value, fine, by_edges, B, T,
+    by_scores, parts, values, flags, block, rows, base, lengths, value, fine, by_edges, B,
     K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
     """Write values and flags, and a program's sums of gradients by edges, starts and ends."""
@@ -141,7 +144,7 @@ def write_sums(
     part = parts + block.to(tl.int64) * ((BK + 2) * BK)
     tl.store(part + k[:, None] * BK + k[None, :], by_edges)
     there = (lengths > 0)[:, None] & (k < K)[None, :]
-    first = by_scores + (rows * T)[:, None] * K + k[None, :]
+    first = by_scores + base[:, None] * K + k[None, :]
     last = first + ((lengths - 1) * K)[:, None]
     tl.store(part + BK * BK + k, tl.sum(tl.load(first, mask=there, other=0.0), 0))
     tl.store(part + (BK + 1) * BK + k, tl.sum(tl.load(last, mask=there, other=0.0), 0))

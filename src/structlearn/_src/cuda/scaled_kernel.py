@@ -40,17 +40,18 @@ MOST_DRIFT = tl.constexpr(1e-3)  # of the sum of marginals from 1: rounding alon
 
 @triton.jit
 def scaled_chains(
-    scores, edges, starts, ends, labels, mask, lengths, order, costs, cost_scales, factors,
-    alphas, by_scores, parts, values, flags, B, T, inv_eps, share,
+    scores, edges, starts, ends, labels, mask, lengths, order, bases, costs, cost_scales,
+    factors, alphas, by_scores, parts, values, flags, B, T, inv_eps, share,
     K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr, ENDS: tl.constexpr, COST: tl.constexpr,
-    MASKED: tl.constexpr, FACTORS: tl.constexpr, CLAMP: tl.constexpr,
+    UNEQUAL: tl.constexpr, PACKED: tl.constexpr, MASKED: tl.constexpr, FACTORS: tl.constexpr, CLAMP: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Values and gradients of one part of a loss for C chains; `fused_chain` has the arrays."""
     block = tl.program_id(0)
-    rows, counted, weight, cost_scale = block_of(
-        lengths, order, cost_scales, factors, block, B, T, C, MASKED, FACTORS, COST, tl.float32
-    )
+    rows, base, counted, weight, cost_scale = block_of(
+        lengths, order, bases, cost_scales, factors, block, B, T, C, UNEQUAL, PACKED, FACTORS, COST,
+        tl.float32,
+    )  # fmt: skip
     factor = weight * share
     n = tl.max(counted, 0)
     E, shift = _exponentials(edges, inv_eps, K, BK)
@@ -63,7 +64,7 @@ def scaled_chains(
     adding = n * 0
     if CLAMP:
         label_score, hidden, wrong, counts = label_scores(
-            scores, edges, starts, ends, labels, mask, rows, counted, weight, n, T, K, BK, C,
+            scores, edges, starts, ends, labels, mask, rows, base, counted, weight, n, K, BK, C,
             ENDS, MASKED, False, True, PRECISION if FACTORS else "tf32",
         )  # fmt: skip
         counts *= share
@@ -73,30 +74,30 @@ def scaled_chains(
         value = -label_score
         if some_hidden > 0:
             clamped, total, first = _forward(
-                scores, labels, begin, end, costs, cost_scale, store, E, shift, rows, counted,
-                n, T, inv_eps, K, BK, C, False, True, PRECISION,
+                scores, labels, begin, end, costs, cost_scale, store, E, shift, base, counted,
+                n, inv_eps, K, BK, C, False, True, PRECISION,
             )  # fmt: skip
             value = -clamped / inv_eps
             less, second = _backward(
                 scores, labels, begin, end, costs, cost_scale, -factor, store, by_scores, E,
-                total, rows, counted, full, n, T, inv_eps, adding, K, BK, C, False, True, False,
+                total, base, counted, full, n, T, inv_eps, adding, K, BK, C, False, True, False,
                 PRECISION,
             )  # fmt: skip
             counts = -less * E  # those of the labels are not all
             fine = fine & first & second
         adding = some_hidden
     free, total, first = _forward(
-        scores, labels, begin, end, costs, cost_scale, store, E, shift, rows, counted, n,
-        T, inv_eps, K, BK, C, COST, False, PRECISION,
+        scores, labels, begin, end, costs, cost_scale, store, E, shift, base, counted, n,
+        inv_eps, K, BK, C, COST, False, PRECISION,
     )  # fmt: skip
     value += free / inv_eps
     more, second = _backward(
-        scores, labels, begin, end, costs, cost_scale, factor, store, by_scores, E, total, rows,
+        scores, labels, begin, end, costs, cost_scale, factor, store, by_scores, E, total, base,
         counted, full, n, T, inv_eps, adding, K, BK, C, COST, False, CLAMP, PRECISION,
     )  # fmt: skip
     write_sums(
-        by_scores, parts, values, flags, block, rows, counted, value * share, fine & first & second,
-        more * E - counts, B, T, K, BK, C,
+        by_scores, parts, values, flags, block, rows, base, counted, value * share, fine & first & second,
+        more * E - counts, B, K, BK, C,
     )  # fmt: skip
 
 
@@ -113,7 +114,7 @@ def _exponentials(edges, inv_eps, K: tl.constexpr, BK: tl.constexpr):
 
 @triton.jit
 def _forward(
-    scores, labels, begin, end, costs, cost_scale, store, E, shift, rows, lengths, n, T, inv_eps,
+    scores, labels, begin, end, costs, cost_scale, store, E, shift, base, lengths, n, inv_eps,
     K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr, COST: tl.constexpr, CLAMPED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -122,9 +123,9 @@ def _forward(
     tile = tl.arange(0, C)[:, None] * BK + tl.arange(0, BK)[None, :]
     USED: tl.constexpr = COST or CLAMPED
     # What is read lies two positions ahead: memory takes longer than a step.
-    raw, label = read(scores, labels, rows, 0, lengths, T, K, BK, USED)
-    raw_1, label_1 = read(scores, labels, rows, 1, lengths, T, K, BK, USED)
-    raw_2, label_2 = read(scores, labels, rows, 2, lengths, T, K, BK, USED)
+    raw, label = read(scores, labels, base, 0, lengths, K, BK, USED)
+    raw_1, label_1 = read(scores, labels, base, 1, lengths, K, BK, USED)
+    raw_2, label_2 = read(scores, labels, base, 2, lengths, K, BK, USED)
     x = log_nodes(
         raw, 0, lengths, begin, end, label, costs, cost_scale, inv_eps, K, BK, COST, CLAMPED, True
     )
@@ -140,7 +141,7 @@ def _forward(
         label = label_1
         raw_1 = raw_2
         label_1 = label_2
-        raw_2, label_2 = read(scores, labels, rows, t + 2, lengths, T, K, BK, USED)
+        raw_2, label_2 = read(scores, labels, base, t + 2, lengths, K, BK, USED)
         x = log_nodes(
             raw, t, lengths, begin, end, label, costs, cost_scale, inv_eps, K, BK, COST, CLAMPED,
             False,
@@ -169,7 +170,7 @@ def _finite_max(x):
 
 @triton.jit
 def _backward(
-    scores, labels, begin, end, costs, cost_scale, factor, store, by_scores, E, total, rows,
+    scores, labels, begin, end, costs, cost_scale, factor, store, by_scores, E, total, base,
     lengths, full, n, T, inv_eps, adding, K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr,
     COST: tl.constexpr, CLAMPED: tl.constexpr, KNOWN: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -187,15 +188,15 @@ def _backward(
     beta = tl.zeros((C, BK), tl.float32)
     peak = tl.zeros((C, BK), tl.float32)
     raw_0 = tl.zeros((C, BK), tl.float32)  # of the position after the present one
-    label_0 = rows * 0 - 1
-    raw, label = read(scores, labels, rows, n - 1, lengths, T, K, BK, USED)
+    label_0 = base * 0 - 1
+    raw, label = read(scores, labels, base, n - 1, lengths, K, BK, USED)
     alpha = tl.load(store + (n - 1) * (C * BK) + tile)
     pairs = store + T * (C * BK)  # what meets alphas in the gradient by edges
     for back in range(n):
         t = n - 1 - back
         ahead = tile * 0 + t > 0
         alpha_1 = tl.load(store + (t - 1) * (C * BK) + tile, mask=ahead, other=0.0)
-        raw_1, label_1 = read(scores, labels, rows, t - 1, lengths, T, K, BK, USED)
+        raw_1, label_1 = read(scores, labels, base, t - 1, lengths, K, BK, USED)
         after = t + 1 < lengths
         x = log_nodes(
             raw_0, t + 1, lengths, begin, end, label_0, costs, cost_scale, inv_eps, K, BK, COST,
@@ -213,9 +214,9 @@ def _backward(
         if KNOWN:
             mark = tl.where(full, counted, 0.0)
             grad -= tl.where(label[:, None] == k[None, :], mark[:, None], 0.0)
-        spot = by_scores + (rows * T + t)[:, None] * K + k[None, :]
+        spot = by_scores + (base + t)[:, None] * K + k[None, :]
         written = (t < lengths)[:, None] & (k < K)[None, :]
-        grad += tl.load(spot, mask=written & (rows * 0 + adding > 0)[:, None], other=0.0)
+        grad += tl.load(spot, mask=written & (base * 0 + adding > 0)[:, None], other=0.0)
         tl.store(spot, grad, mask=written)
         raw_0 = raw
         label_0 = label

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class StructuredObjective(TwoWorlds):
     C: float = 1.0
     penalty: ElasticNet = field(default_factory=ElasticNet)
     settings: InferenceSettings = field(default_factory=InferenceSettings)
+    elsewhere: ClassVar[bool] = False  #: whether the examples are not in memory of the host
 
     def __post_init__(self) -> None:
         if self._whole and (self.examples.hidden or not self._chained):
@@ -287,6 +288,8 @@ def chain_refusal(objective: Objective) -> str:
     """Say why solvers compiled for labelled sequences refuse an objective; empty if they do not."""
     if not isinstance(objective, StructuredObjective):
         return "it needs an objective over sequences"
+    if objective.elsewhere:
+        return "it visits sequences one by one, and these are elsewhere: on a card"
     if objective.tangent is not None:
         return "it cannot minimise the bound of CCCP; choose another inner solver"
     if objective.cost is not None and objective.cost.whole:
