@@ -30,8 +30,8 @@ def log_chains(
     scores, edges, starts, ends, labels, mask, lengths, order, bases, costs, cost_scales,
     factors, alphas, by_scores, by_edges, parts, values, flags, B, T, inv_eps, share,
     K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr, ENDS: tl.constexpr, COST: tl.constexpr,
-    UNEQUAL: tl.constexpr, PACKED: tl.constexpr, MASKED: tl.constexpr, FACTORS: tl.constexpr, CLAMP: tl.constexpr,
-    EACH: tl.constexpr, MAX: tl.constexpr,
+    UNEQUAL: tl.constexpr, PACKED: tl.constexpr, MASKED: tl.constexpr, FACTORS: tl.constexpr,
+    CLAMP: tl.constexpr, EACH: tl.constexpr, MAX: tl.constexpr,
 ):  # fmt: skip
     """Values and gradients of one part of a loss for C chains; `fused_chain` has the arrays."""
     KIND: tl.constexpr = scores.dtype.element_ty
@@ -160,8 +160,8 @@ def _forward(
 @triton.jit
 def _backward(
     scores, edges, labels, begin, end, costs, cost_scale, factor, store, last, by_scores, by_edges,
-    rows, base, lengths, full, n, inv_eps, adding, K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr,
-    COST: tl.constexpr, CLAMPED: tl.constexpr, KNOWN: tl.constexpr, EACH: tl.constexpr,
+    rows, base, lengths, full, n, inv_eps, adding, K: tl.constexpr, BK: tl.constexpr,
+    C: tl.constexpr, COST: tl.constexpr, CLAMPED: tl.constexpr, KNOWN: tl.constexpr, EACH: tl.constexpr,
     MAX: tl.constexpr, KIND: tl.constexpr,
 ):  # fmt: skip
     """Write gradients by scores, and by edges that differ; return sums by edges that do not.

@@ -11,9 +11,10 @@ SPAN = tl.constexpr(8)  # positions whose labels are read at once: with 16 chain
 @triton.jit
 def block_of(
     lengths, order, bases, cost_scales, factors, block, B, T, C: tl.constexpr,
-    UNEQUAL: tl.constexpr, PACKED: tl.constexpr, FACTORS: tl.constexpr, COST: tl.constexpr, KIND: tl.constexpr,
+    UNEQUAL: tl.constexpr, PACKED: tl.constexpr, FACTORS: tl.constexpr, COST: tl.constexpr,
+    KIND: tl.constexpr,
 ):  # fmt: skip
-    """Return which chains a program has, where they begin, their lengths, factors, scales of cost."""
+    """Return a program's chains: numbers, beginnings, lengths, factors and scales of the cost."""
     rows = block * C + tl.arange(0, C)
     here = rows < B
     counted = tl.where(here, T, 0)

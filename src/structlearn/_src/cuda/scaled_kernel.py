@@ -43,8 +43,8 @@ def scaled_chains(
     scores, edges, starts, ends, labels, mask, lengths, order, bases, costs, cost_scales,
     factors, alphas, by_scores, parts, values, flags, B, T, inv_eps, share,
     K: tl.constexpr, BK: tl.constexpr, C: tl.constexpr, ENDS: tl.constexpr, COST: tl.constexpr,
-    UNEQUAL: tl.constexpr, PACKED: tl.constexpr, MASKED: tl.constexpr, FACTORS: tl.constexpr, CLAMP: tl.constexpr,
-    PRECISION: tl.constexpr,
+    UNEQUAL: tl.constexpr, PACKED: tl.constexpr, MASKED: tl.constexpr, FACTORS: tl.constexpr,
+    CLAMP: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Values and gradients of one part of a loss for C chains; `fused_chain` has the arrays."""
     block = tl.program_id(0)
@@ -96,8 +96,8 @@ def scaled_chains(
         counted, full, n, T, inv_eps, adding, K, BK, C, COST, False, CLAMP, PRECISION,
     )  # fmt: skip
     write_sums(
-        by_scores, parts, values, flags, block, rows, base, counted, value * share, fine & first & second,
-        more * E - counts, B, K, BK, C,
+        by_scores, parts, values, flags, block, rows, base, counted, value * share,
+        fine & first & second, more * E - counts, B, K, BK, C,
     )  # fmt: skip
 
 

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 from structlearn._src.common.errors import PlaceError
 from structlearn._src.common.place import Place
+from structlearn._src.places.cuda_chain import ChainsOnCard
 from structlearn._src.places.cuda_field import FieldsOnCard
 from structlearn._src.places.cuda_graph import GraphsOnCard
 
 
-class Cuda(FieldsOnCard, GraphsOnCard, Place):
+class Cuda(ChainsOnCard, FieldsOnCard, GraphsOnCard, Place):
     """A graphics card, or in tests any other device of PyTorch."""
 
     name: ClassVar[str] = "cuda"
