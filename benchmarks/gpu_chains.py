@@ -25,7 +25,7 @@ from structlearn._src.torch.table_worlds import add_ends
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BEGAN = time.monotonic()
 SIZES = {"short": (4096, 64, 22), "long": (256, 512, 50), "small": (64, 64, 22)}
-LIMIT = 140.0  # seconds for all
+LIMIT = 27.0  # seconds for all
 
 
 def left():
@@ -94,7 +94,7 @@ def kernel(given, choice, chains=None):
     cut = slice(chains)
     mask = None if mask is None else mask[cut]
     batch = CardChains.of(scores[cut], edges, ends, labels[cut], mask)
-    if choice is None:
+    if choice == "log":
         return solve_log(batch, Task())
     return solve_scaled(batch, Task(), choice)
 
@@ -263,10 +263,9 @@ def variant(given, choice, wanted):
 
 
 VARIANTS = {
-    "short": [(16, 1, "tf32x3"), (16, 2, "tf32x3"), (16, 4, "tf32x3"), (16, 1, "ieee"),
-              (16, 2, "ieee"), (16, 4, "ieee"), (32, 2, "tf32x3"), (32, 4, "tf32x3")],
-    "long": [(16, 4, "tf32x3"), (16, 8, "tf32x3"), (16, 4, "ieee")],
-}  # fmt: skip
+    "short": [(16, 1, "tf32x3"), (16, 2, "tf32x3"), (16, 4, "tf32x3"), (32, 2, "tf32x3")],
+    "long": [(16, 4, "tf32x3"), (16, 8, "tf32x3")],
+}
 
 
 def warm(size, number):
@@ -274,11 +273,11 @@ def warm(size, number):
     if number < len(VARIANTS[size]):
         kernel(problem(size), Choice(*VARIANTS[size][number]))
     elif number == len(VARIANTS[size]) + 2:
-        kernel(problem(size), None)
+        kernel(problem(size), "log")
     elif number == len(VARIANTS[size]) + 3:
         best_path(problem(size))()
     elif number == len(VARIANTS[size]):
-        kernel(problem(size, unequal=True, hidden=0.3), Choice())
+        kernel(problem(size, unequal=True, hidden=0.3), None)
     else:
         layer_call(problem(size))()
     torch.cuda.synchronize()
@@ -295,7 +294,7 @@ def warm_all():
             )
     for process in running:
         try:
-            process.wait(max(0.0, 70.0 - (time.monotonic() - BEGAN)))
+            process.wait(max(0.0, 20.0 - (time.monotonic() - BEGAN)))
         except subprocess.TimeoutExpired:
             process.kill()
     print(f"compiled in {time.monotonic() - BEGAN:.0f} s", flush=True)
@@ -311,21 +310,20 @@ def main():
         return
     warm_all()
     print(torch.cuda.get_device_name(), torch.__version__, flush=True)
-    for size in ("short", "long"):
+    for size in VARIANTS:
         given = problem(size)
         wanted = reference(given)
         print(f"-- {size}: batch, length, labels = {SIZES[size]}", flush=True)
         for each in VARIANTS[size]:
             attempt(f"kernel {each}", variant(given, Choice(*each), wanted))
         uneven = problem(size, unequal=True, hidden=0.3)
-        best = Choice()
-        attempt("unequal, hidden", variant(uneven, best, reference(uneven)))
-        attempt("log domain", variant(given, None, wanted))
+        attempt("unequal, hidden", variant(uneven, None, reference(uneven)))
+        attempt("log domain", variant(given, "log", wanted))
         attempt("log domain, temperature 0", lambda given=given: time_line(best_path(given)))
         attempt("ChainLoss", lambda given=given: time_line(layer_call(given)))
         attempt("captured products", lambda given=given: time_line(products(given)))
-        attempt("plain loop", lambda given=given: time_line(eager(given), 5))
-        attempt("pytorch-crf", lambda given=given: time_line(pytorch_crf(given), 5))
+        attempt("plain loop", lambda given=given: time_line(eager(given), 3))
+        attempt("pytorch-crf", lambda given=given: time_line(pytorch_crf(given), 3))
     attempt("where the host spends its time", lambda: profiled(layer_call(problem("short"))))
     print(f"all in {time.monotonic() - BEGAN:.0f} s")
 

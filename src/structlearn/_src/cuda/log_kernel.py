@@ -161,8 +161,8 @@ def _forward(
 def _backward(
     scores, edges, labels, begin, end, costs, cost_scale, factor, store, last, by_scores, by_edges,
     rows, base, lengths, full, n, inv_eps, adding, K: tl.constexpr, BK: tl.constexpr,
-    C: tl.constexpr, COST: tl.constexpr, CLAMPED: tl.constexpr, KNOWN: tl.constexpr, EACH: tl.constexpr,
-    MAX: tl.constexpr, KIND: tl.constexpr,
+    C: tl.constexpr, COST: tl.constexpr, CLAMPED: tl.constexpr, KNOWN: tl.constexpr,
+    EACH: tl.constexpr, MAX: tl.constexpr, KIND: tl.constexpr,
 ):  # fmt: skip
     """Write gradients by scores, and by edges that differ; return sums by edges that do not.
 
