@@ -25,7 +25,7 @@ from structlearn._src.torch.table_worlds import add_ends
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BEGAN = time.monotonic()
 SIZES = {"short": (4096, 64, 22), "long": (256, 512, 50), "small": (64, 64, 22)}
-LIMIT = 27.0  # seconds for all
+LIMIT = 140.0  # seconds for all
 
 
 def left():
@@ -73,7 +73,7 @@ def whole(mask, labels):
     return torch.ones_like(labels, dtype=torch.bool) if mask is None else mask
 
 
-def reference(given, chains=96):
+def reference(given, chains=24):
     """Values and gradients of the first chains in double precision on the host."""
     scores, edges, ends, labels, mask = given
     host = [x.detach().cpu().double().requires_grad_() for x in (scores[:chains], edges, *ends)]
@@ -254,7 +254,7 @@ def time_line(call, repeats=20):
 
 def variant(given, choice, wanted):
     def work():
-        worst, flag = compare(kernel(given, choice, 96), wanted)
+        worst, flag = compare(kernel(given, choice, 24), wanted)
         line = time_line(lambda: kernel(given, choice))
         line += f" in a burst {timed(lambda: kernel(given, choice), 5, 10)[0]:.3f}"
         return f"{line} errors {' '.join(f'{e:.0e}' for e in worst)} flag {flag}"
@@ -294,7 +294,7 @@ def warm_all():
             )
     for process in running:
         try:
-            process.wait(max(0.0, 20.0 - (time.monotonic() - BEGAN)))
+            process.wait(max(0.0, 60.0 - (time.monotonic() - BEGAN)))
         except subprocess.TimeoutExpired:
             process.kill()
     print(f"compiled in {time.monotonic() - BEGAN:.0f} s", flush=True)

@@ -25,7 +25,7 @@ from structlearn._src.cuda.pieces import (
 )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "T"])  # one compilation for batches of all sizes
 def log_chains(
     scores, edges, starts, ends, labels, mask, lengths, order, bases, costs, cost_scales,
     factors, alphas, by_scores, by_edges, parts, values, flags, B, T, inv_eps, share,

@@ -38,7 +38,7 @@ DEEP = tl.constexpr(64)  # rows of a product over positions: several steps at on
 MOST_DRIFT = tl.constexpr(1e-3)  # of the sum of marginals from 1: rounding alone gives 1e-5
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B", "T"])  # one compilation for batches of all sizes
 def scaled_chains(
     scores, edges, starts, ends, labels, mask, lengths, order, bases, costs, cost_scales,
     factors, alphas, by_scores, parts, values, flags, B, T, inv_eps, share,
