@@ -388,3 +388,14 @@ def test_scores_that_leave_no_path():
 def test_bad_options_are_named(options):
     with pytest.raises(ArgumentError, match=next(iter(options)) if len(options) < 2 else "names"):
         ChainLoss(**({"n_labels": 3} | options))
+
+
+def test_a_cost_of_whole_labellings_has_first_derivatives_only():
+    layer = ChainLoss(3, loss="eps", eps_y=0.5, eps_h=0.5, cost="zero-one").double()
+    scores = torch.randn(2, 4, 3, dtype=torch.double, requires_grad=True)
+    labels = torch.randint(3, (2, 4))
+    loss = layer(scores, labels)
+    (first,) = torch.autograd.grad(loss, scores, retain_graph=True)
+    assert first.isfinite().all()
+    with pytest.raises(ArgumentError, match="cost='zero-one'"):
+        torch.autograd.grad(loss, scores, create_graph=True)

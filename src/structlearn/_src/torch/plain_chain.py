@@ -14,6 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.learn.loss import Cost, Loss
 
 #: In the place of minus infinity, whose differences are not numbers; sums of many stay finite.
@@ -114,6 +115,11 @@ def chain_losses(
 def _costs(labels: Tensor, mask: Tensor, cost: Cost, like: Tensor) -> Tensor:
     """Cost of every state of every position (B, T, K), 0 where there is no label."""
     known = (labels >= 0) & mask
+    if cost.whole:
+        raise ArgumentError(
+            "cost='zero-one' is no sum over positions, so that it has no second derivatives, and no "
+            "losses on a card; use 'hamming' or 'hamming-mean'"
+        )
     matrix = torch.as_tensor(cost.matrix, dtype=like.dtype, device=like.device)
     # Outside the mask there may be any number; inside, -1.
     rows = torch.where(known[:, :, None], matrix[torch.where(known, labels, 0)], 0.0)
