@@ -117,7 +117,7 @@ def _costs(labels: Tensor, mask: Tensor, cost: Cost, like: Tensor) -> Tensor:
     known = (labels >= 0) & mask
     if cost.whole:
         raise ArgumentError(
-            "cost='zero-one' is no sum over positions, so that it has no second derivatives, and no "
+            "cost='zero-one' is no sum over positions, so that it has no second derivatives and no "
             "losses on a card; use 'hamming' or 'hamming-mean'"
         )
     matrix = torch.as_tensor(cost.matrix, dtype=like.dtype, device=like.device)
