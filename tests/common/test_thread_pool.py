@@ -113,6 +113,44 @@ def work_nothing(first, last):
     pass
 
 
+class Interrupted:
+    """A queue whose first entry is lost to an interrupt."""
+
+    def __init__(self, queue):
+        self.queue = queue
+        self.calls = 0
+        self.waited_for = threading.Event()
+
+    def put(self, entry):
+        self.queue.put(entry)
+
+    def get(self):
+        self.waited_for.set()
+        self.queue.get()
+        self.calls += 1
+        if self.calls == 1:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_at_the_end_of_a_wait_loses_no_helper():
+    job = pool.Job(work_nothing, singles(2))
+    job._left = Interrupted(job._left)
+    raised = []
+
+    def wait():
+        try:
+            job.wait(1)
+        except KeyboardInterrupt:
+            raised.append(True)
+
+    caller = threading.Thread(target=wait, daemon=True)
+    caller.start()
+    assert job._left.waited_for.wait(10)
+    job.leave()
+    caller.join(10)
+    assert raised
+
+
 def test_helpers_see_the_context_of_the_caller():
     here = ContextVar("here", default=0)
     here.set(7)

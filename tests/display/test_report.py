@@ -266,3 +266,49 @@ def test_controls_work_in_a_browser(tmp_path, rules):
     assert seen["down"] == ["20", "5"]
     assert seen["filtered"] == "0 of 2 rows"
     assert seen["steps"] == [0, 1, 0]
+
+
+def test_labels_that_training_did_not_have_are_errors():
+    """As in `score`; hidden ones are not compared."""
+    seen = [[["a"], ["b"]], [["b"], ["b"]]]
+    model = SequenceLabeler().fit(seen, [["x", "y"], ["y", "y"]])
+    X, Y = [[["a"], ["b"]], [["b"], ["a"]]], [["z", "y"], ["<w>", None]]
+    text = checked(report(model, X, Y))
+    assert model.score(X, Y) == pytest.approx(1 / 3)
+    assert "33.33% of 3 labels" in text
+    assert "&lt;w&gt;" in text
+    assert "2 of 2 errors" in text
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "message"),
+    [
+        ([[["a"], ["b"]]], None, "only X was given"),
+        (None, [["x", "y"]], "only y was given"),
+        ([[["a"], ["b"]]], [["x", "y"], ["y"]], "X has 1 examples, but y has 2"),
+        ([[["a"], ["b"]]], [["x"]], "example 0 has 1 labels in y, but 2 nodes"),
+    ],
+)
+def test_examples_that_do_not_fit_their_labels_are_refused(X, Y, message):
+    model = SequenceLabeler().fit([[["a"], ["b"]]], [["x", "y"]])
+    with pytest.raises(ArgumentError, match=message):
+        report(model, X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:stopped at max_iter")
+def test_pages_of_many_labels_are_short():
+    rng = np.random.default_rng(0)
+    X, Y = [rng.normal(size=(150, 2))], [np.arange(150)]
+    text = checked(report(SequenceLabeler(max_iter=1).fit(X, Y), X, Y))
+    assert text.count("The 60 of 150 labels") == 2
+    assert len(text) < 3e6
+
+
+def test_constraints_with_something_to_spare_are_not_missed():
+    model = RuleModel("Q(A) + S(A) <= 1.5 .\n1: Q(A) = 0.25 ^2\n1: S(A) = 0.25 ^2")
+    model.target(Q=[("a",)], S=[("a",)])
+    headings = dict(report(model).sections)
+    hard = headings["Rules"].split("<tr>")[2]
+    cells = re.findall(r"<td[^>]*>([^<]*)", hard)
+    assert cells[2] == "hard"
+    assert [float(cell) for cell in cells[-2:]] == [0.0, 0.0]

@@ -96,6 +96,47 @@ def test_equal_forms_are_told_apart():
     assert all(len(pull.observed) == 2 for pull in pulls)
 
 
+def forms_in(ground_program):
+    """Every form as its terms, sorted, and its constant."""
+    hinges = ground_program.hinges
+    ends = zip(hinges.offsets[:-1].tolist(), hinges.offsets[1:].tolist(), strict=True)
+    names = ground_program.tables.names(np.arange(hinges.n_variables))
+    atoms, factors = hinges.variables.tolist(), hinges.coefficients.tolist()
+    return [
+        (sorted((names[v], a) for v, a in zip(atoms[i:j], factors[i:j], strict=True)), b)
+        for (i, j), b in zip(ends, hinges.constants.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "1: Knows(A, B) & Open(A) -> Open(B)",
+        "1: Open(A) / 2 + Open(B) <= 0.1",
+        "1: Open(A) - Open(B) = 0.25",
+        "Open(A) - Open(B) <= 0.25 .",
+        "1: Open(A) + Open(A) + Open(B) - Open(B) <= 0.25",
+        "1: Open(A) + 2 Smokes(A) + Smokes(B) >= 2 Open(B)",
+    ],
+)
+def test_the_words_of_a_pull_ground_to_its_form(rule):
+    """Forms of the same atoms differ in their coefficients: who pulls whom."""
+    tables = Tables({"Knows": 2, "Smokes": 1, "Open": 1}, n_jobs=1)
+    names = ["ann", "it's", "cyd"]
+    tables.observe("Knows", [(m, n) for m in names for n in names])
+    tables.observe("Smokes", [("ann", 0.5), ("it's", 0.25), ("cyd", 0.5)])
+    tables.target("Open", [(n,) for n in names])
+    whole = ground(parse(rule), tables)
+    told = 0
+    for y in np.random.default_rng(2).random((4, 3)):
+        for pull in (p for atom in range(3) for p in pulls_at(whole, atom, y)):
+            words = f"{pull.grounding} ." if pull.hard else f"1: {pull.grounding}"
+            form = sorted((name, a) for name, a, _ in pull.atoms), pull.constant
+            assert form in forms_in(ground(parse(words), tables))
+            told += 1
+    assert told
+
+
 def test_every_pull_of_a_rule_without_sums_has_its_words(grounding):
     y = np.random.default_rng(4).random(grounding.hinges.n_variables)
     for atom in range(grounding.hinges.n_variables):

@@ -30,7 +30,8 @@ class Job:
         self._begun = 0
         self._lock = threading.Lock()
         self._errors: dict[int, BaseException] = {}
-        self.left: SimpleQueue[None] = SimpleQueue()  # one entry for every helper that is through
+        self._through = 0  # helpers that have left
+        self._left: SimpleQueue[None] = SimpleQueue()  # wakes the caller when one of them does
 
     def work(self) -> None:
         """Take ranges, in order, until none is left."""
@@ -54,12 +55,20 @@ class Job:
         with self._lock:
             self._begun = len(self._ranges)
 
+    def leave(self) -> None:
+        """Say that a helper is through."""
+        with self._lock:
+            self._through += 1
+        self._left.put(None)
+
     def wait(self, helpers: int) -> None:
-        """Return when the helpers are through; raise the first error, in the order of ranges."""
-        while helpers:
+        """Return when the helpers are through; raise the first error, in the order of ranges.
+
+        What is waited for is their number: an interrupt may lose an entry of the queue.
+        """
+        while self._through < helpers:
             try:
-                self.left.get()
-                helpers -= 1
+                self._left.get()
             except BaseException as error:  # from the keyboard, which comes before all others
                 self._errors[-1] = error
                 self.cancel()
@@ -78,19 +87,21 @@ class Pool:
 
     def run(self, job: Job, threads: int) -> None:
         """Do a job with so many threads at most, the calling one included."""
-        helpers = 0
+        sent: list[None] = []
         engaged = self._engage(threads - 1)
         try:
-            for _ in range(engaged):
-                self._jobs.put((job, copy_context()))  # time limits and place hold in every thread
-                helpers += 1
+            # Time limits and place hold in every thread.
+            calls = [(job, copy_context()) for _ in range(engaged)]
+            sent.extend(map(self._jobs.put, calls))  # one step, which no interrupt divides
             job.work()
         except BaseException:  # from the keyboard, between two ranges
             job.cancel()
             raise
         finally:
-            self._free(engaged - helpers)
-            job.wait(helpers)
+            try:
+                job.wait(len(sent))
+            finally:
+                self._free(engaged - len(sent))
 
     def _engage(self, wanted: int) -> int:
         """Return how many threads will help, which are then no longer idle."""
@@ -114,7 +125,7 @@ class Pool:
             job, context = self._jobs.get()
             context.run(job.work)
             self._free(1)  # before the caller goes on: its next call must find this thread
-            job.left.put(None)
+            job.leave()
             del job, context  # else their arrays would live until the next job
 
 

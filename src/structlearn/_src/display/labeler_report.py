@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from inspect import signature
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common.arrays import Ints, offsets_of
+from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.display import page as blocks
 from structlearn._src.display import svg
@@ -18,12 +20,14 @@ from structlearn._src.display.pictures import numbers_of
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.metrics.chunks import chunk_scores, has_chunks
 from structlearn._src.text.columns import Columns
+from structlearn._src.text.labels import number_labels
 
 _FEATURES = 200  # largest weights that are listed: more are hardly read
 _ERRORS = 300  # errors that are listed
 _AROUND = 4  # tokens shown on both sides of an error
 _EXAMPLES = 20  # whose probabilities are drawn
 _LONGEST = 60  # positions of an example that fit on a page
+_LABELS = 60  # rows and columns of a picture: names of more could not be read
 
 
 def write_labeler(page: Page, estimator: Any, X: Any, y: Any) -> None:
@@ -31,7 +35,12 @@ def write_labeler(page: Page, estimator: Any, X: Any, y: Any) -> None:
     check_is_fitted(estimator, "weights_")
     page.add("Model", blocks.facts(_facts(estimator)))
     page.add("Learning curve", *map(blocks.figure, learning_curves(estimator.history_)))
-    if X is not None and y is not None:
+    if (X is None) != (y is None):
+        raise ArgumentError(
+            f"only {'y' if X is None else 'X'} was given; give examples X with their labels y, or "
+            f"neither"
+        )
+    if X is not None:
         _write_scores(page, estimator, _Compared.of(estimator, X, y))
     page.add("Transitions", *_transitions(estimator), note="Weights of pairs of labels in a row.")
     rows = [(str(name), str(label), weight) for name, label, weight in _features(estimator)]
@@ -82,11 +91,17 @@ def _transitions(estimator: Any) -> list[str]:
     classes = list(map(str, estimator.classes_))
     names = classes if len(classes) == n else [f"hidden {k}" for k in range(n)]
     looks: dict[str, Any] = {"signed": True, "across": "next", "down": "label"}
-    return [
-        blocks.figure(svg.heat(table, names, names, svg.number, **looks))
-        for table in tables
-        if table.shape == (n, n)
-    ]
+    return [_heat(table, names, svg.number, **looks) for table in tables if table.shape == (n, n)]
+
+
+def _heat(table: NDArray[Any], names: list[str], form: Callable[[float], str], **looks: Any) -> str:
+    """Draw a square table, or the labels with the largest entries where there are many."""
+    sizes = np.abs(table).sum(0) + np.abs(table).sum(1)
+    kept = np.sort(np.argsort(-sizes, kind="stable")[:_LABELS])
+    shown = [names[k] for k in kept]
+    told = blocks.text(f"The {len(shown)} of {len(names)} labels with the largest entries:")
+    picture = blocks.figure(svg.heat(table[np.ix_(kept, kept)], shown, shown, form, **looks))
+    return picture if len(shown) == len(names) else told + picture
 
 
 def _features(estimator: Any) -> list[tuple[Any, Any, float]]:
@@ -114,8 +129,9 @@ class _Compared(NamedTuple):
         """Predict, and put all examples one after another."""
         guessed = [np.ravel(part) for part in estimator.predict(X)]
         gold = [np.ravel(np.asarray(part, object)) for part in y]
+        _check_sizes(guessed, gold)
         classes = list(estimator.classes_)
-        true = numbers_of(np.concatenate(gold), classes)
+        true, unseen = _numbered(np.concatenate(gold), classes)
         offsets = offsets_of([len(part) for part in guessed])
         beliefs = None
         if hasattr(estimator, "predict_marginals"):
@@ -123,7 +139,8 @@ class _Compared(NamedTuple):
             beliefs = np.concatenate([part.reshape(-1, len(classes)) for part in found])
         predicted = numbers_of(np.concatenate(guessed), classes)
         words = _words(X, offsets)
-        return cls(true, predicted, offsets, list(map(str, classes)), words, beliefs)
+        names = list(map(str, classes + unseen))
+        return cls(true, predicted, offsets, names, words, beliefs)
 
     @property
     def wrong(self) -> Ints:
@@ -133,6 +150,32 @@ class _Compared(NamedTuple):
     def example(self, position: int) -> int:
         """Return the example that a position is in."""
         return int(np.searchsorted(self.offsets, position, "right")) - 1
+
+
+def _check_sizes(guessed: list[Any], gold: list[Any]) -> None:
+    if len(guessed) != len(gold):
+        raise ArgumentError(
+            f"X has {len(guessed)} examples, but y has {len(gold)}; give the labels of each example"
+        )
+    for i, (found, given) in enumerate(zip(guessed, gold, strict=True)):
+        if len(found) != len(given):
+            raise ArgumentError(
+                f"example {i} has {len(given)} labels in y, but {len(found)} nodes in X; give one "
+                f"label for each node"
+            )
+
+
+def _numbered(labels: NDArray[Any], classes: list[Any]) -> tuple[Ints, list[Any]]:
+    """Number labels, -1 if hidden; those that training did not have follow the classes.
+
+    They count as wrong, as in `score`.
+    """
+    numbers = number_labels([labels], np.asarray(classes))
+    strange = numbers < -1
+    unseen = list(dict.fromkeys(labels[strange].tolist()))
+    places = {label: len(classes) + k for k, label in enumerate(unseen)}
+    numbers[strange] = [places[label] for label in labels[strange].tolist()]
+    return numbers, unseen
 
 
 def _words(X: Any, offsets: Ints) -> list[str]:
@@ -170,14 +213,14 @@ def _confusion(found: _Compared) -> list[str]:
     table = counts.reshape(n, n).astype(float)
     shares = table / np.maximum(table.sum(1, keepdims=True), 1.0)
     looks: dict[str, Any] = {"across": "predicted", "down": "true"}
-    picture = svg.heat(shares, found.names, found.names, lambda x: f"{x:.1%}", **looks)
+    picture = _heat(shares, found.names, lambda x: f"{x:.1%}", **looks)
     rows = [
         (found.names[i], found.names[j], int(table[i, j]), Percent(shares[i, j]))
         for i, j in np.argwhere((table > 0) & ~np.eye(n, dtype=bool))
     ]
     rows.sort(key=lambda row: -row[2])
     columns = ("true", "predicted", "times", "share of the true label")
-    return [blocks.figure(picture), blocks.table(columns, rows)]
+    return [picture, blocks.table(columns, rows)]
 
 
 def _errors(found: _Compared) -> str:

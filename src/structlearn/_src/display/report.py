@@ -39,7 +39,7 @@ def report(thing: Any, X: Any = None, y: Any = None, *, title: str | None = None
     from structlearn._src.estimators.structured.base import StructuredEstimator
     from structlearn._src.inference.base import Answer
 
-    page = Page(title or type(thing).__name__)
+    page = Page(str(title or type(thing).__name__))
     if isinstance(thing, StructuredEstimator):
         from structlearn._src.display.labeler_report import write_labeler
 

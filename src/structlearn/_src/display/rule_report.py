@@ -11,7 +11,7 @@ from structlearn._src.display import page as blocks
 from structlearn._src.display import svg
 from structlearn._src.display.labeler_report import learning_curves
 from structlearn._src.display.page import Html, Page
-from structlearn._src.field.hinges import HINGE
+from structlearn._src.field.hinges import EQUAL, HINGE
 from structlearn._src.rules.explain import explain
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _rules(model: RuleModel) -> list[str]:
     n = len(grounding.rules)
     distances = hinges.values(model.result_.y)
     soft = hinges.kinds == HINGE
-    missed = np.where(soft, np.maximum(distances, 0.0), np.abs(distances))
+    missed = np.where(hinges.kinds == EQUAL, np.abs(distances), np.maximum(distances, 0.0))
     energy = grounding.weights[hinges.groups] * missed**hinges.powers * soft
     total = np.bincount(hinges.groups, energy, n)
     mean = np.bincount(hinges.groups, missed, n) / np.maximum(grounding.counts, 1)

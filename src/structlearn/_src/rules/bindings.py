@@ -26,13 +26,18 @@ class Binding(NamedTuple):
     observed: tuple[tuple[str, float], ...]  #: atoms with known values
 
 
-#: What tells the forms of one rule apart: their free atoms and their constants.
-FormKey = tuple[frozenset[int], float]
+#: What tells the forms of one rule apart: their free atoms with coefficients, and their constants.
+FormKey = tuple[frozenset[tuple[int, float]], float]
 
 
-def form_key(atoms: Iterable[int], constant: float) -> FormKey:
-    """Return what tells a form from the others of its rule."""
-    return frozenset(atoms), round(float(constant), _DIGITS) + 0.0
+def form_key(terms: Iterable[tuple[int, float]], constant: float) -> FormKey:
+    """Return what tells a form, of atoms and their coefficients, from the others of its rule."""
+    totals: dict[int, float] = defaultdict(float)
+    for atom, coefficient in terms:
+        totals[atom] += coefficient
+    rounded = {atom: round(total, _DIGITS) for atom, total in totals.items()}
+    kept = frozenset((atom, total) for atom, total in rounded.items() if total)
+    return kept, round(float(constant), _DIGITS) + 0.0
 
 
 def find_bindings(rule: Rule, tables: Tables, variable: int) -> dict[FormKey, list[Binding]]:
@@ -78,7 +83,10 @@ def _groundings(
         }
         free = {slot.atom for i, slot in enumerate(slots) if numbers[i] >= 0}
         constants = {name: Constant(texts[i][row]) for i, name in enumerate(join.bound)}
-        key = form_key((atom for atom in numbers if atom >= 0), constant)
+        entries = [
+            (atom, slot.coefficient) for atom, slot in zip(numbers, slots, strict=True) if atom >= 0
+        ]
+        key = form_key(entries, constant)
         yield key, _in_words(rule, constants, known, free)
 
 

@@ -101,7 +101,9 @@ def _in_words(
     told = []
     for form, pull in zip(forms.tolist(), pulls, strict=True):
         entries = slice(hinges.offsets[form], hinges.offsets[form + 1])
-        key = form_key(hinges.variables[entries].tolist(), pull.constant)
+        numbers, coefficients = hinges.variables[entries], hinges.coefficients[entries]
+        terms = zip(numbers.tolist(), coefficients.tolist(), strict=True)
+        key = form_key(terms, pull.constant)
         several = found[pull.rule].get(key, [])
         nth = taken[pull.rule, key]
         taken[pull.rule, key] += 1
