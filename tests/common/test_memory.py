@@ -1,5 +1,6 @@
 """Arrays in files, and limits on memory that can be kept."""
 
+import errno
 import os
 import pathlib
 import tempfile
@@ -7,6 +8,7 @@ import tempfile
 import numpy as np
 import pytest
 
+from structlearn._src.common import memory
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.memory import ArrayWriter, Store, check_limit, parse_size
 
@@ -76,3 +78,28 @@ def test_files_have_no_name_and_go_with_their_arrays(tmp_path, monkeypatch):
 def test_too_little_room_on_the_disk_is_an_error():
     with pytest.raises(OSError, match=r"space|large|argument"):
         Store(2**20).zeros(2**58, np.float64)
+
+
+def test_a_missing_folder_for_temporary_files_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    store = memory.Store(1)
+    for make in (lambda: store.zeros(8, float), lambda: memory.ArrayWriter(store, float)):
+        with pytest.raises(FileNotFoundError, match=r"gone: No such file.*TMPDIR"):
+            make()
+
+
+def test_a_full_disk_is_named(monkeypatch):
+    """Also where the last piece is lost in silence: the file is then too short."""
+    store = memory.Store(1)
+    writer = memory.ArrayWriter(store, float)
+    writer.append(np.zeros(8))
+    writer.size += 1
+    with pytest.raises(OSError, match=r"No space left.*TMPDIR"):
+        writer.finish()
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(memory, "_reserve", full)
+    with pytest.raises(OSError, match=r"No space left.*TMPDIR"):
+        store.zeros(8, float)

@@ -55,6 +55,15 @@ def test_an_address_without_a_scheduler_is_refused():
     assert time.monotonic() - began < LIMIT
 
 
+def test_a_closed_client_is_refused(client):
+    from distributed import Client
+
+    gone = Client(client.scheduler.address, set_as_default=False)
+    gone.close()
+    with pytest.raises(PlaceError, match="the Dask client is closed"), on(gone):
+        pytest.fail("the block was entered")
+
+
 def start_worker(address, folder):
     """Start a worker that finds another structlearn first."""
     environment = {**os.environ, "PYTHONPATH": str(folder)}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import re
 import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,7 +32,7 @@ def parse_size(name: str, given: Any) -> int:
     """Return the bytes that a text such as ``"2GB"`` or ``"1.5GiB"`` stands for."""
     found = _SIZE.fullmatch(given) if isinstance(given, str) else None
     if found is None:
-        raise ArgumentError(f"{name}={given!r} is no size; write it as in '2GB' or '500MB'")
+        raise ArgumentError(f"{name}={given!r} is no size; write it as in '2GB' or '800MB'")
     number, unit, binary = found.groups()
     return int(float(number) * (1024 if binary else 1000) ** _UNITS[unit])
 
@@ -78,7 +81,7 @@ class Store:
             self.held += array.nbytes
             weakref.finalize(array, self._let_go, array.nbytes)
             return array
-        with tempfile.TemporaryFile() as file:
+        with _on_disk(), tempfile.TemporaryFile() as file:
             _reserve(file.fileno(), size * kind.itemsize)
             return self.map(file, size, kind)
 
@@ -89,8 +92,12 @@ class Store:
         """Return what is in an open file as an array; it stays when the file is closed."""
         if size == 0:
             return np.empty(0, dtype)
-        file.flush()
-        mapped = mmap.mmap(file.fileno(), size * np.dtype(dtype).itemsize)
+        length = size * np.dtype(dtype).itemsize
+        with _on_disk():
+            file.flush()
+            if os.fstat(file.fileno()).st_size < length:  # the last piece may fail in silence
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        mapped = mmap.mmap(file.fileno(), length)
         self._maps.append(weakref.ref(mapped))
         return np.frombuffer(mapped, dtype, size)
 
@@ -110,19 +117,36 @@ class ArrayWriter:
     def __init__(self, store: Store, dtype: Any) -> None:
         self._store = store
         self._dtype = np.dtype(dtype)
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when this is gone
+        with _on_disk():
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when this is gone
         weakref.finalize(self, self._file.close)
         self.size = 0
 
     def append(self, values: NDArray[Any]) -> None:
         """Write some more."""
-        np.ascontiguousarray(values, self._dtype).tofile(self._file)
+        with _on_disk():
+            np.ascontiguousarray(values, self._dtype).tofile(self._file)
         self.size += len(values)
 
     def finish(self) -> NDArray[Any]:
         """Return the whole array."""
         with self._file as file:
             return self._store.map(file, self.size, self._dtype)
+
+
+@contextmanager
+def _on_disk() -> Iterator[None]:
+    """Say which folder has no room, or is none, and how to choose another."""
+    try:
+        yield
+    except OSError as error:
+        folder = tempfile.tempdir or tempfile.gettempdir()
+        raise OSError(
+            error.errno or errno.ENOSPC,
+            f"a memory limit needs room for temporary files, but in {folder}: "
+            f"{error.strerror or error}; let the environment variable TMPDIR name a folder on a "
+            f"disk with room",
+        ) from error
 
 
 def _reserve(descriptor: int, size: int) -> None:

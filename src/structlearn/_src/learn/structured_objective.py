@@ -287,7 +287,7 @@ def _scaled(features: Features) -> bool:
 def chain_refusal(objective: Objective) -> str:
     """Say why solvers compiled for labelled sequences refuse an objective; empty if they do not."""
     if not isinstance(objective, StructuredObjective):
-        return "it needs an objective over sequences"
+        return "it needs an objective over sequences, which are in this process and on no cluster"
     if objective.elsewhere:
         return "it visits sequences one by one, and these are elsewhere: on a card"
     if objective.tangent is not None:

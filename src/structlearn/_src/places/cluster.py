@@ -38,6 +38,8 @@ class Cluster(KeepingPlace):
         self.owned = isinstance(client, str)
         if self.client.asynchronous:
             raise PlaceError("an asynchronous Dask client was given; give one that is not")
+        if self.client.status != "running":
+            raise PlaceError(f"the Dask client is {self.client.status}; give one that is connected")
         try:
             self._check_versions()
             self.client.register_plugin(ShardKeeper(), name=ShardKeeper.name)
