@@ -167,6 +167,12 @@ def test_data_folder_comes_before_the_cache(folders):
     assert data_path("set") == data / "set"
 
 
+@pytest.mark.parametrize("part", [None, 3, b"set", "a\0b"])
+def test_what_is_no_path_of_data_is_refused(part):
+    with pytest.raises(ArgumentError, match="is no path"):
+        data_path("set", part)
+
+
 def test_missing_data_says_what_to_set(folders, monkeypatch):
     with pytest.raises(DataNotFoundError, match="set STRUCTLEARN_DATA") as caught:
         data_path("set", "b.txt")

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError, DataNotFoundError, FormatError
-from structlearn._src.common.paths import PathLike, read_bytes, replacing, write_bytes
+from structlearn._src.common.paths import PathLike, as_path, read_bytes, replacing, write_bytes
 from structlearn._src.text.columns import Columns, read_columns
 
 _CHUNK = 2**20  # bytes read at a time: memory does not grow with the file
@@ -67,13 +67,14 @@ def data_path(*parts: str) -> Path:
     *parts
         Folder and file, as in ``data_path("ocr", "letter.data.gz")``.
     """
+    inside = Path(*map(as_path, parts))
     data = os.environ.get("STRUCTLEARN_DATA")
-    tried = [Path(folder, *parts) for folder in (data, cache_folder()) if folder]
+    tried = [Path(folder, inside) for folder in (data, cache_folder()) if folder]
     for path in tried:
         if path.exists():
             return path
     raise DataNotFoundError(
-        f"{'/'.join(parts)} is not on this machine (looked for {' and '.join(map(str, tried))}); "
+        f"{inside} is not on this machine (looked for {' and '.join(map(str, tried))}); "
         f"set STRUCTLEARN_DATA to the folder that holds it"
     )
 

@@ -178,13 +178,7 @@ class EndedDifference(torch.autograd.Function):
         """Return the values (B,) and their gradients by all tables, those of a sum."""
         return _ended(spec, nodes, edges, starts, ends, labels, mask)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Keep what the gradient needs."""
-        ctx.spec = inputs[0]
-        ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(*inputs[1:], *output[1:])
-        ctx.save_for_forward(*inputs[1:], *output[1:])
+    setup_context = staticmethod(ChainDifference.setup_context)
 
     @staticmethod
     def backward(ctx: Any, factors: Tensor, *_: Any) -> Any:
