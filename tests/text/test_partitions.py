@@ -37,10 +37,10 @@ def sentences(columns):
     return [rows[a:b] for a, b in zip(columns.offsets, columns.offsets[1:], strict=False)]
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize(("ending", "blank"), [("\n", ""), ("\r\n", ""), ("\n", " \t ")])
 @pytest.mark.parametrize("packed", [False, True])
-def test_partitions_have_the_sequences_of_the_file(path, packed, ending):
-    data = path.read_text().replace("\n", ending).encode()
+def test_partitions_have_the_sequences_of_the_file(path, packed, ending, blank):
+    data = path.read_text().replace("\n\n", f"\n{blank}\n").replace("\n", ending).encode()
     path.write_bytes(gzip.compress(data) if packed else data)
     parts = list(small(path))
     assert len(parts) > 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -87,6 +88,10 @@ class ColumnFiles:
                     line += data.count(b"\n")
 
 
+_BLANK = re.compile(rb"\n[ \t\r]*\n")  # the end of a sequence
+_OVERLAP = 64  # bytes of a blank line that may lie before the border of two blocks
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """Open a file, which may be gzipped, whatever its name."""
@@ -106,8 +111,9 @@ def _cut(name: str, file: BinaryIO, size: int) -> Iterator[bytes]:
     try:
         while block := file.read(size):
             data = rest + block
-            end = max(data.rfind(b"\n\n") + 2, data.rfind(b"\n\r\n") + 3)
-            if end < 3 or len(block) < size:  # a sequence longer than a piece, or the end
+            seen = max(len(rest) - _OVERLAP, 0)  # what is before has no blank line
+            end = max((found.end() for found in _BLANK.finditer(data, seen)), default=0)
+            if end == 0 or len(block) < size:  # a sequence longer than a piece, or the end
                 rest = data
                 continue
             yield data[:end]

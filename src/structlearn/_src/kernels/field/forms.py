@@ -89,6 +89,7 @@ def column_sum(columns, numbers, j):
     return total
 
 
+@or_python
 @lean
 def add_up(sums):
     """Sum of the blocks, in their order."""
