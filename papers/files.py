@@ -7,9 +7,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from structlearn.datasets import data_path
-from structlearn.errors import DataNotFoundError
-
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file so that others see all of it or nothing, even if this process is killed."""
@@ -27,6 +24,9 @@ def save_picture(figure: Any, path: Path, **settings: Any) -> None:
 
 def is_here(folder: str) -> bool:
     """Tell whether a data set is on this machine."""
+    from structlearn.datasets import data_path  # slow to import, and help must come at once
+    from structlearn.errors import DataNotFoundError
+
     try:
         return data_path(folder).exists()
     except DataNotFoundError:

@@ -7,7 +7,8 @@ import pytest
 
 import naive
 from chain_objectives import KINDS, Dense, chains
-from structlearn._src.kernels.chain.sdca import SdcaWeights, SplitFeatures, ascend
+from structlearn._src.kernels.chain.sdca import ascend
+from structlearn._src.kernels.chain.split import SplitFeatures, SplitWeights
 from structlearn._src.learn.chain_arrays import make_errors, make_parts, make_workspace
 
 SMALL = {"n": 5, "longest": 4, "loss": "log", "C": 0.3}
@@ -62,7 +63,7 @@ def visit(dense, layout, order, weights, shares, nodes, steps):
     n_nodes, K = dense.x.shape[1] * dense.states, dense.states
     full = dense.spread @ weights
     singles = weights.copy()
-    primal = SdcaWeights(full[:n_nodes].reshape(-1, K), singles, full[n_nodes:].reshape(K, K))
+    primal = SplitWeights(full[:n_nodes].reshape(-1, K), singles, full[n_nodes:].reshape(K, K))
     chains_ = objective.chain_arrays
     met = ascend(
         order,

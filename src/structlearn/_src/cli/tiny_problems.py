@@ -26,6 +26,8 @@ from structlearn._src.files.uai import read_uai, write_uai
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.shapes import chain, grid, pairwise, tree
 from structlearn._src.inference.front import infer, infer_many
+from structlearn._src.inference.schedule import colour
+from structlearn._src.sample.normal_fit import fit_normal
 from structlearn._src.solve.pick import ONLINE, SOLVERS
 from structlearn._src.text.columns import add_column, parse_columns
 from structlearn._src.text.strings import empty_table, grown
@@ -70,6 +72,7 @@ def _messages() -> None:
     large = grid(np.zeros((_SHARED, _SHARED, 2)), np.eye(2))
     for schedule in ("sequential", "flooding"):
         _ask(large, "bp", "map", schedule=schedule, max_iter=1, restarts=0)
+    colour(LOOP.wiring)  # of graphs that no narrow band cuts
 
 
 def _searches() -> None:
@@ -158,6 +161,7 @@ def _any_number_of_states() -> None:
         for vote in ("weighted", "iterated"):
             model.set_params(vote=vote).predict(X)
     InfiniteSVM(**short).fit(X[0], Y[0]).predict(X[0])
+    fit_normal(X[0], Y[0] % 2, 2, 1.0, 1.0, 1.0)  # of two labels, whose moves chance may leave out
 
 
 #: Every kind of problem, and what solves it.
