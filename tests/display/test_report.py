@@ -213,6 +213,8 @@ def test_a_page_is_saved_and_shown(tmp_path, rules):
     path = page.save(tmp_path / "page.html")
     assert path.read_text(encoding="utf-8") == page.html()
     assert page._repr_html_().startswith("<iframe ")
+    with pytest.raises(ArgumentError, match="folder that does not exist"):
+        page.save(tmp_path / "none" / "page.html")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from structlearn._src.common.paths import write_bytes
+from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.paths import as_path, write_bytes
 from structlearn._src.display.svg import number
 from structlearn._version import __version__
 
@@ -51,8 +52,13 @@ class Page:
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file, which is there as a whole or not at all."""
-        write_bytes(Path(path), self.html().encode())
-        return Path(path)
+        target = as_path(path)
+        if not target.parent.is_dir():
+            raise ArgumentError(
+                f"path={str(path)!r} is in a folder that does not exist; make {target.parent} first"
+            )
+        write_bytes(target, self.html().encode())
+        return target
 
     def _repr_html_(self) -> str:
         """Show the page in a notebook, in a frame, so that its style stays its own."""
