@@ -50,11 +50,6 @@ NOT_REPRODUCED: tuple[tuple[Document, str, str], ...] = (
 
 #: Experiments without a full run on file, and why. CPU minutes are estimates from single units.
 UNFINISHED: dict[str, str] = {
-    "interactions": "it takes about 10 CPU minutes, which were not left",
-    "groups": "it takes about half a CPU hour, which was not left",
-    "bitcoin": "its fields are large, and no time was left",
-    "faces": "it takes about half a CPU hour, which was not left",
-    "paired": "it takes about 8 CPU minutes, which were not left",
     "infinite": "it takes about a quarter of a CPU hour, which was not left",
     "infinite-chain": "it takes about half a CPU hour, which was not left",
     "actions": "it takes about half a CPU hour, which was not left",

@@ -121,8 +121,7 @@ EXPERIMENTS = (
             f"take {_SWEEPS} sweeps: plain ones for MSSVM (mixed) and LSSVM, tree-reweighted ones "
             "for HCRF, whose objective plain ones get wrong. This, and the numbers of steps, were "
             "chosen on other images of another size. Sweeps are few so that all shares and trials "
-            "take an hour of one core; whether more would change the order was not tried. On file "
-            "are the shares up to a half: those above were not run for want of time.",
+            "take an hour of one core; whether more would change the order was not tried.",
             "Readings: noise of variance 5, a constant feature added, a table of edges to the "
             "right and one down. The same share of labels is hidden in new images, and the nodes "
             "with a label are scored: M and H sum over the others. The truth (four quadrants and "
