@@ -161,7 +161,7 @@ class _MapSearch:
         hinges: Hinges,
         weights: Any,
         fixed: Any,
-        start: HingeResult | Floats | None,
+        start: Any,
         tol: float,
         max_iter: int,
         n_jobs: int | None,
@@ -174,11 +174,11 @@ class _MapSearch:
         # Weights near 1 by a power of two, which rounds nothing: their size does not matter.
         self.unit = 2.0 ** int(np.frexp(given.max(initial=0.0))[1])
         self.weights = given / self.unit
+        warm = hasattr(start, "multipliers")
         multipliers = None
-        if isinstance(start, HingeResult):
+        if warm:
             multipliers = self.consensus.copy_forms(start.multipliers, factor=1.0 / self.unit)
-            start = start.y
-        self.state = self.consensus.begin(self.weights, start, multipliers)
+        self.state = self.consensus.begin(self.weights, start.y if warm else start, multipliers)
         used = self.weights[(hinges.sizes > 0) & (self.weights > 0)]
         self.scale = float(used.min(initial=self.consensus.scale(self.weights)))
         self.watch = watch
@@ -196,7 +196,7 @@ class _MapSearch:
         self.approach = Approach()
         self._last_run = 0
         self._balance_at = 0.0
-        self._work = self._turns(min(_BEFORE, chunks) if multipliers is None else 1)
+        self._work = self._turns(1 if warm else min(_BEFORE, chunks))
 
     def step(self) -> bool:
         """Do some work; tell whether there is no more to do."""

@@ -79,7 +79,7 @@ def _log_sum(rows, t, edges, e, fixed, axis):
     return top + math.log(total)
 
 
-@inner
+@inline
 def filter_chain(start, stop, soft, tops, tables, e, step, table_tops, alpha, inverses):
     """Filtered probabilities `alpha` of one chain, and one over the sums that scaled them.
 
