@@ -26,8 +26,8 @@ _PIECE = 2**18  # forms that are checked together: some megabytes
 _BY_FORM = ("constants", "kinds", "powers", "groups")
 #: What a linear form :math:`l` stands for: a hinge :math:`\max(l, 0)^p`, or a hard constraint.
 HINGE = 0
-AT_MOST = 1
-EQUAL = 2
+AT_MOST = 1  # :math:`l \le 0`
+EQUAL = 2  # :math:`l = 0`
 
 
 @dataclass(frozen=True)
