@@ -28,9 +28,14 @@ def on(place: Any) -> Iterator[Place]:
 
     Parameters
     ----------
-    place
+    place : str or dask.distributed.Client
         ``"threads"``; ``"cuda"``, a graphics card (needs ``structlearn[torch]``); a Dask
         ``Client``, or the address of its scheduler (needs ``structlearn[dask]``).
+
+    Yields
+    ------
+    Place
+        The place.
 
     Raises
     ------

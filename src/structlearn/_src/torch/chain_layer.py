@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints, offsets_of
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.learn.loss import make_cost, make_loss
@@ -24,6 +25,7 @@ from structlearn._src.torch.chain_function import (
     ended_values,
     gradients,
 )
+from structlearn._src.torch.chain_layer_doc import CHAIN_LOSS
 from structlearn._src.torch.plain_chain import soft_max
 from structlearn._src.torch.table_worlds import (
     REDUCTIONS,
@@ -41,6 +43,7 @@ from structlearn._src.torch.table_worlds import (
 )
 
 
+@completed(CHAIN_LOSS)
 class ChainLoss(nn.Module):
     r"""Loss of label sequences under a linear-chain model, for the scores of a network.
 
@@ -65,7 +68,7 @@ class ChainLoss(nn.Module):
         Share of the log loss in "hybrid".
     eps_y, eps_h
         Temperatures in the place of those that the name of the loss stands for.
-    cost
+    cost : str or array-like
         What a wrong label costs in losses with a margin: "hamming", "hamming-mean", or numbers
         by true label, or by true and given label.
     transitions
@@ -173,7 +176,7 @@ class ChainLoss(nn.Module):
         draw_small(self)
 
     def extra_repr(self) -> str:
-        """Say what the layer is."""
+        """Return the text that `repr` shows of the layer."""
         return f"n_labels={self.n_labels}, reduction={self.reduction!r}"
 
     def forward(
@@ -183,19 +186,7 @@ class ChainLoss(nn.Module):
         mask: Tensor | None = None,
         transitions: Tensor | None = None,
     ) -> Tensor:
-        """Return the loss of a batch.
-
-        Parameters
-        ----------
-        scores
-            (B, T, K) of all labels at all positions; minus infinity rules a label out.
-        labels
-            (B, T) From 0 to K - 1, or -1 where the label is not known.
-        mask
-            (B, T) Which positions count: those in front. All by default.
-        transitions
-            (K, K) or (B, T - 1, K, K) Tables to add to those of the layer.
-        """
+        """Return the loss of a batch."""
         losses = [self._losses(spec, scores, labels, mask, transitions) for spec in self._specs]
         total = losses[0] if len(losses) == 1 else torch.stack(losses).sum(0)
         return reduced(total, self.reduction)
@@ -224,21 +215,21 @@ class ChainLoss(nn.Module):
     def log_partition(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> Tensor:
-        """Return the log of the sum of the exponentials of the scores of all paths, (B,)."""
+        """Return the log partition functions: sums over all paths, in the log domain."""
         nodes, edges, mask = self._tables(scores, mask, transitions)
         return _apply(self._free, nodes, edges, _no_labels(mask), mask)[0]
 
     def marginals(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> Tensor:
-        """Return the probabilities (B, T, K) of labels, 0 outside the mask; differentiable."""
+        """Return the probabilities of labels; differentiable."""
         nodes, edges, mask = self._tables(scores, mask, transitions)
         return self._gradients(nodes, edges, mask)[1]
 
     def entropy(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> Tensor:
-        r"""Return the entropy (B,) of the paths, :math:`\log Z - E[\theta]`; differentiable."""
+        r"""Return the entropy of the paths, :math:`\log Z - E[\theta]`; differentiable."""
         nodes, edges, mask = self._tables(scores, mask, transitions)
         if edges.ndim == 2:
             edges = edges.expand(len(nodes), nodes.shape[1] - 1, -1, -1)
@@ -259,7 +250,7 @@ class ChainLoss(nn.Module):
     def decode(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> list[list[int]]:
-        """Return the best labels of every sequence, as lists."""
+        """Return the best labels of every sequence."""
         nodes, edges, inside = self._tables(scores, mask, transitions)
         batch = nodes.detach(), edges.detach(), None, _no_labels(inside), inside, None
         found = card_chain.solve(self._best, *batch)
@@ -275,10 +266,7 @@ class ChainLoss(nn.Module):
     def k_best(
         self, scores: Tensor, k: int, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> tuple[Tensor, list[list[list[int]]]]:
-        """Return the scores (B, k) of the best paths, and their labels for every sequence.
-
-        Where there are fewer paths the scores are minus infinity, and no labels are listed.
-        """
+        """Return the best paths and their scores."""
         chains, offsets = self._chains(scores, mask, transitions)
         values, labels = chains.k_best(checks.integer("k", k, low=1))
         check_possible(values[:, 0])
@@ -297,7 +285,7 @@ class ChainLoss(nn.Module):
         transitions: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Return independent exact draws of paths (n, B, T), -1 outside the mask."""
+        """Return independent exact draws of paths."""
         chains, offsets = self._chains(scores, mask, transitions)
         seed = int(torch.randint(2**62, (), generator=generator))
         drawn = chains.draw(checks.integer("n", n, low=1), np.random.default_rng(seed))

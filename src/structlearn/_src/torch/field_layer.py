@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError, UncertifiedWarning, warn
 from structlearn._src.common.names import SURROGATES
 from structlearn._src.field.admm import HingeResult, solve_map
@@ -21,6 +22,7 @@ from structlearn._src.field.hinges import Hinges
 from structlearn._src.learn.world import Memory, check_fits
 from structlearn._src.places.cuda import Cuda
 from structlearn._src.places.on import on
+from structlearn._src.torch.field_layer_doc import FIELD_LOSS
 from structlearn._src.torch.table_worlds import array, at_least_single, check_tensors, tensor_like
 
 _KINK = 1e-6  # forms this near to 0 are at the kink of their hinge, where multipliers decide
@@ -140,6 +142,7 @@ def _least_energy(problem: _Problem, weights: Tensor, values: Tensor) -> Tensor:
     return energy
 
 
+@completed(FIELD_LOSS)
 class FieldLoss(nn.Module):
     r"""How much more energy the labels of a hinge-loss field need than the best of all values.
 
@@ -157,9 +160,9 @@ class FieldLoss(nn.Module):
     ----------
     hinges
         The field; observed atoms are variables too.
-    inputs
+    inputs : array-like of int
         Numbers of the variables whose values are given in the call; none by default.
-    weights
+    weights : array-like of shape (groups,), optional
         (groups) To begin with; 1 by default. They are a parameter of the layer. Below 0 they count
         as 0 and have no gradient, so that they stay there: after steps of an optimiser,
         ``layer.weights.data.clamp_(min=0)`` keeps them alive.
@@ -240,21 +243,7 @@ class FieldLoss(nn.Module):
         weights: Tensor | None = None,
         memory: Memory = None,
     ) -> Tensor:
-        """Return the loss, at least 0 up to the tolerance.
-
-        Parameters
-        ----------
-        labels
-            (variables) True values in [0, 1], NaN where a variable is hidden; those of inputs do
-            not matter.
-        inputs
-            (inputs) Values in [0, 1] of the variables that are given.
-        weights
-            (groups) In the place of those of the layer; negative ones count as 0.
-        memory
-            What `begin` returned for the same labels: where ADMM stands, brought up to date in
-            place. It belongs to layers with `steps`, which begin anew without it.
-        """
+        """Return the loss, at least 0 up to the tolerance."""
         x = self._checked(inputs)
         free, clamped, values = self._worlds(labels, x)
         strengths = self._weights(weights, x)
