@@ -15,7 +15,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.document import completed
 from structlearn._src.common.watch import heed_time
 from structlearn._src.learn.loss import ElasticNet
-from structlearn._src.learn.objective_doc import OBJECTIVE
+from structlearn._src.learn.objective_doc import ABILITY, OBJECTIVE
 from structlearn._src.learn.world import CONVERGED, Budget, Memory, World, check_fits
 
 #: Which of the two worlds are solved.
@@ -24,6 +24,7 @@ FREE_ONLY = (True, False)
 CLAMPED_ONLY = (False, True)
 
 
+@completed(ABILITY)
 class Ability(Enum):
     """What an objective can do beyond values and gradients; solvers say which they need."""
 

@@ -1,6 +1,17 @@
-"""Sections of the docstrings of `Objective`, which `completed` adds to its methods."""
+"""Sections of the docstrings of `Ability` and `Objective`, which `completed` adds."""
 
 from __future__ import annotations
+
+ABILITY = {
+    "": """\
+Examples
+--------
+>>> from structlearn import SequenceLabeler
+>>> from structlearn.solvers import Ability
+>>> objective = SequenceLabeler().objective([[["the"], ["cat"]]], [["D", "N"]])
+>>> Ability.BATCHES in objective.abilities
+True""",
+}
 
 OBJECTIVE = {
     "": """\
