@@ -18,8 +18,8 @@ greedy
 Returns
 -------
 ProgramFile
-    Rules that are checked against the predicates. Paths lie in the folder of their file. PSL's
-    options have no effect here, of which an `IgnoredOptionWarning` tells.
+    Rules that are checked against the predicates. Paths are relative to the folder of their
+    file. PSL's options have no effect here and cause an `IgnoredOptionWarning`.
 
 Raises
 ------

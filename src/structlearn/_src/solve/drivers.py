@@ -308,6 +308,6 @@ class Paired(_Driver):
         return self.inner.start(view.warmed(memory), weights, rng)
 
     def step(self, objective: Objective, state: State) -> Report:
-        """Take one step of the inner solver, inference going on from where it stood."""
+        """Take one step of the inner solver, with inference warm-started."""
         report = self.inner.step(objective.with_budget(Budget(self.sweeps)), state)
         return report._replace(exact=False)

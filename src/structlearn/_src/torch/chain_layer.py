@@ -51,7 +51,7 @@ class ChainLoss(nn.Module):
 
     .. math:: \theta(y) = a_{y_1} + \sum_t s_t(y_t) + \sum_t A_{y_t y_{t+1}} + b_{y_T}
 
-    and the loss of a sequence is the value of its free world less that of its clamped world,
+    and the loss of a sequence is the value of its free world minus the value of its clamped world,
 
     .. math:: \Phi(\theta + \Delta; \epsilon_y, \epsilon_h)
               - \Phi(\theta \text{ with the labels}; \epsilon_h) ,
@@ -65,12 +65,12 @@ class ChainLoss(nn.Module):
     loss
         "log" (CRF), "hinge", "latent-hinge", "marginal", "eps", "hybrid" or "perceptron".
     alpha
-        Share of the log loss in "hybrid".
+        Mixing weight of the log loss in "hybrid".
     eps_y, eps_h
-        Temperatures in the place of those that the name of the loss stands for.
+        Temperatures of outputs and of hidden variables, instead of the defaults of the loss.
     cost : str or array-like
-        What a wrong label costs in losses with a margin: "hamming", "hamming-mean", or numbers
-        by true label, or by true and given label.
+        Cost of a wrong label in losses with a margin: "hamming", "hamming-mean", or an array of
+        costs by true label, or by true and predicted label.
     transitions
         Whether the layer has transitions, starts and ends of its own to learn.
     hidden_states
@@ -79,7 +79,7 @@ class ChainLoss(nn.Module):
     forbidden
         "BIO", "BIOES", "IOB1", or pairs (a, b) of labels where b must not follow a.
     names
-        Names of the labels, where `forbidden` speaks of them; numbers by default.
+        Names of the labels, if `forbidden` uses them; numbers by default.
     reduction
         "mean" or "sum" over the sequences, or "none".
     n_jobs
@@ -92,8 +92,8 @@ class ChainLoss(nn.Module):
 
     Notes
     -----
-    Tensors of the host are solved by compiled loops in double precision, those on a card by kernels
-    in Triton in their own precision, and derivatives of higher order by plain PyTorch.
+    CPU tensors are processed by compiled loops in double precision, tensors on a GPU by Triton
+    kernels in their own precision, and derivatives of higher order by plain PyTorch.
 
     References
     ----------

@@ -26,8 +26,8 @@ _REDUCTIONS = (*REDUCTIONS, "token_mean")
 class CRF(nn.Module):
     """Linear-chain CRF with the call, the parameters and the state dictionary of ``torchcrf.CRF``.
 
-    A program that imports it from here in the place of ``torchcrf`` goes on as before. `ChainLoss`
-    has more: margins, hybrid losses, labels that are not known, marginals, k best paths.
+    A program that imports it from here instead of ``torchcrf`` works unchanged. `ChainLoss` offers
+    more: margins, hybrid losses, unknown labels, marginals, k best paths.
 
     Parameters
     ----------

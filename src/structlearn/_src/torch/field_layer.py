@@ -144,7 +144,7 @@ def _least_energy(problem: _Problem, weights: Tensor, values: Tensor) -> Tensor:
 
 @completed(FIELD_LOSS)
 class FieldLoss(nn.Module):
-    r"""How much more energy the labels of a hinge-loss field need than the best of all values.
+    r"""Energy of the labels of a hinge-loss field minus the minimal energy of all values.
 
     With inputs :math:`x` (truth values that a network may have computed), weights :math:`w \ge 0`,
     labels :math:`\hat y` and hidden variables :math:`z`,
@@ -152,9 +152,9 @@ class FieldLoss(nn.Module):
     .. math:: \ell(w, x) = \min_z \, [w^\top \phi(x, \hat y, z) - h(\hat y, z)]
               - \min_{y, z} \, [w^\top \phi(x, y, z) - h(y, z)]
 
-    with a surrogate :math:`h` of the entropy. Both minima are certified. Gradients by weights are
-    sums of hinges, those by inputs follow from the multipliers (envelope theorem). Labels are
-    constants: there is no gradient by them.
+    with a surrogate :math:`h` of the entropy. Both minima are certified. Gradients with respect to
+    the weights are sums of hinges; those with respect to the inputs follow from the multipliers
+    (envelope theorem). Labels are constants, without gradients.
 
     Parameters
     ----------
@@ -163,9 +163,9 @@ class FieldLoss(nn.Module):
     inputs : array-like of int
         Numbers of the variables whose values are given in the call; none by default.
     weights : array-like of shape (groups,), optional
-        (groups) To begin with; 1 by default. They are a parameter of the layer. Below 0 they count
-        as 0 and have no gradient, so that they stay there: after steps of an optimiser,
-        ``layer.weights.data.clamp_(min=0)`` keeps them alive.
+        (groups) Initial weights, 1 by default. They are a parameter of the layer. Weights below 0
+        count as 0 and have no gradient, so they could not grow again: call
+        ``layer.weights.data.clamp_(min=0)`` after each step of an optimiser.
     surrogate
         "loss", "entropy" or "none", as in `HingeField.fit`.
     strength
@@ -175,13 +175,13 @@ class FieldLoss(nn.Module):
     n_jobs
         Number of threads; all cores by default.
     steps
-        Number of steps of ADMM of a call, which then goes on from the `memory` that it is given:
-        paired-dual learning. The loss is that of local copies, and gradients are those with the
-        variables of ADMM held where they stand. By default both minima are certified.
+        Number of steps of ADMM per call, which continue from the `memory` that is passed:
+        paired-dual learning. The loss is computed from the local copies, and gradients treat the
+        variables of ADMM as constants. By default both minima are certified.
 
     Notes
     -----
-    Tensors on a card are solved there, others at the place of ``structlearn.on``.
+    Problems whose tensors are on a GPU are solved there, others at the place of ``structlearn.on``.
 
     References
     ----------

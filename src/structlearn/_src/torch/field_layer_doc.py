@@ -12,10 +12,10 @@ labels
 inputs
     (inputs) Values in [0, 1] of the variables that are given.
 weights
-    (groups) In the place of those of the layer; negative ones count as 0.
+    (groups) Weights, instead of those of the layer; negative ones count as 0.
 memory
-    What `begin` returned for the same labels: where ADMM stands, brought up to date in
-    place. It belongs to layers with `steps`, which begin anew without it.
+    Result of `begin` for the same labels: the state of ADMM, which is updated in place. For
+    layers with `steps`, which start afresh without it.
 
 Returns
 -------

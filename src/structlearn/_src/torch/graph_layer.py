@@ -196,7 +196,7 @@ class GraphLoss(GraphLayer):
     .. math:: \theta(y) = \sum_i s_i(y_i) + \sum_{(i, j)} A_{y_i y_j}
 
     with scores :math:`s` of nodes and a table :math:`A` for edges. The loss of a graph is the value
-    of its free world less that of its clamped world; nodes labelled -1 are hidden.
+    of its free world minus the value of its clamped world; nodes labelled -1 are hidden.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class GraphLoss(GraphLayer):
         transitions: Tensor | None = None,
         memory: Memory = None,
     ) -> Tensor:
-        """Return the loss of a batch of graphs whose nodes lie one after another."""
+        """Return the loss of a batch of graphs, whose nodes are concatenated."""
         check_tensors(scores=scores, labels=labels)
         batch, tables = self._prepare(scores, labels, edges, graphs, transitions)
         return self._losses(batch, tables, memory)

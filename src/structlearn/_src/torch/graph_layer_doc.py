@@ -17,7 +17,7 @@ graphs
 transitions
     (1, K, K) or (E, K, K) Tables to add to that of the layer.
 memory
-    What `begin` returned: where messages stand, brought up to date in place.
+    Result of `begin`: the state of message passing, which is updated in place.
 
 Returns
 -------

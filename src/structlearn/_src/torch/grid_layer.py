@@ -85,9 +85,9 @@ class GridLoss(GraphLayer):
             (B, H, W) Which pixels count; all by default.
         transitions
             (2 or 4, K, K) Tables to add to those of the layer; or (B, H, W, 2 or 4, K, K), for
-            each pixel those of the edges that leave it. What leaves the image does not count.
+            each pixel those of the edges that start there. Edges that leave the image are ignored.
         memory
-            What `begin` returned: where messages stand, brought up to date in place.
+            Result of `begin`: the state of message passing, which is updated in place.
 
         Returns
         -------

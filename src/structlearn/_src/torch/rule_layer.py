@@ -18,22 +18,23 @@ from structlearn._src.torch.table_worlds import array, check_tensors
 
 
 class RuleLoss(nn.Module):
-    r"""Loss of a rule model in which a network gives the truth values of some predicates.
+    r"""Loss of a rule model in which a network computes the truth values of some predicates.
 
-    The atoms of these *deep* predicates are targets of the model, like those that are to be found;
-    here they are inputs. The loss says how much more energy the known truth of the other targets
-    needs than the best of all values, and is differentiable by the inputs and by the weights of
-    the rules, so that rules and network learn together (`FieldLoss` has the equation).
+    The atoms of these *deep* predicates are targets of the model and inputs of the layer. The loss
+    is the energy of the known truth of the other targets minus the minimal energy (`FieldLoss` has
+    the equation). It is differentiable with respect to the inputs and the weights of the rules, so
+    rules and network are trained together.
 
     Parameters
     ----------
     model
-        The rules with their atoms: observed ones, targets, and the truth of some targets. The layer
-        takes them as they are now; what the model is given later does not count.
+        The rules with their atoms: observed ones, targets, and the truth of some targets. Atoms
+        that are added to the model later have no effect on the layer.
     deep
-        Predicates whose values a network gives, by name; their atoms are targets of the model.
+        Names of the predicates whose values a network computes; their atoms are targets of the
+        model.
     surrogate, strength, tol, n_jobs, steps
-        As in `FieldLoss`; with `steps`, rules and network are learnt by paired-dual steps.
+        As in `FieldLoss`; with `steps`, rules and network are trained by paired-dual learning.
 
     Attributes
     ----------
@@ -141,10 +142,10 @@ class RuleLoss(nn.Module):
             One for each deep atom, in the order of `atoms`. Of several predicates, a mapping from
             their names, or all in one tensor, in the order of `deep`.
         weights
-            (rules) In the place of those of the layer.
+            (rules) Weights, instead of those of the layer.
         memory
-            What `begin` returned, for layers with `steps`: where ADMM stands, brought up to date
-            in place.
+            Result of `begin`, for layers with `steps`: the state of ADMM, which is updated in
+            place.
 
         Returns
         -------
