@@ -1,7 +1,8 @@
 """Operations on vectors as long as the weights, and on matrices, in threads over ranges of them.
 
 The ranges depend on the length alone and sums are added up in their order, so that results do not
-depend on the number of threads. Short vectors are one range, in the calling thread.
+depend on the number of threads. Short vectors are one range, in the calling thread. What is no
+array of NumPy, as a tensor on a card, does its own work whole.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def summed(
 
 def dot(a: Floats, b: Floats, n_jobs: int | None) -> float:
     """Return the dot product."""
+    if not isinstance(a, np.ndarray):
+        return float(a @ b)
     return float(summed(lambda part: a[part] @ b[part], len(a), n_jobs))
 
 
@@ -54,6 +57,8 @@ def multiply(matrix: Floats, vector: Floats, n_jobs: int | None) -> Floats:
 
 def moved(start: Floats, length: float, direction: Floats, n_jobs: int | None) -> Floats:
     """Return where a step of some length along a direction ends."""
+    if not isinstance(start, np.ndarray):
+        return start + length * direction
     out = np.empty_like(start)
 
     def work(part: slice) -> None:

@@ -210,7 +210,9 @@ class ChainLoss(nn.Module):
             edges = edges + self._never_pairs.to(edges)
             ends = [ends[0] + self._never_first.to(edges), ends[1] + self._never_last.to(edges)]
         some = None if mask is None else full_mask(mask, nodes)
-        return _apply_ended(spec, nodes, edges, *ends, labels, some)
+        # The way around `torch.compile` takes a while, and is not needed where nothing is compiled.
+        apply = _apply_ended if torch.compiler.is_compiling() else ended_values
+        return apply(spec, nodes, edges, *ends, labels, some)  # type: ignore[no-any-return]
 
     def log_partition(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
