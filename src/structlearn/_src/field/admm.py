@@ -96,9 +96,9 @@ def solve_map(
     ----------
     hinges
         The field.
-    weights
+    weights : array-like of shape (groups,)
         (groups) At least 0.
-    fixed
+    fixed : dict, or pair of arrays, optional
         Variables that are given: a mapping from variable to value, or a pair of arrays.
     start
         Warm start: the result for other weights, or an initial guess of shape (variables).
@@ -112,6 +112,13 @@ def solve_map(
         Called with the fraction done and a few words; True shows a bar on standard error.
     n_jobs
         Number of threads. The result does not depend on it.
+
+    Returns
+    -------
+    HingeResult
+        The values `y` of shape (variables,), their `energy`, a lower bound `lower` on the optimal
+        energy, the `gap` between them, the largest `violation` of a hard form, sums of `hinges` of
+        shape (groups,), `multipliers` of shape (forms,), and a `status`.
 
     Raises
     ------
@@ -130,8 +137,7 @@ def solve_map(
     --------
     One variable that is pulled to 0 with weight 1 and to 1 with weight 3, both squared:
 
-    >>> import numpy as np
-    >>> from structlearn._src.field.hinges import Hinges
+    >>> from structlearn.fields import Hinges, solve_map
     >>> field = Hinges(
     ...     offsets=[0, 1, 2], variables=[0, 0], coefficients=[1.0, -1.0], constants=[0.0, 1.0],
     ...     kinds=[0, 0], powers=[2, 2], groups=[0, 1], n_variables=1, n_groups=2,

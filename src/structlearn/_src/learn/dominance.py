@@ -32,7 +32,7 @@ def alpha_bound(probabilities: Any) -> Floats:
 
     Parameters
     ----------
-    probabilities
+    probabilities : array-like of shape (..., labels)
         (..., labels) Distributions of the label.
 
     Returns
@@ -72,7 +72,7 @@ def alpha_threshold(probabilities: Any) -> Floats:
 
     Parameters
     ----------
-    probabilities
+    probabilities : array-like of shape (..., labels)
         (..., labels) Distributions of the label.
 
     Returns

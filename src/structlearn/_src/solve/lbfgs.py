@@ -36,6 +36,15 @@ class Lbfgs(Solver):
     References
     ----------
     D. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization", 1989.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import Lbfgs
+    >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
+    >>> labeler = SequenceLabeler(solver=Lbfgs(memory=5))
+    >>> labeler.fit(X, Y).converged_
+    True
     """
 
     memory: int = 10
@@ -142,9 +151,23 @@ class Owlqn(Lbfgs):
     their sign become 0. With a smooth penalty it is L-BFGS with a simpler line search. Weights that
     must not fall below 0 have one orthant for all steps.
 
+    Parameters
+    ----------
+    memory, refresh
+        As in `Lbfgs`.
+
     References
     ----------
     G. Andrew and J. Gao, "Scalable training of L1-regularized log-linear models", 2007.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import Owlqn
+    >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
+    >>> labeler = SequenceLabeler(solver=Owlqn(), l1_ratio=0.5, C=5.0)
+    >>> labeler.fit(X, Y).converged_
+    True
     """
 
     name: ClassVar[str] = "owlqn"
