@@ -184,10 +184,17 @@ class Consensus:
         state.consensus[held] = state.ahead[held] = self.bounds.lower[held]
         state.lags[held] = 0.0
 
-    def snapshot(self, state: AdmmState, into: Any = None) -> tuple[Any, Any]:
-        """Return copies of the consensus and of the multipliers, in place of earlier ones."""
-        multipliers = None if into is None else into[1]
-        return state.consensus.copy(), self.copy_forms(state.multipliers, multipliers)
+    def snapshot(self, state: AdmmState) -> tuple[Any, Any]:
+        """Return copies of the consensus and of the multipliers."""
+        return self.point(state), self.copy_forms(state.multipliers)
+
+    def point(self, state: AdmmState) -> Any:
+        """Return a copy of the consensus."""
+        return state.consensus.copy()
+
+    def proof(self, into: Any) -> Any:
+        """Copy the multipliers, in their cone, that prove the bound of the last appraisal."""
+        return self.copy_forms(self.slopes, into)
 
     def copy_forms(self, source: Any, target: Any = None, factor: float = 1.0) -> Any:
         """Copy a number per form, times a factor, into `target` or a new array."""
