@@ -258,7 +258,15 @@ class _MapSearch:
         if self._merit(now) <= self._merit(self.best):
             self.best = now
             self._keep()
+        if self.certified and not self.consensus.holds(self._kept):
+            self._begin_again(now)
         return self.certified or self.lower > self.ceiling
+
+    def _begin_again(self, now: Appraisal) -> None:
+        """Forget a bound whose proof is lost, and all that was found before."""
+        self.lower = now.lower
+        self.best = now
+        self._keep()
 
     def _merit(self, found: Appraisal) -> tuple[float, float]:
         """What is better is less: first within the constraints, then near the bound."""

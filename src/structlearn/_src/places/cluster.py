@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pkgutil
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from structlearn._src.common.errors import IgnoredOptionWarning, PlaceError, war
 from structlearn._src.field.consensus import Consensus
 from structlearn._src.learn.field_objective import FieldError
 from structlearn._src.places.kept import DEATHS, PAUSE, RETURN, KeepingPlace, Kept, raise_failure
-from structlearn._src.places.remote_consensus import RemoteConsensus
+from structlearn._src.places.remote_consensus import RemoteConsensus, SpreadForms
 from structlearn._src.places.remote_objective import Remote, RemoteObjective, Shard, can_be_cut
 from structlearn._src.places.worker import ShardKeeper, Total, Tree, Work, ask, drop, ping
 from structlearn._version import __version__
@@ -36,6 +37,7 @@ class Cluster(KeepingPlace):
     def __init__(self, client: Client | str) -> None:
         self.client = _connect(client) if isinstance(client, str) else client
         self.owned = isinstance(client, str)
+        self._fields: dict[int, tuple[Any, SpreadForms]] = {}
         if self.client.asynchronous:
             raise PlaceError("an asynchronous Dask client was given; give one that is not")
         if self.client.status != "running":
@@ -201,10 +203,19 @@ class Cluster(KeepingPlace):
     def make_consensus(
         self, function: Callable[..., Consensus], hinges: Any, **options: Any
     ) -> Consensus:
-        """Let workers take the local steps of ADMM in large fields; Newton steps stay here."""
+        """Let workers keep the forms of large fields, with all that inference does for them."""
         if hinges.n_forms < self.least_forms or hinges.store is not None:
             return function(hinges, **options)
-        return RemoteConsensus(self, hinges, **options)
+        return RemoteConsensus(self._spread(hinges), hinges, **options)
+
+    def _spread(self, hinges: Any) -> SpreadForms:
+        """Send the forms of a field to the workers, once for as long as both are there."""
+        known = self._fields.get(id(hinges))
+        if known is None or known[0]() is not hinges:
+            known = weakref.ref(hinges), SpreadForms.of(self, hinges)
+            self._fields[id(hinges)] = known
+            weakref.finalize(hinges, self._fields.pop, id(hinges), None).atexit = False
+        return known[1]
 
 
 def _call(kept: Any, shared: tuple[Callable[[Any], Any], Any]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from structlearn._src.common.arrays import Bools, Floats, Ints, count_numbers
+from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.errors import AtomError, RuleError
 from structlearn._src.common.memory import PROGRAM, ArrayWriter, Store
 from structlearn._src.field.hinges import AT_MOST, DTYPES, EQUAL, HINGE, Hinges
@@ -58,7 +58,7 @@ class Grounding:
     @cached_property
     def counts(self) -> Ints:
         """(rules) Number of forms of every rule."""
-        return count_numbers(self.hinges.groups, len(self.rules))
+        return self.hinges.counts
 
     @property
     def silent(self) -> list[int]:
@@ -68,7 +68,7 @@ class Grounding:
     @cached_property
     def unreached(self) -> Ints:
         """Free atoms that are in no form: nothing speaks about their value."""
-        return np.flatnonzero(count_numbers(self.hinges.variables, self.hinges.n_variables) == 0)
+        return self.hinges.absent
 
 
 class Piece(NamedTuple):
