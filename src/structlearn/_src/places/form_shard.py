@@ -7,7 +7,9 @@ method here, and says so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,11 +93,16 @@ class Setup:
 
 @dataclass
 class FormShard:
-    """Some of the forms of a field, over all of its variables."""
+    """Some of the forms of a field, over all of its variables; a worker may have to make them."""
 
-    hinges: Hinges
+    source: Hinges | Callable[[], Hinges]
     setups: dict[int, Setup] = field(default_factory=dict)
     vectors: dict[int, Floats] = field(default_factory=dict)
+
+    @cached_property
+    def hinges(self) -> Hinges:
+        """The forms."""
+        return self.source if isinstance(self.source, Hinges) else self.source()
 
     def setup(self, number: int) -> Setup:
         """Return a consensus that was set up here."""
