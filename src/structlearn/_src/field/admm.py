@@ -278,7 +278,15 @@ class _MapSearch:
             self.best = now
             y = self.consensus.point(self.state)
         self._kept = y, multipliers
+        if self.certified and not self.consensus.holds(self._kept):
+            self._begin_again(now)
         return self.certified or self.contradiction
+
+    def _begin_again(self, now: Appraisal) -> None:
+        """Forget a bound whose proof is lost, and all that was found before."""
+        self.lower = now.lower
+        self.best = now
+        self._kept = self.consensus.point(self.state), self.consensus.proof(None)
 
     def _merit(self, found: Appraisal) -> tuple[float, float]:
         """What is better is less: first within the constraints, then near the bound."""
