@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import pathlib
 import re
+import sys
 import warnings
 from typing import Any
 
@@ -16,6 +18,7 @@ from latex2mathml.converter import convert
 import structlearn
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+sys.path.insert(0, str(pathlib.Path(__file__).parent))  # of gallery_style
 
 project = "structlearn"
 author = "The structlearn developers"
@@ -61,7 +64,14 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
+    "subsection_order": [
+        f"../examples/{part}" for part in ("sequences", "images", "rules", "states", "inference")
+    ],
     "within_subsection_order": "FileNameSortKey",
+    "nested_sections": False,
+    "reset_modules": ("gallery_style.style",),
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("structlearn",),
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
