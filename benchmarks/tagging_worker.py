@@ -32,7 +32,7 @@ from scipy.sparse import csr_array  # noqa: E402
 
 from structlearn import SequenceLabeler, read_columns  # noqa: E402
 from structlearn._src.cli.main import main as command  # noqa: E402
-from structlearn._src.cli.taggers import Tagger, gold_labels, without_last  # noqa: E402
+from structlearn._src.cli.taggers import ColumnTagger, gold_labels, without_last  # noqa: E402
 from structlearn._src.text.columns import Columns  # noqa: E402
 from structlearn.metrics import chunk_scores  # noqa: E402
 from templates import expand, read  # noqa: E402
@@ -85,7 +85,7 @@ def tag(train_path: str, test_path: str, peer_model: str) -> dict:
     """Tokens per second of wall and CPU time, given strings, sparse rows, or the file."""
     with tempfile.TemporaryDirectory() as folder:
         command(["train", train_path, "--model", f"{folder}/model", "--quiet"])
-        tagger = Tagger.load(pathlib.Path(f"{folder}/model"))
+        tagger = ColumnTagger.load(pathlib.Path(f"{folder}/model"))
     peer = pycrfsuite.Tagger()
     peer.open(peer_model)
     strings = [expand(rows) for rows, _ in read(test_path)]

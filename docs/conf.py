@@ -85,6 +85,8 @@ warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "structlearn"
+html_favicon = "_static/logo.svg"
+html_search_scorer = "_static/scorer.js"  # pages that explain before pages that list
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -97,13 +99,17 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "logo": {"text": "structlearn"},
+    "logo": {
+        "text": f"structlearn {version}",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+    },
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
 }
 #: Pages without others below them.
 _ALONE = (
-    "install", "start", "datasets", "faq", "results", "glossary",
+    "index", "install", "start", "datasets", "faq", "results", "benchmarks", "glossary",
     "architecture", "extending", "references", "changes",
 )  # fmt: skip
 html_sidebars = {page: [] for page in _ALONE}

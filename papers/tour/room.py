@@ -68,7 +68,7 @@ def _solve(rng: np.random.Generator) -> _Found:
     readings = rng.normal(_LEVEL[truth], _NOISE)
     graphs = [_day(row) for row in readings]
     soft = infer_many(graphs, "marginals")
-    beliefs = np.stack([ChainDisplay.from_answer(answer).marginals for answer in soft])  # type: ignore[arg-type]
+    beliefs = np.stack([ChainDisplay.from_answer(answer).marginals for answer in soft])  # type: ignore[misc]
     paths = [answer.assignment for answer in infer_many(graphs, "map")]
     ways = {
         "nearest level of each reading alone": np.abs(readings[..., None] - _LEVEL).argmin(axis=2),

@@ -77,7 +77,7 @@ def _page(args: argparse.Namespace, path: Path) -> Page:
             f"--test {args.test} is a column file, which only taggers can label, but {path} is a "
             f"{type(estimator).__name__}; leave it out"
         )
-    tagger = taggers.Tagger(estimator, str(path))
+    tagger = taggers.ColumnTagger(estimator, str(path))
     estimator.n_jobs = args.threads
     text = taggers.read_text(args.test)
     taggers.check_columns(text, tagger.template, labelled=True)

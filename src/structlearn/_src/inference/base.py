@@ -15,6 +15,7 @@ from structlearn._src.common.checks import Seed, generator
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.graph.wiring import HIDDEN, Wiring
 from structlearn._src.inference.names import ASSIGNMENTS, Query
+from structlearn._src.inference.shown import Shown
 
 #: In which order messages are updated; `STEEPEST` is for single flips.
 SCHEDULES = ("sequential", "flooding", "residual")
@@ -290,7 +291,7 @@ class Solution(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(Shown):
     """The result of `infer` for one graph.
 
     Attributes

@@ -255,6 +255,7 @@ class InfiniteHMM(StateChain):
             If X is a single array, the lengths of the sequences in it.
         """
         self._prepare()
+        observed.check_no_lengths(X, y, lengths)
         given = self._read(X, lengths, first=True)
         if isinstance(given, Points):
             self._learn_scale(given)
