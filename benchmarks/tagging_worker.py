@@ -57,19 +57,24 @@ def f1(labeler: SequenceLabeler, X: object, Y: list) -> float:
 
 def train(space: str, train_path: str, test_path: str) -> dict:
     X, Y = columns(train_path)
-    passes: list[np.ndarray] = []
+    passes: list[tuple[float, np.ndarray]] = []  # CPU seconds, features included, and weights
     labeler = SequenceLabeler(features=space, random_state=0)
     if space == "sparse":
-        labeler.set_params(callbacks=(lambda event: passes.append(np.array(event.weights)),))
+        begun = time.process_time()
+        labeler.set_params(
+            callbacks=(
+                lambda event: passes.append((time.process_time() - begun, np.array(event.weights))),
+            )
+        )
     labeler.fit(X, Y)
     test = columns(test_path)
     history = labeler.history_
     out = {"f1": f1(labeler, *test), "value": labeler.value_, "status": labeler.status_}
     out |= {"seconds": float(history.seconds[-1]), "rss": peak(), "curve": []}
     objective = labeler.objective(X, Y) if passes else None
-    for seconds, weights in zip(history.seconds[-len(passes) :], passes, strict=False):
+    for seconds, (cpu, weights) in zip(history.seconds[-len(passes) :], passes, strict=False):
         labeler.weights_ = weights
-        row = {"seconds": float(seconds), "value": objective.value(weights)}
+        row = {"seconds": float(seconds), "cpu": cpu, "value": objective.value(weights)}
         out["curve"].append({**row, "f1": f1(labeler, *test)})
     return out
 

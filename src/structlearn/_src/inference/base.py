@@ -141,6 +141,7 @@ class Result:
     iterations: Ints | None = None
     residual: Floats | None = None
     messages: Floats | None = None
+    bounds: list[tuple[float, Floats, Floats]] = field(default_factory=list)  #: times, limits
     ended: Ending = Ending.DONE
     status: str = ""
 
@@ -320,6 +321,8 @@ class Answer(Shown):
         Pairs of value and assignment, best first.
     samples
         (samples, variables) Draws.
+    bounds
+        (candidates, 3) Seconds, `lower` and `upper` after each candidate of the portfolio.
     converged, iterations, residual, messages
         How an iterative method ended; `messages` warm-start a later call (`start=`).
     """
@@ -341,6 +344,7 @@ class Answer(Shown):
     k_best: list[tuple[float, Mapping[Hashable, int]]] | None = None
     samples: Ints | None = None
     messages: Floats | None = None
+    bounds: Floats | None = None
 
     @classmethod
     def of(cls, same: dict[str, Any], own: Iterable[tuple[str, Any]]) -> Answer:
