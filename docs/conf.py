@@ -22,8 +22,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))  # of gallery_style
 
 project = "structlearn"
 author = "The structlearn developers"
-copyright = author
 version = release = structlearn.__version__
+copyright = f"{author}, version {version}"
 
 extensions = [
     "sphinx.ext.autodoc",
@@ -100,7 +100,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "logo": {
-        "text": f"structlearn {version}",
+        "text": "structlearn",
         "image_light": "_static/logo.svg",
         "image_dark": "_static/logo.svg",
     },

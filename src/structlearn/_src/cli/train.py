@@ -172,7 +172,6 @@ def _report(
         return
     examples = () if test is None else taggers.as_examples(test.columns)
     write_report(args.report, labeler, f"Tagger {args.model}", *examples)
-    progress.tell("wrote", str(args.report))
 
 
 def _check_effects(args: argparse.Namespace) -> None:

@@ -12,7 +12,6 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.base import check_is_fitted
 from structlearn._src.estimators.structured.read_sequences import ColumnReader
 from structlearn._src.text.columns import parse_columns
-from structlearn._src.text.template import check_width
 
 if TYPE_CHECKING:
     from structlearn._src.estimators.structured.sequence import SequenceLabeler
@@ -188,5 +187,10 @@ class Tagger:
                         f"whose cells are strings without spaces; replace the spaces"
                     )
         columns = parse_columns("\n".join("\t".join(row) for row in rows).encode(), "the tokens")
-        check_width(reader.attributes.template, columns.width)
+        needed = reader.attributes.template.width
+        if columns.width < needed:
+            raise ArgumentError(
+                f"tokens have {columns.width} cells, but the template of this model reads {needed} "
+                f"columns; give each token as a tuple of {needed} strings, such as (word, tag)"
+            )
         return columns
