@@ -182,6 +182,11 @@ def collect(reply: Reply, result: Result) -> list[Answer]:
         found = getattr(result, name)
         if found is not None:
             own[name] = found.tolist()
+    if result.bounds:
+        own["bounds"] = [
+            np.array([(at, low[g] + more, high[g] + more) for at, low, high in result.bounds])
+            for g, more in enumerate(constant)
+        ]
     own |= _shares(reply, result)
     return [Answer.of(same, zip(own, row, strict=True)) for row in zip(*own.values(), strict=True)]
 
