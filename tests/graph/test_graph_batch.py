@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structlearn._src.common.arrays import block_indices
-from structlearn._src.graph.batch import Graphs, Sequences, assemble
+from structlearn._src.graph.batch import (
+    Graphs,
+    Sequences,
+    assemble,
+    potentials_to_tables,
+    tables_to_potentials,
+)
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT, select
 from structlearn._src.text.labels import Forbidden
 
@@ -143,3 +149,23 @@ def test_some_sequences_are_those_sequences():
     np.testing.assert_array_equal(taken.offsets, [0, 2, 5, 7])
     assert (taken.n_examples, taken.n_variables, taken.states) == (3, 7, 3)
     assert sequences.take(np.empty(0, np.int64)).n_examples == 0
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_tables_and_potentials_are_adjoint(n_jobs):
+    """Enough factors for several ranges; the second group has one table for all."""
+    rng = np.random.default_rng(0)
+    n = 100_000
+    cards = np.full(n, 2)
+    pairs = np.column_stack([np.arange(n - 1), np.arange(1, n)])
+    graphs = assemble(cards, np.full(n, OUTPUT), np.array([0, n]), (np.arange(n)[:, None], pairs))
+    tables = rng.normal(size=(n, 2)), rng.normal(size=(1, 4))
+    values = rng.normal(size=2 * n + 4 * (n - 1))
+    potentials = tables_to_potentials(graphs, tables, n_jobs)
+    assert (potentials[graphs.entries[0]] == tables[0]).all()
+    assert (potentials[graphs.entries[1]] == tables[1]).all()
+    back = potentials_to_tables(graphs, values, tables, n_jobs)
+    inner = sum((a * b).sum() for a, b in zip(tables, back, strict=True))
+    assert inner == pytest.approx(potentials @ values, rel=1e-9)
+    alone = potentials_to_tables(graphs, values, tables)
+    assert all((a == b).all() for a, b in zip(alone, back, strict=True))

@@ -179,3 +179,18 @@ def test_evidence_is_part_of_the_bound():
         value, _ = naive.value_and_distribution(graph, table=table)
         answer = trw(graph, evidence={0: 0, 2: 0})
         assert answer.upper >= value - 1e-9
+
+
+def test_forests_are_the_same_for_any_number_of_threads():
+    """Each graph is planned by itself: as if the factors of all were taken in one order."""
+    rng = np.random.default_rng(5)
+    graphs = [grid(rng.normal(size=(7, 7, 3)), np.eye(3)) for _ in range(60)]
+    wiring = join([graph.wiring for graph in graphs])
+    found = [covering_forests(wiring, np.random.default_rng(1), n) for n in (1, 2, 3)]
+    draw = np.random.default_rng(1)
+    taken = np.zeros(wiring.n_factors, np.int64)
+    for i, row in enumerate(found[0]):
+        order = np.lexsort((draw.random(wiring.n_factors), taken))
+        np.testing.assert_array_equal(row, wiring.spanning_forest(order))
+        taken += row
+        assert all((other[i] == row).all() for other in found)

@@ -25,7 +25,7 @@ VARIABLE = "STRUCTLEARN_N_JOBS"
 #: How much of each kind of work makes one range: it fits the cache, and is worth a thread.
 GRAIN = {
     "arrays": 2**18,  # entries of a flat array that NumPy goes through
-    "chains": 2**18,  # entries of the tables of chains
+    "chains": 2**16,  # entries of the tables of chains: some tenths of a millisecond
     "features": 2**16,  # entries of a sparse matrix
     "graphs": 20_000,  # table entries of graphs below which threads cost more than they bring
     "margins": 2**15,  # rows times labels: some milliseconds

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
+from structlearn._src.common.vectors import over, summed
 from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_by_graph, select
 from structlearn._src.text.labels import Forbidden
 
@@ -128,21 +129,45 @@ def assemble(cards: Ints, roles: Ints, graph_variables: Ints, scopes: tuple[Ints
     return Graphs(wiring, groups)
 
 
-def tables_to_potentials(graphs: Graphs, tables: tuple[Floats, ...]) -> Floats:
+def tables_to_potentials(
+    graphs: Graphs, tables: tuple[Floats, ...], n_jobs: int | None = 1
+) -> Floats:
     """Flat potentials from the tables of every group."""
     potentials = np.zeros(int(graphs.wiring.table_offsets[-1]))
     for entries, table in zip(graphs.entries, tables, strict=True):
-        if len(entries):
-            potentials[entries] = table
+        _put(potentials, entries, table, n_jobs)
     return potentials
 
 
+def _put(potentials: Floats, entries: Ints, table: Floats, n_jobs: int | None) -> None:
+    """Write the rows of a table, or one for all, to their entries."""
+    each = len(table) == len(entries)
+
+    def work(part: slice) -> None:
+        potentials[entries[part]] = table[part] if each else table
+
+    if len(entries):
+        over(work, len(entries), n_jobs)
+
+
 def potentials_to_tables(
-    graphs: Graphs, values: Floats, like: tuple[Floats, ...]
+    graphs: Graphs, values: Floats, like: tuple[Floats, ...], n_jobs: int | None = 1
 ) -> tuple[Floats, ...]:
     """Adjoint of `tables_to_potentials`: tables that factors share get the sum of their values."""
-    out = []
-    for entries, table in zip(graphs.entries, like, strict=True):
-        rows = values[entries] if len(entries) else np.zeros((0, table.shape[1]))
-        out.append(rows if len(table) == len(rows) else rows.sum(axis=0, keepdims=True))
-    return tuple(out)
+    pairs = zip(graphs.entries, like, strict=True)
+    return tuple(_gather(values, entries, table, n_jobs) for entries, table in pairs)
+
+
+def _gather(values: Floats, entries: Ints, like: Floats, n_jobs: int | None) -> Floats:
+    if not len(entries):
+        return np.zeros((min(len(like), 1), like.shape[1]))
+    if len(like) != len(entries):
+        sums = summed(lambda part: values[entries[part]].sum(axis=0), len(entries), n_jobs)
+        return sums[None]
+    out = np.empty(entries.shape)
+
+    def work(part: slice) -> None:
+        out[part] = values[entries[part]]
+
+    over(work, len(entries), n_jobs)
+    return out

@@ -177,6 +177,6 @@ def clamp(
     return Clamped(wiring, gone_graphs, engine, nothing, nothing).at(fixed)
 
 
-def forest_shares(wiring: Wiring) -> Floats:
+def forest_shares(wiring: Wiring, n_jobs: int | None = 1) -> Floats:
     """Return in how many of some forests that cover the graphs each factor is, as a share."""
-    return covering_forests(wiring, np.random.default_rng(0)).mean(axis=0)
+    return covering_forests(wiring, np.random.default_rng(0), n_jobs).mean(axis=0)

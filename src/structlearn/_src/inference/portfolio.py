@@ -157,7 +157,7 @@ class _Map(_Candidates):
     def candidates(self) -> Iterator[Candidate]:
         yield self._improved("own states", self.labels)
         wiring = self.problem.wiring
-        forests = covering_forests(wiring, self.options.rng)
+        forests = covering_forests(wiring, self.options.rng, self.options.n_jobs)
         trw = self.messenger((0.0, 0.0), appearance=forests.mean(axis=0), damping=0.1)
         if not self.options.watch.expired:
             self.upper = upper_bound(trw, forests)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Floats, block_indices, offsets_of
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.graph.wiring import Wiring, compile_by_graph
 from structlearn._src.inference.base import BuiltInInferer, Options, Problem, Result
 from structlearn._src.inference.loopy import BY_MESSAGES, MessageRuns
@@ -39,7 +39,7 @@ class TreeReweighted(BuiltInInferer):
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Pass messages until they rest, then bound."""
-        forests = covering_forests(problem.wiring, options.rng)
+        forests = covering_forests(problem.wiring, options.rng, options.n_jobs)
         run = MessageRuns(problem, options, appearance=forests.mean(axis=0), restarts=0)
         result = run.result(query)
         if run.ended.early:  # the bound takes as long as many sweeps
@@ -53,7 +53,7 @@ class TreeReweighted(BuiltInInferer):
         return result
 
 
-def covering_forests(wiring: Wiring, rng: np.random.Generator) -> Bools:
+def covering_forests(wiring: Wiring, rng: np.random.Generator, n_jobs: int | None = 1) -> Bools:
     """Forests that together contain every factor, as rows of a table (forests, factors).
 
     Each takes the factors least often taken so far first, ties at random.
@@ -61,10 +61,23 @@ def covering_forests(wiring: Wiring, rng: np.random.Generator) -> Bools:
     taken = np.zeros(wiring.n_factors, np.int64)
     rows: list[Bools] = []
     while len(rows) < _FORESTS or (taken == 0).any():
-        order = np.lexsort((rng.random(wiring.n_factors), taken))
-        rows.append(wiring.spanning_forest(order))
+        rows.append(_next_forest(wiring, taken, rng.random(wiring.n_factors), n_jobs))
         taken += rows[-1]
     return np.array(rows)
+
+
+def _next_forest(wiring: Wiring, taken: Ints, ties: Floats, n_jobs: int | None) -> Bools:
+    """Take the factors of every graph in the order of two keys, unless they close a cycle."""
+    out = np.empty(wiring.n_factors, np.bool_)
+    parents = np.arange(wiring.n_variables)
+
+    def work(first: int, last: int) -> None:
+        start, stop = wiring.graph_factors[first], wiring.graph_factors[last]
+        order = start + np.lexsort((ties[start:stop], taken[start:stop]))
+        wire.spanning_forest(wiring, order, parents, out)
+
+    threads.over_graphs(work, wiring.graph_tables, n_jobs)
+    return out
 
 
 def upper_bound(messenger: Messenger, forests: Bools) -> Floats:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import (
@@ -181,12 +182,13 @@ class GraphWorld:
     ) -> None:
         self.graphs = graphs
         self.added = added
+        self.n_jobs = settings.n_jobs
         self.sweeps = settings.sweeps or _SWEEPS
         self.tol = _TOL if settings.tol is None else settings.tol
         wiring = graphs.wiring
         options = Options(n_jobs=settings.n_jobs, damping=settings.damping)
         # Both worlds weigh the factors of the whole graph alike, so that no loss is negative.
-        shares = forest_shares(wiring) if settings.method == "trw" else None
+        shares = forest_shares(wiring, self.n_jobs) if settings.method == "trw" else None
         self._engine: Engine
         if clamped:
             rest = clamp(wiring, labels, eps_h, settings.method, options, shares, settings.times)
@@ -210,7 +212,7 @@ class GraphWorld:
     ) -> tuple[Floats, Tables, GraphMemory | None]:  # fmt: skip
         """Values of the graphs, and their expected tables times `factors`."""
         check_fits(isinstance(memory, GraphMemory) == self.approximate)
-        potentials = tables_to_potentials(self.graphs, parameters)
+        potentials = tables_to_potentials(self.graphs, parameters, self.n_jobs)
         for extra in (self.added, self.graphs.forbidden_potentials):
             if extra is not None:
                 potentials += extra
@@ -222,11 +224,22 @@ class GraphWorld:
             for mine, new in zip(memory.messages, found.memory, strict=True):
                 mine[...] = new
             memory.iterations[...] += found.sweeps
-        wiring = self.graphs.wiring
-        sizes = np.diff(wiring.table_offsets[wiring.graph_factors])
-        beliefs = found.beliefs * np.repeat(factors, sizes)
-        expected = potentials_to_tables(self.graphs, beliefs, parameters)
+        beliefs = self._weighed(found.beliefs, factors)
+        expected = potentials_to_tables(self.graphs, beliefs, parameters, self.n_jobs)
         return found.values, add_tables(into, expected), memory
+
+    def _weighed(self, beliefs: Floats, factors: Floats) -> Floats:
+        """Beliefs times the factor of their graph."""
+        starts = self.graphs.wiring.graph_tables
+        out = np.empty(len(beliefs))
+
+        def work(first: int, last: int) -> None:
+            part = slice(starts[first], starts[last])
+            each = np.repeat(factors[first:last], np.diff(starts[first : last + 1]))
+            np.multiply(beliefs[part], each, out=out[part])
+
+        threads.over_graphs(work, starts, self.n_jobs)
+        return out
 
 
 def cost_entries(graphs: Graphs, labels: Ints, rows: Floats) -> Floats:
