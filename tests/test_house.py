@@ -47,19 +47,18 @@ def functions(paths):
     }
 
 
-def undocumented(paths):
+def undocumented(paths, blank=True):
     """Number of lines without docstrings, and without modules that hold parts of docstrings."""
     code = [path for path in paths if not path.stem.endswith("doc")]
-    trees = [ast.parse(text_of(path)) for path in code]
-    words = [
-        node.body[0]
-        for tree in trees
-        for node in ast.walk(tree)
+    return lines(code, blank) - sum(
+        1
+        for path in code
+        for node in ast.walk(ast.parse(text_of(path)))
         if isinstance(node, _FUNCTIONS | ast.ClassDef | ast.Module)
         and ast.get_docstring(node, clean=False) is not None
-    ]
-    said = sum(each.end_lineno - each.lineno + 1 for each in words)
-    return lines(code, blank=True) - said
+        for line in text_of(path).splitlines()[node.body[0].lineno - 1 : node.body[0].end_lineno]
+        if blank or line.strip()
+    )
 
 
 def lines(paths, blank=False):
@@ -114,7 +113,8 @@ def test_docstrings_are_not_counted(tmp_path):
 
 
 def test_there_are_enough_tests():
-    assert lines(TESTS) >= 0.7 * undocumented([*SOURCE, *PAPERS])
+    """Blank lines count on neither side; docstrings do not count, whose examples are tests too."""
+    assert lines(TESTS) >= 0.7 * undocumented([*SOURCE, *PAPERS], blank=False)
 
 
 def test_class_names_occur_once():

@@ -311,10 +311,8 @@ class _MapSearch:
     def result(self, ended: Ending) -> HingeResult:
         """Pack up what was found."""
         self._improve()
-        if self.certified:
-            ended = Ending.DONE
-        elif not ended.early:
-            ended = Ending.LIMIT
+        open_end = ended if ended.early else Ending.LIMIT
+        ended = Ending.DONE if self.certified else open_end
         primal, dual = self.state.residuals.tolist()
         y, multipliers = self.found()
         found = HingeResult(
@@ -385,12 +383,11 @@ def _solve_widened(
 
     Half of what a violation may be is given to all points, the other half is for rounding.
     """
-    slack = 0.5 * ALLOWED
-    split = widened(hinges, slack)
+    split = widened(hinges, 0.5 * ALLOWED)
     weights = search.unit * search.weights
     given = search.tol, search.max_iter, search.n_jobs, search.watch
     wide = _MapSearch(split.hinges, weights, fixed, first.y, *given)
-    wide.allowed = ALLOWED - slack
+    wide.allowed = 0.5 * ALLOWED
     wide.earlier = first.iterations, first.newton_steps
     found = wide.result(search.watch.repeat(wide.step, wide.limit, wide.words, wide.near))
     if not found.converged:
