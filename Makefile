@@ -22,7 +22,7 @@ $(VENV)/.%: $(VENV)/.core
 	touch $@
 
 demo: $(VENV)/.core  ## a first tour; pictures land in out/demo
-	$(BIN)/structlearn demo --output out/demo
+	$(BIN)/structlearn demo --output out/demo --report out/tour.html
 
 test: $(VENV)/.test  ## the test suite, on all cores
 	$(BIN)/python -m pytest -n auto --dist worksteal

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import platform
+import time
 from collections.abc import Iterable
 
 
@@ -99,6 +100,7 @@ def machine() -> dict[str, object]:
     import numpy
 
     return {
+        "date": time.strftime("%Y-%m-%d"),
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")

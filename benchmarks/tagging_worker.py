@@ -32,7 +32,7 @@ from scipy.sparse import csr_array  # noqa: E402
 
 from structlearn import SequenceLabeler, read_columns  # noqa: E402
 from structlearn._src.cli.main import main as command  # noqa: E402
-from structlearn._src.cli.taggers import Tagger, gold_labels, without_last  # noqa: E402
+from structlearn._src.cli.taggers import ColumnTagger, gold_labels, without_last  # noqa: E402
 from structlearn._src.text.columns import Columns  # noqa: E402
 from structlearn.metrics import chunk_scores  # noqa: E402
 from templates import expand, read  # noqa: E402
@@ -57,19 +57,24 @@ def f1(labeler: SequenceLabeler, X: object, Y: list) -> float:
 
 def train(space: str, train_path: str, test_path: str) -> dict:
     X, Y = columns(train_path)
-    passes: list[np.ndarray] = []
+    passes: list[tuple[float, np.ndarray]] = []  # CPU seconds, features included, and weights
     labeler = SequenceLabeler(features=space, random_state=0)
     if space == "sparse":
-        labeler.set_params(callbacks=(lambda event: passes.append(np.array(event.weights)),))
+        begun = time.process_time()
+        labeler.set_params(
+            callbacks=(
+                lambda event: passes.append((time.process_time() - begun, np.array(event.weights))),
+            )
+        )
     labeler.fit(X, Y)
     test = columns(test_path)
     history = labeler.history_
     out = {"f1": f1(labeler, *test), "value": labeler.value_, "status": labeler.status_}
     out |= {"seconds": float(history.seconds[-1]), "rss": peak(), "curve": []}
     objective = labeler.objective(X, Y) if passes else None
-    for seconds, weights in zip(history.seconds[-len(passes) :], passes, strict=False):
+    for seconds, (cpu, weights) in zip(history.seconds[-len(passes) :], passes, strict=False):
         labeler.weights_ = weights
-        row = {"seconds": float(seconds), "value": objective.value(weights)}
+        row = {"seconds": float(seconds), "cpu": cpu, "value": objective.value(weights)}
         out["curve"].append({**row, "f1": f1(labeler, *test)})
     return out
 
@@ -85,7 +90,7 @@ def tag(train_path: str, test_path: str, peer_model: str) -> dict:
     """Tokens per second of wall and CPU time, given strings, sparse rows, or the file."""
     with tempfile.TemporaryDirectory() as folder:
         command(["train", train_path, "--model", f"{folder}/model", "--quiet"])
-        tagger = Tagger.load(pathlib.Path(f"{folder}/model"))
+        tagger = ColumnTagger.load(pathlib.Path(f"{folder}/model"))
     peer = pycrfsuite.Tagger()
     peer.open(peer_model)
     strings = [expand(rows) for rows, _ in read(test_path)]

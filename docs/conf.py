@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import pathlib
 import re
+import sys
 import warnings
 from typing import Any
 
@@ -16,11 +18,12 @@ from latex2mathml.converter import convert
 import structlearn
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+sys.path.insert(0, str(pathlib.Path(__file__).parent))  # of gallery_style
 
 project = "structlearn"
 author = "The structlearn developers"
-copyright = author
 version = release = structlearn.__version__
+copyright = f"{author}, version {version}"
 
 extensions = [
     "sphinx.ext.autodoc",
@@ -61,7 +64,12 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
+    "subsection_order": [
+        f"../examples/{part}" for part in ("sequences", "images", "rules", "states", "inference")
+    ],
     "within_subsection_order": "FileNameSortKey",
+    "nested_sections": False,
+    "reset_modules": ("gallery_style.style",),
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
@@ -79,6 +87,8 @@ warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "structlearn"
+html_favicon = "_static/logo.svg"
+html_search_scorer = "_static/scorer.js"  # pages that explain before pages that list
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -91,13 +101,17 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "logo": {"text": "structlearn"},
+    "logo": {
+        "text": "structlearn",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+    },
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
 }
 #: Pages without others below them.
 _ALONE = (
-    "install", "start", "datasets", "faq", "results", "glossary",
+    "index", "install", "start", "datasets", "faq", "results", "benchmarks", "glossary",
     "architecture", "extending", "references", "changes",
 )  # fmt: skip
 html_sidebars = {page: [] for page in _ALONE}

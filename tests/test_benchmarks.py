@@ -6,6 +6,7 @@ import ast
 import importlib
 import json
 import pathlib
+import re
 import sys
 import warnings
 
@@ -44,7 +45,7 @@ def test_what_is_imported_is_there(path):
 def bench(monkeypatch):
     """Import modules of the folder as its scripts do."""
     monkeypatch.syspath_prepend(str(FOLDER))
-    names = ("report", "timing", "templates", "run")
+    names = ("report", "timing", "templates", "run", "page")
     yield {name: importlib.import_module(name) for name in names}
     for name in names:
         sys.modules.pop(name, None)
@@ -129,3 +130,14 @@ def test_forms_without_a_database_are_those_of_the_rules(bench, tmp_path):
         np.testing.assert_allclose(
             np.sort(getattr(field, name)), np.sort(getattr(grounding.hinges, name)), atol=1e-9
         )
+
+
+def test_the_page_has_the_figures_on_file(bench):
+    page = bench["page"]
+    found = {path.stem: json.loads(path.read_text()) for path in page.RESULTS.glob("*.json")}
+    text = page.page(found)
+    assert text == page.PAGE.read_text(encoding="utf-8")
+    assert not re.search(r"^@", text, re.MULTILINE)
+    for report in found.values():
+        assert report["machine"]["date"] in text
+        assert all(f"| {row['what']} |" in text for row in report["rows"])

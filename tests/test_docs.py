@@ -33,7 +33,7 @@ MODULES = [
     if not m.name.endswith("__main__")
 ]
 ESTIMATORS = [name for name in structlearn.__all__ if name.endswith(("Labeler", "Classifier"))]
-SCRIPTS = sorted((ROOT / "examples").glob("plot_*.py"))
+SCRIPTS = sorted((ROOT / "examples").glob("*/plot_*.py"))
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PROMISE = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)

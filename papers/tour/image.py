@@ -18,6 +18,9 @@ _HOUSE = np.s_[20:56, 36:72]
 _BOND = 1.5  # log potential of two neighbours being equal
 
 
+HEADING = "A noisy picture, cleaned"
+
+
 def run(rng: np.random.Generator) -> Stop:
     """Blur a drawing with noise and restore it."""
     truth = scene()
@@ -51,7 +54,7 @@ def run(rng: np.random.Generator) -> Stop:
         "picture": lambda: _draw(truth, noisy, best, soft),
         "messages": lambda: _draw_messages(noisy[_HOUSE]),
     }
-    return Stop("A noisy picture, cleaned", lines, pictures)
+    return Stop(HEADING, lines, pictures)
 
 
 def scene() -> Ints:
@@ -106,5 +109,9 @@ def _draw(truth: Ints, noisy: Floats, best: Answer, soft: Answer) -> Any:
 def _draw_messages(noisy: Floats) -> Any:
     schedules = ("sequential", "flooding")
     display = ConvergenceDisplay.from_graph(potts(noisy), schedules=schedules, sweeps=150)
+    display.traces = {
+        "one after the other (default)": display.traces["sequential"],
+        "all at once": display.traces["flooding"],
+    }
     rows, columns = noisy.shape
-    return display.plot(title=f"Messages come to rest ({rows} x {columns} pixels)").figure_
+    return display.plot(title=f"Belief propagation converges ({rows} x {columns} pixels)").figure_

@@ -29,6 +29,9 @@ class Days(NamedTuple):
     soft: list[Answer]
 
 
+HEADING = "Hidden faults: why joint MAP gets the outputs wrong"
+
+
 def run(rng: np.random.Generator) -> Stop:
     """Draw many days, and count who gets them right."""
     days = solve(rng, DAYS)
@@ -55,11 +58,7 @@ def run(rng: np.random.Generator) -> Stop:
             "question."
         ),
     ]
-    return Stop(
-        "Hidden faults: why joint MAP gets the outputs wrong",
-        lines,
-        {"machine": lambda: _draw(days, right)},
-    )
+    return Stop(HEADING, lines, {"machine": lambda: _draw(days, right)})
 
 
 def solve(rng: np.random.Generator, n_days: int) -> Days:
@@ -107,7 +106,7 @@ def _broken(answer: Answer) -> Floats:
 
 
 def _draw(days: Days, right: dict[str, Any]) -> Any:
-    figure = new_figure(11.0, 4.4)
+    figure = new_figure(11.0, 4.7)
     left, other = figure.subplots(1, 2, width_ratios=(1, 1.7))
     _draw_shares(left, right)
     day = _telling_day(days)
@@ -121,11 +120,17 @@ def _draw(days: Days, right: dict[str, Any]) -> Any:
         days.soft[day],
         variables=list(range(_HOURS, 2 * _HOURS)),
         paths={name: broken * path for name, path in outputs.items()},
-        state_names=["fine", *(f"fault {k}" for k in range(1, broken)), "broken"],
+        state_names=["fine", *(f"fault {k}" for k in range(1, broken)), "broken: any fault"],
         colours=(PALETTE[4], *_reds(), "0.25"),
     ).plot(other, title=f"Day {day}: marginals of the hidden states, and outputs")
     other.set_xticks(range(_HOURS), labels=range(1, 1 + _HOURS))
     other.set(xlabel="hour")
+    figure.supxlabel(
+        "Marginal MAP is the most probable day as a whole: an hour of it may differ from what is "
+        "most probable at that hour.",
+        fontsize=9,
+        color="0.35",
+    )
     return figure
 
 

@@ -24,6 +24,9 @@ _WORDS = {
 _MOST = {"author": 3, "year": 1, "title": 6, "journal": 2, "volume": 1}
 _TEMPLATE = "U0:%x[0,0]\nB"
 _SHOWN = "wood field # nature of growth cell letters #"
+_TRUE = [*["author"] * 2, "year", *["title"] * 3, *["journal"] * 2, "volume"]
+
+HEADING = "Learning to read references"
 
 
 class _References(NamedTuple):
@@ -56,7 +59,7 @@ def run(rng: np.random.Generator) -> Stop:
         "",
         *prose(f"The CRF has {len(crf.weights_)} weights; {crf.status_}."),
     ]
-    return Stop("Learning to read references", lines, {"tagger": lambda: _draw(crf)})
+    return Stop(HEADING, lines, {"tagger": lambda: _draw(crf)})
 
 
 def _tagger(**options: Any) -> SequenceLabeler:
@@ -90,8 +93,15 @@ def _draw(crf: SequenceLabeler) -> Any:
     words = _SHOWN.split()
     figure = new_figure(11.0, 4.4)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.6))
-    TransitionDisplay.from_estimator(crf).plot(left, title="Weights of transitions", legend=False)
-    shown = ChainDisplay.from_estimator(crf, _columns([words]))
-    shown.plot(right, title="How sure the tagger is")
+    order = [list(crf.classes_).index(label) for label in _MOST]  # as they follow each other
+    weights = crf.transitions_[np.ix_(order, order)]
+    display = TransitionDisplay(weights, state_names=list(_MOST))
+    display.plot(left, title="Weights of transitions", legend=False)
+    left.set(xlabel="next label", ylabel="label")
+    columns = _columns([words])
+    each = crf.classes_[crf.predict_marginals(columns)[0].argmax(axis=1)]
+    shown = ChainDisplay.from_estimator(crf, columns, paths={"best of each": each, "truth": _TRUE})
+    shown.paths = {"best path" if k == "predicted" else k: v for k, v in shown.paths.items()}
+    shown.plot(right, title="Probabilities of labels, and which are chosen")
     right.set_xticks(range(len(words)), labels=words)
     return figure

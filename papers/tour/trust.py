@@ -36,6 +36,9 @@ class _Network(NamedTuple):
     new: Rows  # ratings to be found at the end
 
 
+HEADING = "Rules about what nobody has written down"
+
+
 def run(rng: np.random.Generator) -> Stop:
     """Make a network, learn the weights of rules, and ask about new ratings."""
     net = _meet(rng)
@@ -65,11 +68,8 @@ def run(rng: np.random.Generator) -> Stop:
             f"{model.gap_:.0e} of the least energy, {model.energy_:.3f}."
         ),
     ]
-    return Stop(
-        "Rules about what nobody has written down",
-        lines,
-        {"trust": lambda: _draw(net.worthy, found, model)},
-    )
+    pictures = {"trust": lambda: _draw(net.worthy, found, before, after)}
+    return Stop(HEADING, lines, pictures)
 
 
 def _meet(rng: np.random.Generator) -> _Network:
@@ -95,12 +95,19 @@ def _ask(model: RuleModel, known: Rows, asked: Rows) -> RuleModel:
     return model.truth(Trusts=asked)
 
 
-def _draw(worthy: Floats, found: Floats, model: RuleModel) -> Any:
+def _draw(worthy: Floats, found: Floats, before: float, after: float) -> Any:
     figure = new_figure(10.0, 4.0)
-    left, right = figure.subplots(1, 2)
-    history = model.history_
-    left.plot(history.iteration, history.value, color=PALETTE[0])
-    left.set(xlabel="steps of the weights", ylabel="objective")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.6))
+    bars = left.bar(["all rules alike", "weights learnt"], [before, after], 0.6)
+    for bar, colour in zip(bars, (PALETTE[4], PALETTE[0]), strict=True):
+        bar.set_color(colour)
+    left.bar_label(bars, [f"{x:.1%}" for x in (before, after)], padding=2)
+    left.set(ylim=(0.5, 1.05), yticks=[], title="New ratings ranked right (AUROC)")
+    left.set_xlabel("bars begin at 50 %, which is chance", fontsize=9, color="0.35")
+    left.spines[["top", "right", "left"]].set_visible(False)
     right.scatter(worthy, found, color=PALETTE[1])
-    right.set(xlabel="trustworthiness in truth", ylabel="value of the latent atom")
+    alike = np.corrcoef(worthy, found)[0, 1]
+    right.set(xlabel="trustworthiness in truth, never shown", ylabel="value of the latent atom")
+    right.set_title(f"The latent trait is found: correlation {alike:.2f}")
+    right.spines[["top", "right"]].set_visible(False)
     return figure

@@ -35,6 +35,7 @@ from structlearn._src.estimators.structured.classifier import (
 from structlearn._src.estimators.structured.graph import GraphLabeler as GraphLabeler
 from structlearn._src.estimators.structured.graph import GridLabeler as GridLabeler
 from structlearn._src.estimators.structured.sequence import SequenceLabeler as SequenceLabeler
+from structlearn._src.estimators.structured.tagger import Tagger as Tagger
 from structlearn._src.files.uai import read_uai as read_uai
 from structlearn._src.files.uai import write_uai as write_uai
 from structlearn._src.graph.build import FactorGraph as FactorGraph

@@ -82,3 +82,12 @@ def test_bad_input_is_named(trained, capsys, argv, words):
     known |= {"bad": trained / "bad.json", "folder": trained}
     assert run(*(each.format(**known) for each in argv)) == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_file_is_named_unless_quiet(trained, tmp_path, capsys):
+    page = tmp_path / "p.html"
+    assert run(trained / "model", "--output", page) == 0
+    assert capsys.readouterr().err == f"wrote     {page}\n"
+    (tmp_path / "one.uai").write_text("MARKOV 1 2 1 1 0 2 0.25 0.75")
+    assert main(["infer", str(tmp_path / "one.uai"), "--query", "MAR", "--report", str(page)]) == 0
+    assert f"wrote     {page}\n" in capsys.readouterr().err

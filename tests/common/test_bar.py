@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -180,3 +182,55 @@ def test_whoever_asks_for_verbose_is_told_of_progress():
         SequenceLabeler(verbose=1)
     with pytest.raises(ValueError, match="progress=True"):
         SequenceLabeler().set_params(verbose=1)
+
+
+class Widget:
+    """Stands for a bar of tqdm in a notebook."""
+
+    made: list = []  # noqa: RUF012
+
+    def __init__(self, **options):
+        self.options, self.n, self.told, self.closed = options, 0.0, [], False
+        Widget.made.append(self)
+
+    def set_description_str(self, text):
+        self.told.append(text)
+
+    def refresh(self):
+        pass
+
+    def close(self):
+        self.closed = True
+
+
+class ZMQInteractiveShell:
+    """Has the name of the shell behind a notebook."""
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    shell = SimpleNamespace(get_ipython=ZMQInteractiveShell)
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(notebook=None))
+    monkeypatch.setitem(sys.modules, "tqdm.notebook", SimpleNamespace(tqdm=Widget))
+    Widget.made.clear()
+
+
+def test_a_notebook_has_a_widget(notebook, capsys):
+    graph = grid(np.zeros((30, 30, 2)), np.eye(2))
+    infer(graph, "marginals", method="bp", random_state=0, progress=True)
+    assert Widget.made  # one for each loop
+    assert all(widget.closed and widget.told for widget in Widget.made)
+    assert Widget.made[0].n == 1.0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_notebook_without_tqdm_has_lines(notebook, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.notebook", None)
+    assert type(module.make_bar()) is ProgressBar
+
+
+def test_who_watches(notebook, monkeypatch):
+    assert module.is_watched()
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert module.is_watched() == sys.stderr.isatty()

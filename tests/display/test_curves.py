@@ -41,7 +41,7 @@ def test_convergence_is_that_of_the_messages(graph):
         assert trace[-1] <= 1e-7 < trace[:-1].min()
     lines = display.ax_.get_lines()
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == [
-        "sequential", "flooding", "residual", "at rest (1e-07)",
+        "sequential", "flooding", "residual", "tolerance 1e-07",
     ]  # fmt: skip
     np.testing.assert_array_equal(lines[0].get_ydata(), display.traces["sequential"])
     assert display.ax_.get_yscale() == "log"

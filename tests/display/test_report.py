@@ -20,6 +20,7 @@ from structlearn import (
     MulticlassClassifier,
     RuleModel,
     SequenceLabeler,
+    grid,
     infer,
     report,
 )
@@ -314,3 +315,15 @@ def test_constraints_with_something_to_spare_are_not_missed():
     cells = re.findall(r"<td[^>]*>([^<]*)", hard)
     assert cells[2] == "hard"
     assert [float(cell) for cell in cells[-2:]] == [0.0, 0.0]
+
+
+def test_bounds_over_time_are_drawn_where_they_are_known():
+    rng = np.random.default_rng(0)
+    graph = grid(rng.normal(size=(12, 12, 3)), 2 * rng.normal(size=(3, 3)))
+    answer = infer(graph, "map", method="portfolio", random_state=0)
+    assert len(answer.bounds) > 1
+    text = checked(report(answer))
+    assert "Bounds over time" in text
+    assert f"<title>best value: last {answer.lower:.4g}</title>" in text
+    exact = infer(grid(np.zeros((2, 2, 2)), np.eye(2)), "map")
+    assert "Bounds over time" not in checked(report(exact))

@@ -285,3 +285,19 @@ def test_block_ascent_never_lowers_the_score_and_finds_optima_that_flips_miss():
         found += value > best - 1e-9
     assert stuck >= 10  # flips alone rarely get there
     assert found >= 18
+
+
+def test_bounds_over_time_close_in_on_the_value():
+    rng = np.random.default_rng(3)
+    graphs = [grid(rng.normal(size=(n, n, 3)), rng.normal(size=(3, 3))) for n in (5, 7)]
+    fixed = [{0: 1}, {}]
+    for answer in infer_many(graphs, "map", method="portfolio", evidence=fixed, random_state=0):
+        seconds, lower, upper = answer.bounds.T
+        assert len(seconds) == answer.iterations
+        assert (np.diff(seconds) >= 0).all()
+        assert (np.diff(lower) >= 0).all()
+        assert (np.diff(upper[np.isfinite(upper)]) <= 1e-9).all()
+        assert (lower[-1], upper[-1]) == pytest.approx((answer.lower, answer.upper))
+        assert (lower <= answer.value + 1e-9).all()
+        assert (upper >= answer.value - 1e-9).all()
+    assert infer(graphs[0], "map", method="junction_tree").bounds is None

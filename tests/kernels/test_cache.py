@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
 
@@ -81,3 +82,25 @@ def test_damaged_files_are_one_warning_and_made_anew(use, tmp_path, pattern, lef
     assert warning.startswith(f"CacheWarning: compiled code in {tmp_path}/cache")
     assert rest == [""]
     assert use() == ["6 1.5 1", "", ""]
+
+
+def test_whoever_sits_at_a_terminal_is_told_why_it_takes_so_long(use, tmp_path):
+    """In Python too, where nobody listens to the log."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import tiny; tiny.double(3)"
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "other")}
+    command = [sys.executable, "-c", code, tmp_path]
+    told = []
+    for _ in range(2):
+        master, terminal = pty.openpty()
+        subprocess.run(command, stderr=terminal, check=True, env=environment)
+        os.write(terminal, b"end")
+        told.append(os.read(master, 10_000).decode())
+        os.close(terminal)
+        os.close(master)
+    assert told[0].startswith("structlearn: compiling (first run only")
+    assert told[1] == "end"
+    piped = subprocess.run(
+        command, capture_output=True, check=True,
+        env=environment | {"NUMBA_CACHE_DIR": str(tmp_path / "third")},
+    )  # fmt: skip
+    assert piped.stderr == b""

@@ -10,7 +10,7 @@ import pytest
 
 from papers.files import save_picture
 from papers.tour import command as demo
-from papers.tour import image, machine
+from papers.tour import image, machine, room
 from structlearn._src.cli.main import main
 
 
@@ -79,6 +79,7 @@ def test_the_chain_beats_single_readings(tour):
     (joint,) = shares(tour[0], "most probable day")
     (each,) = shares(tour[0], "most probable state of each time")
     assert max(joint, each) < 0.6 * alone
+    assert each <= joint  # over 200 days
 
 
 def test_marginal_map_beats_joint_map(tour):
@@ -123,9 +124,7 @@ def test_a_chain_reads_references_better_than_words_alone(tour):
 def test_neighbours_help_when_labels_are_hidden(tour):
     (alone,) = shares(tour[0], "each pixel alone")
     (crf,), (svm,) = shares(tour[0], "hidden CRF"), shares(tour[0], "marginal structured SVM")
-    assert min(crf, svm) > alone + 0.05
-    (bonus,) = re.findall(r"learnt as ([\d.]+) by the hidden CRF", tour[0])
-    assert 0.6 < float(bonus) < 1.2
+    assert min(crf, svm) > alone + 0.2
 
 
 def test_rules_about_traits_help_and_others_go(tour):
@@ -179,3 +178,43 @@ def test_a_file_where_the_folder_should_be(capsys, monkeypatch, tmp_path):
     code, out, err = short_tour(capsys, monkeypatch, "--output", str(path))
     assert (code, out) == (2, "")
     assert err == f"structlearn: error: {path}: file exists\n"
+
+
+def test_a_report_has_text_pictures_and_code(capsys, monkeypatch, tmp_path):
+    path = tmp_path / "tour.html"
+    code, out, _ = short_tour(
+        capsys, monkeypatch, "--output", str(tmp_path / "p"), "--report", str(path)
+    )
+    page = path.read_text(encoding="utf-8")
+    assert code == 0
+    assert f"The page is {path}." in out
+    assert page.count('src="data:image/png;base64,') == 1
+    for words in ("1. An exact chain", "times wrong", "def run(rng: np.random.Generator)"):
+        assert words in page
+    assert "http" not in re.sub(r"http://www\.w3\.org\S*", "", page)
+    plain = tmp_path / "plain.html"
+    short_tour(capsys, monkeypatch, "--no-pictures", "--report", str(plain))
+    assert "data:image" not in plain.read_text(encoding="utf-8")
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_tour(capsys, monkeypatch, tmp_path):
+    path = tmp_path / "none" / "tour.html"
+    code, out, err = short_tour(capsys, monkeypatch, "--no-pictures", "--report", str(path))
+    assert (code, out) == (2, "")
+    assert "there is no folder" in err
+
+
+def test_a_heading_comes_before_the_work(capsys, monkeypatch):
+    told = []
+
+    def stop(rng):
+        told.append(capsys.readouterr().out)
+        return room.Stop("", ["found"], {})
+
+    monkeypatch.setattr(room, "run", stop)
+    code, out, _ = short_tour(capsys, monkeypatch, "--no-pictures")
+    assert code == 0
+    assert told[0].endswith("----\n")
+    assert room.HEADING in told[0]
+    assert out.startswith("found")
+    assert "structlearn --help" in out

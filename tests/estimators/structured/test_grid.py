@@ -148,3 +148,14 @@ def test_bad_input(change, words):
 def test_bad_options(options, words):
     with pytest.raises(ArgumentError, match=words):
         fitted(*images(0), **options)
+
+
+def test_a_single_image_without_a_list_is_named():
+    image = np.zeros((4, 5, 3))
+    with pytest.raises(ArgumentError, match=r"single image of 4 x 5 pixels.*fit\(\[X\], \[Y\]\)"):
+        GridLabeler().fit(image, np.zeros((4, 5), int))
+    labels = np.arange(10).reshape(1, 2, 5) % 2
+    assert GridLabeler().fit(np.zeros((1, 2, 5)), labels).predict([np.zeros((2, 5))])[0].shape == (
+        2,
+        5,
+    )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from structlearn._src.cli.progress import tell as told
 from structlearn._src.common.errors import ArgumentError
 
 Run = Callable[[argparse.Namespace], int]
@@ -211,7 +212,7 @@ def write_report(path: Path | None, thing: Any, title: str, *examples: Any) -> N
     if path is not None:
         from structlearn._src.display.report import report
 
-        report(thing, *examples, title=title).save(path)
+        told("wrote", str(report(thing, *examples, title=title).save(path)))
 
 
 def facts_of(found: Any, names: str, **more: Any) -> dict[str, Any]:

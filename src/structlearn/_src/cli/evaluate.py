@@ -30,14 +30,14 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, predict if there is a model, and print the report."""
     check_effects(args, {"--threads": (args.model is not None, "--model")})
-    tagger = taggers.Tagger.load(args.model, args.threads) if args.model else None
+    tagger = taggers.ColumnTagger.load(args.model, args.threads) if args.model else None
     text = taggers.read_text(args.file)
     scores = _compare(text) if tagger is None else _predict(tagger, text)
     sys.stdout.write(taggers.in_full(scores))
     return 0
 
 
-def _predict(tagger: taggers.Tagger, text: taggers.Text) -> taggers.Scores:
+def _predict(tagger: taggers.ColumnTagger, text: taggers.Text) -> taggers.Scores:
     taggers.check_columns(text, tagger.template, labelled=True)
     return taggers.compare(text.columns, tagger.predict(text.columns), tagger.names)
 

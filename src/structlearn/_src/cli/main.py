@@ -100,8 +100,10 @@ def _run(given: Sequence[str], commands: Sequence[Any], args: argparse.Namespace
         return fail(f"error: unrecognized arguments: {' '.join(more)}{hint} {help_}")
     wanted = sys.stderr.isatty() or any(getattr(args, name, None) for name in ("progress", "log"))
     with _short_warnings(), contextlib.ExitStack() as stack:
-        if wanted and not getattr(args, "quiet", False):
-            stack.enter_context(shown_log(lambda text: say(f"{text}\n")))
+        quiet = getattr(args, "quiet", False)
+        if wanted or quiet:  # somebody listens, so that nothing else is told
+            show = (lambda _: None) if quiet else (lambda text: say(f"{text}\n"))
+            stack.enter_context(shown_log(show))
         if getattr(args, "place", None):
             from structlearn._src.places.on import on
 

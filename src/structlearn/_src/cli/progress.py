@@ -41,6 +41,11 @@ def fail(message: str, code: int = BAD_INPUT) -> int:
     return code
 
 
+def tell(word: str, text: str) -> None:
+    """Write a line of the verdict of the command under way."""
+    (_drawn or ProgressLine(wanted=False)).tell(word, text)
+
+
 def paint(text: str, colour: str) -> str:
     """Colour a text on a terminal, unless NO_COLOR or the terminal itself is against it."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"

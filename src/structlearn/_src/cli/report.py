@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from structlearn._src.cli import taggers
 from structlearn._src.cli.arguments import add_command, add_file, add_shared, check_outputs
+from structlearn._src.cli.progress import tell
 from structlearn._src.common.errors import ArgumentError, FormatError
 
 if TYPE_CHECKING:
@@ -50,13 +51,12 @@ def run(args: argparse.Namespace) -> int:
     inputs: dict[str, Path | None] = {f"MODEL {path}": path for path in args.files}
     check_outputs(args, inputs | {"--test": args.test}, "--output")
     pages = [_page(args, path) for path in args.files]
-    if len(pages) == 1:
-        pages[0].save(args.output)
-        return 0
-    whole = Page(", ".join(map(str, args.files)))
-    for path, page in zip(args.files, pages, strict=True):
-        whole.sections += [(f"{path}: {heading}", html) for heading, html in page.sections]
-    whole.save(args.output)
+    whole = pages[0]
+    if len(pages) > 1:
+        whole = Page(", ".join(map(str, args.files)))
+        for path, page in zip(args.files, pages, strict=True):
+            whole.sections += [(f"{path}: {heading}", html) for heading, html in page.sections]
+    tell("wrote", str(whole.save(args.output)))
     return 0
 
 
@@ -77,7 +77,7 @@ def _page(args: argparse.Namespace, path: Path) -> Page:
             f"--test {args.test} is a column file, which only taggers can label, but {path} is a "
             f"{type(estimator).__name__}; leave it out"
         )
-    tagger = taggers.Tagger(estimator, str(path))
+    tagger = taggers.ColumnTagger(estimator, str(path))
     estimator.n_jobs = args.threads
     text = taggers.read_text(args.test)
     taggers.check_columns(text, tagger.template, labelled=True)

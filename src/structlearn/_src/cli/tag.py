@@ -17,7 +17,14 @@ from structlearn._src.cli.arguments import (
     write_output,
 )
 from structlearn._src.cli.progress import say
-from structlearn._src.cli.taggers import Tagger, Text, add_text, check_columns, counts, read_text
+from structlearn._src.cli.taggers import (
+    ColumnTagger,
+    Text,
+    add_text,
+    check_columns,
+    counts,
+    read_text,
+)
 
 if TYPE_CHECKING:
     from structlearn._src.common.arrays import Floats, Ints
@@ -54,7 +61,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, label, write, and say how fast it went."""
     check_output("--output", args.output, {"FILE": args.file, "--model": args.model})
-    tagger = Tagger.load(args.model, args.threads)
+    tagger = ColumnTagger.load(args.model, args.threads)
     started = time.perf_counter()
     text = read_text(args.file)
     check_columns(text, tagger.template, labelled=False)
@@ -71,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _tagged(tagger: Tagger, text: Text, labels: Ints, marginals: Floats | None) -> bytes:
+def _tagged(tagger: ColumnTagger, text: Text, labels: Ints, marginals: Floats | None) -> bytes:
     """Return the file with labels, and their probabilities if they are known."""
     import numpy as np
 
@@ -85,7 +92,7 @@ def _tagged(tagger: Tagger, text: Text, labels: Ints, marginals: Floats | None) 
     return add_column(out, parse_columns(out), places, cells)
 
 
-def _k_best(tagger: Tagger, text: Text, k: int, marginals: Floats | None) -> bytes:
+def _k_best(tagger: ColumnTagger, text: Text, k: int, marginals: Floats | None) -> bytes:
     """Return the sentences, each as often as it has labellings, up to `k`."""
     best = tagger.k_best(text.columns, k)
     spans = list(pairwise(text.columns.offsets.tolist()))

@@ -112,7 +112,7 @@ def blocks(columns: Columns) -> Iterator[Columns]:
 # ---- taggers -----------------------------------------------------------------------------
 
 
-class Tagger:
+class ColumnTagger:
     """A sequence labeler that was trained on columns."""
 
     def __init__(self, labeler: SequenceLabeler, name: str) -> None:
@@ -130,7 +130,7 @@ class Tagger:
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     @classmethod
-    def load(cls, path: Path, threads: int | None = None) -> Tagger:
+    def load(cls, path: Path, threads: int | None = None) -> ColumnTagger:
         """Read a model file; label with so many threads."""
         from structlearn._src.estimators.storage import load
         from structlearn._src.estimators.structured.sequence import SequenceLabeler

@@ -150,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
     weights = len(labeler.weights_)
     facts = facts_of(labeler, told, weights=weights, seconds=seconds, model=str(args.model))
     if test is not None:
-        tagger = taggers.Tagger(labeler, str(args.model))
+        tagger = taggers.ColumnTagger(labeler, str(args.model))
         scores = taggers.compare(test.columns, tagger.predict(test.columns), tagger.names)
         progress.tell("test", taggers.in_short(scores))
         sys.stdout.write(taggers.in_full(scores))
@@ -172,7 +172,6 @@ def _report(
         return
     examples = () if test is None else taggers.as_examples(test.columns)
     write_report(args.report, labeler, f"Tagger {args.model}", *examples)
-    progress.tell("wrote", str(args.report))
 
 
 def _check_effects(args: argparse.Namespace) -> None:
@@ -286,7 +285,7 @@ class _HeldOut:
         began = time.perf_counter()
         if began < self._next or event.current is None:
             return
-        tagger = taggers.Tagger(event.current(), "the model in training")
+        tagger = taggers.ColumnTagger(event.current(), "the model in training")
         predicted = tagger.predict(self._columns)
         scores = taggers.compare(self._columns, predicted, tagger.names)
         told = f"iteration {event.iteration}: {taggers.in_short(scores)}"

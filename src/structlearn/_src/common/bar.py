@@ -29,6 +29,29 @@ def write(text: str) -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 -- for as long as the program runs
 
 
+def is_watched() -> bool:
+    """Tell whether somebody may be looking: standard error is a terminal, or a notebook's."""
+    return sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
+
+
+def in_notebook() -> bool:
+    """Tell whether this process computes for a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def make_bar() -> ProgressBar:
+    """Return a bar: in a notebook a widget where tqdm is installed, elsewhere a line of text."""
+    if in_notebook():
+        try:
+            from tqdm.notebook import tqdm
+
+            return NotebookBar(tqdm)
+        except ImportError:  # of tqdm, or of the widgets that it needs
+            pass
+    return ProgressBar()
+
+
 class ProgressBar:
     """Shows the share of the work that is done, what is known of it, its rate and the time left.
 
@@ -116,6 +139,39 @@ class ProgressBar:
         """Write a line that stays."""
         self.clear()
         write(f"{text}\n")
+
+
+class NotebookBar(ProgressBar):
+    """The same as a widget of a notebook, by tqdm."""
+
+    def __init__(self, tqdm: Callable[..., Any]) -> None:
+        self._tqdm = tqdm
+        self._widget: Any = None
+        super().__init__(TERMINAL)
+
+    def clear(self) -> None:
+        """Close the widget, which stays as it is."""
+        if self._widget is not None:
+            self._widget.close()
+        self._widget = None
+
+    def line(self, text: str) -> None:
+        """Write a line that stays, below the widget."""
+        write(f"{text}\n")
+
+    def around(self, work: Callable[[], Any], words: Callable[[], str]) -> Any:
+        """Do some work that reports here."""
+        try:
+            return super().around(work, words)
+        finally:
+            self.clear()
+
+    def _show(self, share: float | None, words: str, rest: list[str]) -> None:
+        if self._widget is None:
+            self._widget = self._tqdm(total=1.0, bar_format="{bar} {desc}")
+        self._widget.n = self._widget.n if share is None else round(share, 3)
+        self._widget.set_description_str(f"{words}  {', '.join(rest)}")
+        self._widget.refresh()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.html import rows_table
 
 _COLUMNS = ("iteration", "seconds", "value", "gap", "gradient", "inference_steps")
 
@@ -82,6 +83,11 @@ class History:
         known = {n: self._column(n)[-1] for n in _COLUMNS[:5] if len(self)}
         last = ", ".join(f"{name}={x:.6g}" for name, x in known.items() if not math.isnan(x))
         return f"History({len(self)} rows{', the last: ' * bool(last)}{last})"
+
+    def _repr_html_(self) -> str:
+        rows = [(int(row[0]), *row[1:]) for row in self.table.tolist()]
+        names = [name.replace("_", " ") for name in _COLUMNS]
+        return rows_table(f"History of {len(self)} rows", names, rows)
 
     def best(self, back: int = 0) -> float:
         """Return the lowest value after the start and before the last `back` rows.

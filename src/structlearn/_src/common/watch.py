@@ -80,9 +80,9 @@ class Watch:
         self._end = None if time_limit is None else self._begun + float(time_limit)
         self._bar: Any = None
         if progress is True:
-            from structlearn._src.common.bar import ProgressBar
+            from structlearn._src.common.bar import make_bar
 
-            self._bar = ProgressBar()
+            self._bar = make_bar()
         self._progress: Progress | None = self._bar if isinstance(progress, bool) else progress
         self._span = (0.0, 1.0)  # which part of all work the loop under way is
         self._told = 0.0  # the fraction told last

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from structlearn._src.common.arrays import Floats
 from structlearn._src.display import page as blocks
 from structlearn._src.display import svg
 from structlearn._src.display.page import Page
@@ -20,6 +21,8 @@ _DRAWN = 60  # variables whose probabilities are drawn, the least certain first
 def write_answer(page: Page, answer: Answer) -> None:
     """Fill a page about an answer."""
     page.add("Answer", blocks.facts(_facts(answer)), blocks.figure(_bounds(answer)))
+    note = "The best assignment so far, and the bound that none exceeds, as candidates are tried."
+    page.add("Bounds over time", blocks.figure(_over_time(answer)), note=note)
     if answer.assignment is not None:
         rows = [(str(name), state) for name, state in islice(answer.assignment.items(), _LISTED)]
         page.add("Assignment", blocks.table(("variable", "state"), rows, search=True))
@@ -46,6 +49,20 @@ def _bounds(answer: Answer) -> str:
     if answer.exact or len(finite) < 2:
         return ""
     return svg.bars(list(finite), list(finite.values()), lambda x: f"{x:.6g}")
+
+
+def _over_time(answer: Answer) -> str:
+    """Draw how both bounds came closer; nothing where only the last ones are known."""
+    known = answer.bounds
+    if known is None or len(known) < 2:
+        return ""
+    lines = {"upper bound": _steps(known[:, 0], known[:, 2]), "best value": _steps(*known.T[:2])}
+    return svg.curves(lines, "seconds", "value")
+
+
+def _steps(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """What is known holds until the next is."""
+    return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
 def _write_marginals(page: Page, answer: Answer) -> None:

@@ -63,6 +63,7 @@ class GridDisplay:
         self.n_states = max(found, _count(state_names)) if n_states is None else n_states
         self.state_names = state_titles(state_names, self.n_states)
         self.colours = colours
+        self._lowest = 0.0  # probability that the scale begins with
 
     @classmethod
     def from_answer(
@@ -82,7 +83,7 @@ class GridDisplay:
         looks["n_states"] = beliefs.shape[1]
         if show == "labels":
             return cls(beliefs.argmax(axis=1).reshape(shape), **looks)
-        return cls(_probabilities(beliefs, show).reshape(shape), kind="probability", **looks)
+        return cls._of_beliefs(beliefs.reshape(*shape, -1), show, looks)
 
     @classmethod
     def from_estimator(
@@ -93,7 +94,15 @@ class GridDisplay:
         if show == "labels":
             return cls(numbers_of(estimator.predict([image])[0], estimator.classes_), **looks)
         (beliefs,) = estimator.predict_marginals([image])
-        return cls(_probabilities(beliefs, show), kind="probability", **looks)
+        return cls._of_beliefs(beliefs, show, looks)
+
+    @classmethod
+    def _of_beliefs(cls, beliefs: Floats, show: str | int, looks: dict[str, Any]) -> GridDisplay:
+        """Show probabilities; the largest of n is never below 1 / n, where its scale begins."""
+        display = cls(_probabilities(beliefs, show), kind="probability", **looks)
+        if show == "certainty":
+            display._lowest = 1.0 / beliefs.shape[-1]
+        return display
 
     def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> GridDisplay:
         """Plot the grid."""
@@ -119,7 +128,8 @@ class GridDisplay:
         return self.ax_.imshow(known, cmap=table, interpolation="nearest", **limits)
 
     def _probabilities(self) -> Any:
-        return self.ax_.imshow(self.values, cmap=_SURE, vmin=0, vmax=1, interpolation="nearest")
+        limits = {"vmin": self._lowest, "vmax": 1.0}
+        return self.ax_.imshow(self.values, cmap=_SURE, interpolation="nearest", **limits)
 
 
 @completed(CHAIN_DISPLAY)

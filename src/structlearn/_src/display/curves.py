@@ -123,7 +123,7 @@ class ConvergenceDisplay:
         }
         rest = self.tol or 0.0
         words = {"xlabel": "sweep", "ylabel": "largest change", "title": title or ""}
-        self.ax_ = draw_lines(ax, lines, rest, f"at rest ({rest:g})", yscale="log", **words)
+        self.ax_ = draw_lines(ax, lines, rest, f"tolerance {rest:g}", yscale="log", **words)
         self.figure_ = self.ax_.figure
         return self
 

@@ -35,6 +35,8 @@ class TransitionDisplay:
     ['x', 'y']
     """
 
+    _words = ("next", "state")  # of the axes
+
     def __init__(
         self, weights: Any, *, state_names: Sequence[Any] | None = None, forbidden: Any = None
     ) -> None:
@@ -83,11 +85,15 @@ class TransitionDisplay:
         design = estimator.plan_.design
         over_labels = design.hidden != "layer"
         forbidden = design.forbidden if over_labels else None
-        return cls(
+        display = cls(
             tables,
             state_names=classes if over_labels else None,
             forbidden=None if forbidden is None else forbidden.pairs,
         )
+        display._words = (
+            ("next label", "label") if over_labels else ("next hidden state", "hidden state")
+        )
+        return display
 
     def plot(
         self, ax: Any = None, *, title: str | None = None, legend: bool = True
@@ -122,7 +128,7 @@ class TransitionDisplay:
         places = range(len(self.state_names))
         self.ax_.set_xticks(places, labels=self.state_names, rotation=90)
         self.ax_.set_yticks(places, labels=self.state_names)
-        self.ax_.set(xlabel="next", ylabel="state", title=title or "")
+        self.ax_.set(xlabel=self._words[0], ylabel=self._words[1], title=title or "")
         self._write(0.6 * high)
         if legend:
             self.figure_.colorbar(image, ax=self.ax_, shrink=0.85).set_label("weight")

@@ -12,6 +12,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.document import completed
 from structlearn._src.common.errors import EvidenceError, GraphError, PotentialError
+from structlearn._src.common.html import facts_table
 from structlearn._src.graph.build_doc import GRAPH
 from structlearn._src.graph.naming import NamedWiring, find_name
 from structlearn._src.graph.wiring import (
@@ -329,6 +330,13 @@ class FactorGraph:
             f"FactorGraph({self._n_variables} variables ({roles or 'none'}), "
             f"{self._n_factors} factors, largest arity {arity})"
         )
+
+    def _repr_html_(self) -> str:
+        counts = np.bincount(self.roles, minlength=len(ROLES))
+        known = {f"{role} variables": int(n) for role, n in zip(ROLES, counts, strict=True)}
+        known["factors"] = self._n_factors
+        known["largest arity"] = max((int(a.max()) for a in self._arities if len(a)), default=0)
+        return facts_table("FactorGraph", known)
 
 
 def named_wiring(graph: FactorGraph) -> NamedWiring:

@@ -138,8 +138,10 @@ class Reply:
 
     def whole_beliefs(self, beliefs: Floats) -> Floats:
         """Beliefs of all variables, certain where there is evidence."""
-        out = sure_beliefs(self.wiring, self.fixed)
         small = self.small.wiring
+        if small is self.wiring:  # there is none
+            return normalise(beliefs, small.belief_offsets)
+        out = sure_beliefs(self.wiring, self.fixed)
         free = np.repeat(self.fixed < 0, self.wiring.cards)
         out[free] = normalise(beliefs, small.belief_offsets)
         return out
@@ -180,6 +182,11 @@ def collect(reply: Reply, result: Result) -> list[Answer]:
         found = getattr(result, name)
         if found is not None:
             own[name] = found.tolist()
+    if result.bounds:
+        own["bounds"] = [
+            np.array([(at, low[g] + more, high[g] + more) for at, low, high in result.bounds])
+            for g, more in enumerate(constant)
+        ]
     own |= _shares(reply, result)
     return [Answer.of(same, zip(own, row, strict=True)) for row in zip(*own.values(), strict=True)]
 

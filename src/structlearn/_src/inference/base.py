@@ -17,6 +17,7 @@ from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.graph.wiring import HIDDEN, Wiring
 from structlearn._src.inference.base_doc import ANSWER, INFERER, RESULT
 from structlearn._src.inference.names import ASSIGNMENTS, Query
+from structlearn._src.inference.shown import Shown
 
 #: In which order messages are updated; `STEEPEST` is for single flips.
 SCHEDULES = ("sequential", "flooding", "residual")
@@ -143,6 +144,7 @@ class Result:
     iterations: Ints | None = None
     residual: Floats | None = None
     messages: Floats | None = None
+    bounds: list[tuple[float, Floats, Floats]] = field(default_factory=list)  #: times, limits
     ended: Ending = Ending.DONE
     status: str = ""
 
@@ -298,7 +300,7 @@ class Solution(NamedTuple):
 
 @completed(ANSWER)
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(Shown):
     """The result of `infer` for one graph."""
 
     query: Query
@@ -318,6 +320,7 @@ class Answer:
     k_best: list[tuple[float, Mapping[Hashable, int]]] | None = None
     samples: Ints | None = None
     messages: Floats | None = None
+    bounds: Floats | None = None
 
     @classmethod
     def of(cls, same: dict[str, Any], own: Iterable[tuple[str, Any]]) -> Answer:

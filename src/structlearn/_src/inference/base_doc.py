@@ -168,6 +168,8 @@ k_best
     Pairs of value and assignment, best first.
 samples
     (samples, variables) Draws.
+bounds
+    (candidates, 3) Seconds, `lower` and `upper` after each candidate of the portfolio.
 messages
     Messages that warm-start a later call (`start=`).
 
@@ -197,6 +199,8 @@ k_best
     Pairs of value and assignment, best first.
 samples
     (samples, variables) Draws.
+bounds
+    (candidates, 3) Seconds, `lower` and `upper` after each candidate of the portfolio.
 converged, iterations, residual, messages
     How an iterative method ended; `messages` warm-start a later call (`start=`).
 

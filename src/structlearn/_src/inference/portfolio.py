@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -81,6 +82,8 @@ class _Candidates:
         self.upper = np.full(n, np.inf)
         self.winner = np.full(n, "", object)
         self.tried = 0
+        self.begun = time.monotonic()
+        self.bounds: list[tuple[float, Floats, Floats]] = []
 
     def score(self, labels: Ints) -> Floats:
         """Value of every graph at `labels`."""
@@ -107,6 +110,8 @@ class _Candidates:
         self.value = np.where(better, value, self.value)
         self.winner = np.where(better, name, self.winner)
         self.tried += 1
+        upper = np.maximum(self.upper, self.value)
+        self.bounds.append((time.monotonic() - self.begun, self.value, upper))
 
     def messenger(self, eps: tuple[float, float], **settings: object) -> Messenger:
         """Messages at other temperatures, run for a while."""
@@ -138,6 +143,7 @@ class _Candidates:
             labels=self.labels,
             iterations=np.full(len(self.value), self.tried),
             converged=np.full(len(self.value), not ended.early),
+            bounds=self.bounds,
             ended=ended,
             status=status,
         )
@@ -225,6 +231,7 @@ class _MarginalMap(_Candidates):
         out.labels = np.where(self.problem.hidden, -1, out.labels)
         if not self.summed_out.exact:
             out.lower = np.full_like(out.value, -np.inf)
+            out.bounds = []
             out.status += "; hidden variables summed by the Bethe approximation"
         return out
 

@@ -1,7 +1,8 @@
 """Machine code on disk, and what is told of it.
 
 Code that cannot be kept, or was damaged, is compiled anew: a warning, never an error. The first
-compilation of a process is told to the log ``structlearn``, as it takes seconds.
+compilation of a process is told to the log ``structlearn``, as it takes seconds, and where nobody
+listens to that, to whoever sits at a terminal or a notebook.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from structlearn._src.common.bar import is_watched, write
 from structlearn._src.common.errors import CacheWarning, warn
 
 _HELP = "; set NUMBA_CACHE_DIR to a folder that can be written"
@@ -78,9 +80,11 @@ def _listen() -> None:
             """Tell once."""
             if "log" not in _told:
                 _told.add("log")
-                logging.getLogger("structlearn").info(
-                    "compiling (first run only; 'structlearn warm-up' does all of it in advance)"
-                )
+                told = "compiling (first run only; 'structlearn warm-up' does all of it in advance)"
+                log = logging.getLogger("structlearn")
+                log.info(told)
+                if not log.hasHandlers() and is_watched():
+                    write(f"structlearn: {told}\n")
 
         def on_end(self, event: Any) -> None:
             """Do nothing."""

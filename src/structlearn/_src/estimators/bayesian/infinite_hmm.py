@@ -259,6 +259,7 @@ class InfiniteHMM(StateChain):
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> Any:
         """Sample from the posterior given sequences."""
         self._prepare()
+        observed.check_no_lengths(X, y, lengths)
         given = self._read(X, lengths, first=True)
         if isinstance(given, Points):
             self._learn_scale(given)

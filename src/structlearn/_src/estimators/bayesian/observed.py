@@ -54,6 +54,18 @@ class Labels(NamedTuple):
 # ---- what is seen ------------------------------------------------------------------------
 
 
+def check_no_lengths(X: Any, y: Any, lengths: Any) -> None:
+    """Refuse lengths in the place of labels, where hmmlearn has them: they would be ignored."""
+    if y is None or lengths is not None or not hasattr(X, "shape"):
+        return
+    n = np.asarray(y) if np.ndim(y) == 1 else np.empty(0)
+    if n.dtype.kind in "iu" and 0 < len(n) < X.shape[0] == n.sum():
+        raise ArgumentError(
+            f"y has {len(n)} numbers that add up to the {X.shape[0]} rows of X; lengths of "
+            f"sequences are given by name: fit(X, lengths=...)"
+        )
+
+
 def as_sequences(X: Any, lengths: Any) -> list[Any]:
     """Return sequences as a list.
 

@@ -20,6 +20,7 @@ from structlearn._src.common.errors import ArgumentError, BurnInWarning, MixingW
 from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.estimators.base import Estimator, check_is_fitted, threads
+from structlearn._src.estimators.bayesian.exchange import to_arviz
 from structlearn._src.sample import runner
 from structlearn._src.sample.hdp import Concentration, Gamma
 from structlearn._src.sample.runner import MarkovChain, Sampler, Schedule
@@ -283,6 +284,29 @@ class Sampled(FittedSettings):
             }
             for name, draws in self.traces().items()
         }
+
+    def to_arviz(self) -> Any:
+        """Return the `traces` in the form that ArviZ reads, for its summaries and plots.
+
+        Needs the package arviz.
+
+        Returns
+        -------
+        arviz.InferenceData
+            Group "posterior" with a variable for each trace, dimensions chain and draw; the log
+            density is "lp" in the group "sample_stats".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn import InfiniteHMM
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.repeat([0.0, 5.0, 0.0], 20)[:, None] + rng.normal(size=(60, 1))
+        >>> model = InfiniteHMM(burn_in=20, n_draws=10, random_state=0).fit(X)
+        >>> model.to_arviz().posterior["n_states"].shape  # doctest: +SKIP
+        (4, 10)
+        """
+        return to_arviz(self.traces())
 
 
 def check_watch(time_limit: Any, progress: Any) -> None:

@@ -13,6 +13,8 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.frames import make_frame
+from structlearn._src.common.html import rows_table
 from structlearn._src.common.paths import PathLike
 from structlearn._src.estimators.base import Estimator, threads
 from structlearn._src.estimators.doc import documented
@@ -22,7 +24,6 @@ from structlearn._src.estimators.fields.storage import load_rules, save_rules
 from structlearn._src.field.admm import HingeResult
 from structlearn._src.metrics.ranking import BLOCKWISE, METRICS
 from structlearn._src.rules.explain import Pull, explain, find_atom
-from structlearn._src.rules.frames import make_frame
 from structlearn._src.rules.ground import Grounding
 from structlearn._src.rules.ground_program import (
     GroundProgram,
@@ -374,3 +375,6 @@ class RuleModel(FieldEstimator, Estimator):
     def __repr__(self) -> str:
         atoms = 0 if self._known is None else self._known.tables.n_free
         return f"RuleModel({len(self._rules)} rules, {atoms} targets)"
+
+    def _repr_html_(self) -> str:
+        return rows_table(repr(self), ("rule",), [(rule,) for rule in self.rules_])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.names import EDGES
@@ -144,6 +146,15 @@ class GridLabeler(Labeler):
 
     def _reader(self, X: Any) -> tuple[Reader, GraphData]:
         return GridReader.learn(X, self.fit_intercept, self.neighbours, self.directions)
+
+    def _coder(self, Y: Any, data: GraphData, classes: Any) -> Coder:
+        if isinstance(Y, np.ndarray) and Y.ndim == 2 and len(Y) == data.n_examples:
+            rows, columns = Y.shape
+            raise ArgumentError(
+                f"Y has the labels of a single image of {rows} x {columns} pixels, but lists with "
+                f"one entry for each image are needed; give fit([X], [Y])"
+            )
+        return super()._coder(Y, data, classes)
 
     def _design(self, reader: Reader, data: GraphData, coder: Coder) -> Design:
         return self._pairwise(edges=self.edges).fitted_to(data)

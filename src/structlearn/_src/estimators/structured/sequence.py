@@ -15,6 +15,7 @@ from structlearn._src.common.place import placed_as
 from structlearn._src.estimators.base import threads
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.structured.base import Batch, Coder, Design, Reader
+from structlearn._src.estimators.structured.crfsuite import from_crfsuite
 from structlearn._src.estimators.structured.labeler import Labeler
 from structlearn._src.estimators.structured.read_sequences import ColumnReader, SequenceReader
 from structlearn._src.graph.batch import Sequences
@@ -84,6 +85,31 @@ class SequenceLabeler(Labeler):
     template: Template | str | None = None
     min_count: int = 1
     fit_intercept: bool = False
+
+    @classmethod
+    def from_crfsuite(cls, **parameters: Any) -> SequenceLabeler:
+        """Make a labeler from the parameters of `sklearn_crfsuite.CRF`.
+
+        Parameters
+        ----------
+        **parameters
+            Parameters of `sklearn_crfsuite.CRF`, with its defaults: `algorithm`, `c1`, `c2`,
+            `min_freq`, `all_possible_states`, `all_possible_transitions`, `max_iterations`,
+            `delta`, `verbose`. Details of its solvers are ignored with an `IgnoredOptionWarning`;
+            the algorithms "pa" and "arow" are refused. Parameters of this class are accepted too.
+
+        Returns
+        -------
+        SequenceLabeler
+            Not fitted, with the same objective.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> SequenceLabeler.from_crfsuite(algorithm="lbfgs", c2=0.5, max_iterations=100)
+        SequenceLabeler(features='sparse', max_iter=100, solver='lbfgs')
+        """
+        return cls(**from_crfsuite(parameters, set(cls._get_param_names())))
 
     def _reader(self, X: Any) -> tuple[Reader, GraphData]:
         if self.template is not None and not isinstance(X, Columns):

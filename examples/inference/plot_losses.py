@@ -38,15 +38,15 @@ def margin(probabilities, alpha):
 # sharp, as for the first distribution. The second has three labels in the tie, a case that the
 # proof leaves out: the bound says 0, but the true threshold is 0.46.
 alphas = np.linspace(0.0, 1.0, 41)
-figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
 for ax, probabilities in zip(axes, ([0.4, 0.36, 0.24], [0.45, 0.275, 0.275]), strict=True):
     ax.plot(alphas, [margin(probabilities, alpha) for alpha in alphas])
     bound = float(alpha_bound(probabilities))
     threshold = float(alpha_threshold(probabilities))
-    ax.axvline(bound, color="C1", linestyle="--", label=f"bound of theorem 1: {bound:.2f}")
-    ax.axvline(threshold, color="C2", linestyle=":", label=f"exact threshold: {threshold:.2f}")
+    ax.axvline(bound, color="C1", linestyle="--", label=f"theorem 1 says {bound:.2f}")
+    ax.axvline(threshold, color="C2", linestyle=":", label=f"the truth is {threshold:.2f}")
     ax.set(xlabel="share of the log loss", title=f"probabilities {probabilities}")
-    ax.legend(fontsize=8)
+    ax.legend(title="the likeliest label wins from", loc="upper left", frameon=True)
 axes[0].set_ylabel("margin of the likeliest label")
 plt.show()
 
@@ -96,3 +96,5 @@ figure, axis = plt.subplots(layout="constrained")
 display = DominanceDisplay.from_estimator(model, X, y).plot(axis)
 print(f"{display.dominance.share:.1%} of the examples have no dominant label")
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 2

@@ -62,12 +62,15 @@ plt.show()
 for name, row in model.diagnostics().items():
     worth = f"worth {row['effective_size']:.0f} draws"
     print(f"{name:<12} {row['mean']:9.2f}, R-hat {row['r_hat']:.2f}, {worth}")
-figure, axis = plt.subplots(figsize=(8, 2.5), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 for i, chain in enumerate(model.chains_):
-    axis.plot([info.n_states for info in chain.trace], label=f"chain {i}")
-axis.axvline(model.burn_in, color="grey", linestyle=":")
-axis.set(xlabel="sweep", ylabel="states")
-axis.legend()
+    states = np.array([info.n_states for info in chain.trace])
+    axes[0].plot(states[: model.burn_in], label=f"chain {i}")
+    kept = np.arange(model.burn_in, len(states))
+    axes[1].step(kept, states[model.burn_in :], label=f"chain {i}")
+axes[0].set(xlabel="sweep", ylabel="states", ylim=(0, None), title="before the first draw")
+axes[1].set(xlabel="sweep", ylim=(2.5, 8.5), yticks=range(3, 9), title="draws that are kept")
+axes[0].legend()
 plt.show()
 
 # %%
@@ -88,3 +91,5 @@ known = np.where(rng.random(len(y)) < 0.67, y, -1)
 classifier = MaxMarginHMM(burn_in=100, n_draws=50, random_state=0).fit([first], [known])
 right = classifier.score([second], [labels_of(second, later)])
 print(f"{right:.1%} of the labels of the second run are right")
+
+# sphinx_gallery_thumbnail_number = 1

@@ -110,3 +110,5 @@ partial = SequenceLabeler(C=10.0, random_state=0).fit(X, gaps)
 few = SequenceLabeler(C=10.0).fit([X[i] for i in whole], [Y[i] for i in whole])
 print(f"half of the labels of all lines:    {partial.score(X_test, Y_test):.1%} right")
 print(f"all labels of the {len(whole)} complete lines: {few.score(X_test, Y_test):.1%} right")
+
+# sphinx_gallery_thumbnail_number = 2

@@ -44,28 +44,35 @@ def outputs_of(answers):
     return [{v: answer.assignment[v] for v in range(n)} for answer in answers]
 
 
+def mean(numbers):
+    """Return the mean of some numbers and its standard error."""
+    return np.mean(numbers), np.std(numbers) / np.sqrt(len(numbers))
+
+
 strengths = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
-wrong, times = [], []
+wrong, times = [], []  # means, with their standard errors
 for strength in strengths:
-    graphs = [random_chain(strength) for _ in range(50)]
+    graphs = [random_chain(strength) for _ in range(400)]
     best = infer_many(graphs, "marginal_map")
     joint = outputs_of(infer_many(graphs, "map"))
     value = np.array([a.value for a in best])
     reached = np.array([a.value for a in infer_many(graphs, "partition", evidence=joint)])
-    wrong.append(np.mean([a != b for a, b in zip(joint, outputs_of(best), strict=True)]))
-    times.append(np.exp(value - reached).mean())
+    wrong.append(mean([a != b for a, b in zip(joint, outputs_of(best), strict=True)]))
+    times.append(mean(np.exp(value - reached)))
 print(best[0])
 
 # %%
 # All answers are exact here: ``"marginal_map"`` eliminates the hidden variables first. When
 # potentials are weak there are many explanations of about the same weight, and the best single
 # one says little about the outputs; when they are strong, one explanation carries nearly all the
-# weight and the two questions have the same answer.
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-left.plot(strengths, 100 * np.array(wrong), "o-")
-left.set(
-    xlabel="strength of the potentials", ylabel="joint MAP has other outputs, %", ylim=(0, 100)
-)
-right.plot(strengths, times, "o-")
-right.set(xlabel="strength of the potentials", ylabel="p(best outputs) / p(joint MAP's outputs)")
+# weight and the two questions have the same answer. Bars are standard errors over 400 graphs.
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+share, error = 100 * np.transpose(wrong)
+left.errorbar(strengths, share, error, fmt="o-", capsize=3)
+left.set(xlabel="strength of the potentials", ylabel="graphs, %", ylim=(0, 100))
+left.set_title("Joint MAP has other outputs")
+factor, error = np.transpose(times)
+right.errorbar(strengths, factor, error, fmt="o-", capsize=3)
+right.set(xlabel="strength of the potentials", ylabel="times as probable", ylim=(1, None))
+right.set_title("How much better marginal MAP is")
 plt.show()

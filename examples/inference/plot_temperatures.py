@@ -56,13 +56,14 @@ for pair, name in (
 marginals = np.array(
     [infer(graph, "marginals", temperatures=(eps, eps)).marginals[0] for eps in temperatures]
 )
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for name, line in values.items():
     left.plot(temperatures, line, label=name)
-left.set(xlabel="temperature", ylabel="value")
-left.legend(title="what is cooled", fontsize=8)
+left.set(xlabel="temperature", ylabel="value", title="From the best score to log Z")
+left.legend(title="what is cooled")
 for state in range(3):
     right.plot(temperatures, marginals[:, state], label=f"state {state}")
 right.set(xlabel="temperature of all variables", ylabel="marginal of output 0")
-right.legend(fontsize=8)
+right.set_title("From one state to a distribution")
+right.legend()
 plt.show()

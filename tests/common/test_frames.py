@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.rules.frames import column_names, make_frame
+from structlearn._src.common.frames import column_names, make_frame
 
 COLUMNS = {"who": np.array(["ann", "bob"], object), "value": np.array([0.25, 1.0])}
 
