@@ -55,20 +55,23 @@ def read_beliefs(borders, net, state, eps, first, last, out, value):
 def _normalised_outgoing(s, row, net, state, w, marginals, workspace):
     """What the variable of slot `s` tells its factor, w log tau - message, with its constant.
 
-    Messages leave the constant open; the value needs it.
+    Messages leave the constant open; the value needs it. It is read off the likeliest state:
+    probabilities near 0 have few digits.
     """
     v, m = net.slots[s, 0], net.slots[s, 2]
     b = net.variables[v, 1]
     states = net.variables[v + 1, 1] - b
     outgoing(s, net, state, workspace.incoming, row, workspace.two)
+    best = START
+    largest = 0.0
     for x in range(states):
-        tau = marginals[b + x]
-        message = state.messages[m + x]
-        if tau > 0.0 and message > -np.inf:
-            shift = w * np.log(tau) - message - workspace.incoming[row, x]
-            for y in range(states):
-                workspace.incoming[row, y] += shift
-            break
+        if marginals[b + x] > largest and state.messages[m + x] > -np.inf:
+            best = x
+            largest = marginals[b + x]
+    if largest > 0.0:
+        shift = w * np.log(largest) - state.messages[m + best] - workspace.incoming[row, best]
+        for y in range(states):
+            workspace.incoming[row, y] += shift
 
 
 @lean
