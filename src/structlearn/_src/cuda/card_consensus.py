@@ -242,10 +242,13 @@ class CardConsensus(Consensus):
     def hold(self, state: Any) -> None:
         """Do nothing: the values of fixed variables are in the constants of forms."""
 
-    def snapshot(self, state: Any, into: Any = None) -> tuple[Any, Any]:
-        """Return copies of the consensus and of the multipliers, in double precision."""
-        mu = state.multipliers[: self.tensors.n_forms]
-        return state.consensus.to(torch.double, copy=True), mu.to(torch.double, copy=True)
+    def copy_point(self, state: Any) -> Any:
+        """Return a copy of the consensus, in double precision."""
+        return state.consensus.to(torch.double, copy=True)
+
+    def copy_multipliers(self, state: Any, into: Any = None) -> Any:
+        """Return a copy of the multipliers, in double precision."""
+        return state.multipliers[: self.tensors.n_forms].to(torch.double, copy=True)
 
     def copy_forms(self, source: Any, target: Any = None, factor: float = 1.0) -> Any:
         """Copy a number per form, times a factor, into `target` or a new array."""
@@ -254,10 +257,10 @@ class CardConsensus(Consensus):
         target[...] = source * factor
         return target
 
-    def arrays(self, snapshot: tuple[Any, Any]) -> tuple[Floats, Floats]:
-        """Return a snapshot as arrays (variables,) and (forms,)."""
-        y = snapshot[0][self.tensors.variable_places].cpu().numpy()
-        multipliers = snapshot[1][self.tensors.form_places].cpu().numpy()
+    def arrays(self, copies: tuple[Any, Any]) -> tuple[Floats, Floats]:
+        """Return copies of a point and of multipliers as arrays (variables,) and (forms,)."""
+        y = copies[0][self.tensors.variable_places].cpu().numpy()
+        multipliers = copies[1][self.tensors.form_places].cpu().numpy()
         return np.where(np.isnan(self.fixed), y, self.fixed), multipliers
 
     def polish(self, weights: Floats, state: Any, watch: Watch) -> Any:

@@ -172,7 +172,7 @@ class _MapSearch:
         )
         given = hinges.check_weights(weights)
         # Weights near 1 by a power of two, which rounds nothing: their size does not matter.
-        self.unit = 2.0 ** int(np.frexp(given.max(initial=0.0))[1])
+        self.unit = 2.0 ** int(np.frexp(given.max(initial=0.0, where=hinges.sizes > 0))[1])
         self.weights = given / self.unit
         warm = hasattr(start, "multipliers")
         multipliers = None
@@ -191,8 +191,8 @@ class _MapSearch:
         self.ceiling = 1.001 * self.consensus.ceiling(self.weights) + ALLOWED
         self.lower = -np.inf
         self.best = self.consensus.appraise(self.weights, self.state)
-        self._kept: Any = None
-        self._keep()
+        self._point: Any = self.consensus.copy_point(self.state)
+        self._proof: Any = self.consensus.copy_multipliers(self.state)
         self.approach = Approach()
         self._last_run = 0
         self._balance_at = 0.0
@@ -254,18 +254,22 @@ class _MapSearch:
     def _improve(self) -> bool:
         """Keep what is better than before; tell whether it is certified, or can never be."""
         now = self.consensus.appraise(self.weights, self.state)
-        self.lower = max(self.lower, now.lower)
+        if now.lower >= self.lower:
+            self.lower = now.lower
+            self._proof = self.consensus.copy_multipliers(self.state, self._proof)
         if self._merit(now) <= self._merit(self.best):
             self.best = now
-            self._keep()
-        return self.certified or self.lower > self.ceiling
+            self._point = self.consensus.copy_point(self.state)
+        return self.certified or self.contradicted
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether multipliers prove that no point keeps all hard constraints to the last digit."""
+        return self.lower > self.ceiling
 
     def _merit(self, found: Appraisal) -> tuple[float, float]:
         """What is better is less: first within the constraints, then near the bound."""
         return max(found.violation - ALLOWED, 0.0), abs(found.energy - self.lower)
-
-    def _keep(self) -> None:
-        self._kept = self.consensus.snapshot(self.state, self._kept)
 
     @property
     def certified(self) -> bool:
@@ -274,8 +278,8 @@ class _MapSearch:
         return self.best.violation <= ALLOWED and gap <= self.tol * self.size
 
     def found(self) -> tuple[Floats, Floats]:
-        """Return the best values so far, and their multipliers."""
-        return self.consensus.arrays(self._kept)
+        """Return the best values so far, and the multipliers that prove the bound."""
+        return self.consensus.arrays((self._point, self._proof))
 
     def result(self, ended: Ending) -> HingeResult:
         """Pack up what was found."""
@@ -287,6 +291,7 @@ class _MapSearch:
         elif not ended.early:
             ended = Ending.LIMIT
         why = ended.sentence if ended.early else f"stopped after {self.max_iter} steps of ADMM"
+        why = "no point keeps all hard constraints exactly" if self.contradicted else why
         good = f"certified within {gap:.2g} after {steps}"
         bad = f"{why}: gap {gap:.2g}, violation {self.best.violation:.2g} after {steps}"
         primal, dual = self.state.residuals.tolist()

@@ -184,18 +184,21 @@ class Consensus:
         state.consensus[held] = state.ahead[held] = self.bounds.lower[held]
         state.lags[held] = 0.0
 
-    def snapshot(self, state: AdmmState, into: Any = None) -> tuple[Any, Any]:
-        """Return copies of the consensus and of the multipliers, in place of earlier ones."""
-        multipliers = None if into is None else into[1]
-        return state.consensus.copy(), self.copy_forms(state.multipliers, multipliers)
+    def copy_point(self, state: AdmmState) -> Any:
+        """Return a copy of the consensus."""
+        return state.consensus.copy()
+
+    def copy_multipliers(self, state: AdmmState, into: Any = None) -> Any:
+        """Return a copy of the multipliers, in place of an earlier one."""
+        return self.copy_forms(state.multipliers, into)
 
     def copy_forms(self, source: Any, target: Any = None, factor: float = 1.0) -> Any:
         """Copy a number per form, times a factor, into `target` or a new array."""
         return self.blocks.copy(source, target, factor)
 
-    def arrays(self, snapshot: tuple[Any, Any]) -> tuple[Floats, Floats]:
-        """Return a snapshot as arrays (variables,) and (forms,)."""
-        return snapshot
+    def arrays(self, copies: tuple[Any, Any]) -> tuple[Floats, Floats]:
+        """Return copies of a point and of multipliers as arrays (variables,) and (forms,)."""
+        return copies
 
     def polish(self, weights: Floats, state: AdmmState, watch: Watch) -> Any:
         """Return what takes Newton steps from where a state stands."""

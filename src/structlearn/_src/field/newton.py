@@ -239,7 +239,8 @@ class Polish:
         """
         self._softness = _SOFT / self.scale
         self._prox = _PROX * self.scale
-        self._point, self._bases = self.consensus.snapshot(self.state)
+        self._point = self.consensus.copy_point(self.state)
+        self._bases = self.consensus.copy_multipliers(self.state)
         tol = _COARSEST
         for _ in range(_ROUNDS):
             done = yield from self._round(tol)

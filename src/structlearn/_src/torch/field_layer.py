@@ -117,7 +117,9 @@ class PairedEnergy(torch.autograd.Function):
             check_fits(consensus.fits(state))
             consensus.hold(state)
             consensus.run(strengths, state, steps)
-            multipliers = consensus.arrays(consensus.snapshot(state))[1]
+            multipliers = consensus.arrays(
+                (consensus.copy_point(state), consensus.copy_multipliers(state))
+            )[1]
         ctx.by_weights = tensor_like(state.hinges.copy(), weights)
         ctx.by_values = tensor_like(problem.by_values(multipliers), values)
         return tensor_like(np.array(strengths @ state.hinges), weights)
