@@ -79,7 +79,7 @@ def compare_steps(field, fixed, steps=(1, 6), dtype=None, close=1e-10):
     for n in steps:
         host.run(WEIGHTS, theirs, n)
         card.run(WEIGHTS, ours, n)
-        y, multipliers = card.arrays((card.copy_point(ours), card.copy_multipliers(ours)))
+        y, multipliers = card.arrays(card.snapshot(ours))
         assert y == pytest.approx(theirs.consensus, abs=close)
         assert multipliers == pytest.approx(theirs.multipliers, abs=close, rel=close)
         assert ours.hinges == pytest.approx(theirs.hinges, rel=close)

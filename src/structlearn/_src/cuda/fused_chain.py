@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-import triton
 from torch import Tensor
 
 from structlearn._src.cuda.log_kernel import log_chains
@@ -101,20 +100,20 @@ class CardFound(NamedTuple):
 
 def solve_scaled(batch: CardChains, task: Task, choice: Choice | None = None) -> CardFound:
     """Solve one temperature above 0 in the scaled probability domain; one table for all edges."""
-    choice = choice or (_SMALL if _width(batch.sizes[2]) <= _TILE_SIDE else _LARGE)
+    choice = choice or (_SMALL if tile_width(batch.sizes[2]) <= _TILE_SIDE else _LARGE)
     return _launch(batch, task, choice.chains, choice.warps, choice.precision)
 
 
 def solve_log(batch: CardChains, task: Task) -> CardFound:
     """Solve any temperature, any edges and both precisions in the log domain."""
-    wide = _width(batch.sizes[2])
+    wide = tile_width(batch.sizes[2])
     chains = max(1, _TILE // wide**2)
     return _launch(batch, task, chains, 8 if wide**2 > _TILE else 4, None)
 
 
-def _width(states: int) -> int:
-    """Return the states of a tile: products need at least 16."""
-    return max(16, triton.next_power_of_2(states))
+def tile_width(states: int) -> int:
+    """Return the states of a tile: a power of 2, and products need at least 16."""
+    return max(16, 1 << (states - 1).bit_length())
 
 
 def _launch(
@@ -122,8 +121,8 @@ def _launch(
 ) -> CardFound:
     """Call one of the kernels; without a precision that of the log domain."""
     B, T, K = batch.sizes
-    wide = _width(K)
-    programs = triton.cdiv(B, chains)
+    wide = tile_width(K)
+    programs = -(-B // chains)
     new = batch.scores.new_empty
     # Kernels write all that counts, and nothing outside the mask.
     made = torch.empty_like if batch.mask is None else torch.zeros_like

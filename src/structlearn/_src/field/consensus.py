@@ -184,21 +184,29 @@ class Consensus:
         state.consensus[held] = state.ahead[held] = self.bounds.lower[held]
         state.lags[held] = 0.0
 
-    def copy_point(self, state: AdmmState) -> Any:
+    def snapshot(self, state: AdmmState) -> tuple[Any, Any]:
+        """Return copies of the consensus and of the multipliers."""
+        return self.point(state), self.copy_forms(state.multipliers)
+
+    def point(self, state: AdmmState) -> Any:
         """Return a copy of the consensus."""
         return state.consensus.copy()
 
-    def copy_multipliers(self, state: AdmmState, into: Any = None) -> Any:
-        """Return a copy of the multipliers, in place of an earlier one."""
-        return self.copy_forms(state.multipliers, into)
+    def proof(self, into: Any) -> Any:
+        """Copy the multipliers, in their cone, that prove the bound of the last appraisal."""
+        return self.copy_forms(self.slopes, into)
 
     def copy_forms(self, source: Any, target: Any = None, factor: float = 1.0) -> Any:
         """Copy a number per form, times a factor, into `target` or a new array."""
         return self.blocks.copy(source, target, factor)
 
-    def arrays(self, copies: tuple[Any, Any]) -> tuple[Floats, Floats]:
-        """Return copies of a point and of multipliers as arrays (variables,) and (forms,)."""
-        return copies
+    def holds(self, snapshot: tuple[Any, Any]) -> bool:
+        """Tell whether all of a snapshot is still there; workers may die with their part of it."""
+        return True
+
+    def arrays(self, snapshot: tuple[Any, Any]) -> tuple[Floats, Floats]:
+        """Return a snapshot as arrays (variables,) and (forms,)."""
+        return snapshot
 
     def polish(self, weights: Floats, state: AdmmState, watch: Watch) -> Any:
         """Return what takes Newton steps from where a state stands."""
@@ -277,27 +285,53 @@ class Consensus:
     def place(self, weights: Floats, state: AdmmState, y: Floats, multipliers: Floats) -> None:
         """Go on from this point, with local copies that agree with it."""
         np.clip(y, self.bounds.lower, self.bounds.upper, out=state.consensus)
-        self.blocks.copy(multipliers, state.multipliers)
+        self.copy_forms(multipliers, state.multipliers)
         state.lags[:] = 0.0
         state.ahead[:] = state.consensus
         state.pull[:] = self.appraise(weights, state).pull
 
+    def step_forms(self, weights: Floats, state: AdmmState, tell: bool) -> Any:
+        r"""Move the copies of all forms; return squared moves, hinges, and :math:`A^\top \mu`."""
+        sums = self._sums
+        sums.pull[:] = 0.0
+        alone = self.blocks.alone
+        self.blocks.over_forms(
+            admm.local_step, self.forms, weights, self.relaxation, state, sums, tell, alone
+        )
+        pull = sums.pull.copy() if alone else self.pull(state.multipliers)
+        return sums.moves.sum(keepdims=True), self._hinge_sums(), pull
+
+    def appraise_forms(
+        self, weights: Floats, point: Floats, multipliers: Any
+    ) -> tuple[Floats, float, float]:
+        """Return sums of hinges, the largest violation, and the bound without the variables' part.
+
+        The multipliers that prove it are then in `slopes`.
+        """
+        blocks = self.blocks
+        found = np.empty((blocks.n_form_blocks, 2))
+        given = weights, point, multipliers, self.slopes, self._sums.hinges, found
+        blocks.over_forms(admm.appraise, self.forms, *given)
+        bound = forms.add_up(found[:, 1].copy())
+        return self._hinge_sums(), float(found[:, 0].max()), bound
+
     def appraise(self, weights: Any, state: AdmmState) -> Appraisal:
         """Energy and violation at the consensus, and the bound that the multipliers prove."""
         weights = self.hinges.check_weights(weights)
-        blocks = self.blocks
-        found = np.empty((blocks.n_form_blocks, 2))
-        given = weights, state.consensus, state.multipliers, self.slopes, self._sums.hinges, found
-        blocks.over_forms(admm.appraise, self.forms, *given)
+        hinges, violation, lower = self.appraise_forms(weights, state.consensus, state.multipliers)
         pull = np.zeros(self.hinges.n_variables)
-        bounds = np.empty(blocks.n_variable_blocks)
         self.add_pull(self.slopes, pull)
+        lower += self.bound_variables(self.slopes, pull)
+        return Appraisal(hinges, float(weights @ hinges), violation, lower, pull)
+
+    def bound_variables(self, numbers: Floats, pull: Floats) -> float:
+        r"""Return the least product of :math:`A^\top \lambda` with any values."""
+        blocks = self.blocks
+        bounds = np.empty(blocks.n_variable_blocks)
         blocks.over_variables(
-            admm.bound_pull, self.bounds, blocks.columns, self.slopes, pull, bounds, blocks.alone
+            admm.bound_pull, self.bounds, blocks.columns, numbers, pull, bounds, blocks.alone
         )
-        hinges = self._hinge_sums()
-        lower = forms.add_up(found[:, 1].copy()) + forms.add_up(bounds)
-        return Appraisal(hinges, float(weights @ hinges), float(found[:, 0].max()), lower, pull)
+        return forms.add_up(bounds)
 
     def add_pull(self, numbers: Floats, pull: Floats) -> None:
         r"""Add :math:`A^\top \lambda` to `pull` on one thread; with several, columns are used."""
@@ -313,13 +347,9 @@ class Consensus:
 
     def pull(self, numbers: Floats) -> Floats:
         r"""Return :math:`A^\top \lambda` for a number per form."""
-        blocks = self.blocks
         pull = np.zeros(self.hinges.n_variables)
         self.add_pull(numbers, pull)
-        bounds = np.empty(blocks.n_variable_blocks)
-        blocks.over_variables(
-            admm.bound_pull, self.bounds, blocks.columns, numbers, pull, bounds, blocks.alone
-        )
+        self.bound_variables(numbers, pull)
         return pull
 
     def sum_hinges(self, kernel: Any, *given: Any) -> Floats:

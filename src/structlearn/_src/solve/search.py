@@ -18,7 +18,7 @@ from structlearn._src.solve.base import Report, State
 _DECREASE = 1e-4  # share of the first-order gain that a step must keep
 _CURVATURE = 0.9  # share of the first derivative that a step may leave
 _ROUNDING = 1e-12  # relative differences of values below this say nothing
-_FALLEN = 1e-2  # of the square of the gradient: far less is left than at the steepest point
+FALLEN = 1e-2  # of the square of the gradient: far less is left than at the steepest point
 _FLAT = 1e-10  # share of the first derivative at which a line has its minimum
 _EDGE = 1e-3  # share of an interval that every cut takes off at least
 _DOUBLINGS = 200  # of the first length: then values are out of bounds
@@ -225,7 +225,7 @@ def still_moving(state: State, gradient: Floats, n_jobs: int | None = 1) -> bool
 
     steepness = float(summed(square, len(gradient), n_jobs))
     state["steepest"] = max(state.get("steepest", 0.0), steepness)
-    return steepness > _FALLEN * state["steepest"]
+    return steepness > FALLEN * state["steepest"]
 
 
 def final_report(start: Point, gradient: float, arrived: bool) -> Report:

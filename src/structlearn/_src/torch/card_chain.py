@@ -54,7 +54,14 @@ def solve(
         batch = kernels.CardChains.of(nodes, edges, ends, labels, mask)
         if kernels.refuses(batch, spec.loss, spec.cost):
             return None
-        found, wrong = kernels.solve(batch, spec.loss, spec.cost, spec.sides[1], factors)
+        seen = kernels.inspect(batch, spec.loss)  # the first that the card does, the last to read
+        if kernels.two_temperatures(spec.loss) and seen.hidden:
+            return None
+        given = batch, spec.loss, spec.cost, spec.sides[1], factors
+        found = kernels.solve(*given)
+        wrong = seen.wrong
+        if seen.loose and not wrong:
+            found, wrong = kernels.settle(found, *given)
     except torch.cuda.OutOfMemoryError as error:
         raise TooWideError(
             f"the card has no memory left for scores of shape {tuple(nodes.shape)} and as much "

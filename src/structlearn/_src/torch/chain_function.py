@@ -221,22 +221,29 @@ class QuickDifference(torch.autograd.Function):
     """The same without transforms of `torch.func`: they would make calls as slow as kernels."""
 
     @staticmethod
-    def forward(ctx: Any, spec: ChainSpec, *tensors: Any) -> tuple[Tensor, ...]:
-        """Return the values (B,) and their gradients by all tables, those of a sum."""
-        found = EndedDifference.forward(spec, *tensors)
-        EndedDifference.setup_context(ctx, (spec, *tensors), found)
-        return found
+    def forward(ctx: Any, spec: ChainSpec, *tensors: Any) -> Tensor:
+        """Return the values (B,)."""
+        values, *found = _ended(spec, *tensors)
+        ctx.spec = spec
+        ctx.save_for_backward(*tensors, *found)
+        ctx.save_for_forward(*tensors, *found)
+        return values
 
     backward = EndedDifference.backward
-    jvp = EndedDifference.jvp
+
+    @staticmethod
+    def jvp(ctx: Any, *along: Any) -> Any:
+        """Derivative along tangents, by the plain loops."""
+        return EndedDifference.jvp(ctx, *along)[0]
 
 
 def ended_values(spec: ChainSpec, *tensors: Tensor | None) -> Any:
     """Return the values (B,) of chains with starts and ends on a card."""
     # Transforms show in no other way; where PyTorch hides them, the slower call is right always.
     transformed = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
-    chosen = EndedDifference if transformed() else QuickDifference
-    return chosen.apply(spec, *tensors)[0]
+    if transformed():
+        return EndedDifference.apply(spec, *tensors)[0]
+    return QuickDifference.apply(spec, *tensors)
 
 
 def _ended(

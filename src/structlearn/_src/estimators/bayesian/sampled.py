@@ -235,10 +235,23 @@ class Sampled(FittedSettings):
         return self.data_signature_
 
     def traces(self) -> dict[str, NDArray[Any]]:
-        """Return what was recorded in every sweep after burn-in, arrays (chains, sweeps).
+        """Return what was recorded in every sweep after burn-in.
 
         All sweeps are included, whatever `thin` is. The axes are those that ArviZ's ``from_dict``
         expects of a posterior.
+
+        Returns
+        -------
+        dict of arrays of shape (chains, sweeps)
+            By name, for example "n_states" and "log_density" of a hidden Markov model.
+
+        Examples
+        --------
+        >>> from structlearn import InfiniteHMM
+        >>> X = [["a", "a", "b", "b", "a", "a"]]
+        >>> model = InfiniteHMM(emission="categorical", burn_in=5, n_draws=3, random_state=0)
+        >>> model.fit(X).traces()["n_states"].shape
+        (4, 3)
         """
         check_is_fitted(self, "draws_")
         burn_in = self.settings_["burn_in"]
@@ -247,7 +260,21 @@ class Sampled(FittedSettings):
         return {name: runner.traced(self.chains_, name, burn_in) for name in self._TRACED}
 
     def diagnostics(self) -> dict[str, dict[str, float]]:
-        """Return mean, R-hat and effective sample size of each of the `traces`."""
+        """Return mean, R-hat and effective sample size of each of the `traces`.
+
+        Returns
+        -------
+        dict of dicts
+            For every trace a dictionary with the keys "mean", "r_hat" and "effective_size".
+
+        Examples
+        --------
+        >>> from structlearn import InfiniteHMM
+        >>> X = [["a", "a", "b", "b", "a", "a"]]
+        >>> model = InfiniteHMM(emission="categorical", burn_in=5, n_draws=3, random_state=0).fit(X)
+        >>> sorted(model.diagnostics()["log_density"])
+        ['effective_size', 'mean', 'r_hat']
+        """
         return {
             name: {
                 "mean": float(draws.mean()),

@@ -55,23 +55,22 @@ def read_beliefs(borders, net, state, eps, first, last, out, value):
 def _normalised_outgoing(s, row, net, state, w, marginals, workspace):
     """What the variable of slot `s` tells its factor, w log tau - message, with its constant.
 
-    Messages leave the constant open; the value needs it. It is read off the likeliest state:
-    probabilities near 0 have few digits.
+    Messages leave the constant open; the value needs it. It is read off where the marginal is
+    largest: the smallest ones have lost their digits.
     """
     v, m = net.slots[s, 0], net.slots[s, 2]
     b = net.variables[v, 1]
     states = net.variables[v + 1, 1] - b
     outgoing(s, net, state, workspace.incoming, row, workspace.two)
-    best = START
-    largest = 0.0
-    for x in range(states):
-        if marginals[b + x] > largest and state.messages[m + x] > -np.inf:
+    best = 0
+    for x in range(1, states):
+        if marginals[b + x] > marginals[b + best]:
             best = x
-            largest = marginals[b + x]
-    if largest > 0.0:
-        shift = w * np.log(largest) - state.messages[m + best] - workspace.incoming[row, best]
-        for y in range(states):
-            workspace.incoming[row, y] += shift
+    message = state.messages[m + best]
+    if marginals[b + best] > 0.0 and message > -np.inf:
+        shift = w * np.log(marginals[b + best]) - message - workspace.incoming[row, best]
+        for x in range(states):
+            workspace.incoming[row, x] += shift
 
 
 @lean
