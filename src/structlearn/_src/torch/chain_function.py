@@ -227,9 +227,11 @@ class QuickDifference(torch.autograd.Function):
         found = card_chain.solve(spec, nodes, edges, (starts, ends), labels, mask, None)
         if found is None:
             values, *by = _folded(spec, *tensors)
+        elif found.by_each is None:
+            values = found.values
+            by = [found.by_scores, found.sums]
         else:
             values, *by = _parts(found)
-            by = [found.by_scores, found.sums] if found.by_each is None else by
         ctx.spec = spec
         ctx.save_for_backward(*tensors, *by)
         ctx.save_for_forward(*tensors, *by)
