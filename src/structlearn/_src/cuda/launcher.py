@@ -34,7 +34,7 @@ class Launcher:
             try:
                 binary[(programs, 1, 1)](*tensors, *numbers, *constants)
                 return
-            except TypeError:  # another version of Triton
+            except (TypeError, ValueError, AttributeError):  # another version of Triton
                 self.direct = False
         binary = self.kernel[(programs,)](*tensors, *numbers, **facts)
         if key is not None:
