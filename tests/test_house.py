@@ -125,6 +125,54 @@ def test_class_names_occur_once():
     assert repeated_classes(SOURCE) == {}
 
 
+#: Methods with one underscore that are public by convention: those of named tuples and displays.
+BY_CONVENTION = {"_asdict", "_replace", "_exit", "_repr_html_", "_repr_mimebundle_"}
+
+
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_calls(path):
+    """Calls of private functions and methods of others, and imports of private names."""
+    for node in ast.walk(ast.parse(text_of(path))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name = node.func.attr
+            own = isinstance(node.func.value, ast.Name) and node.func.value.id in ("self", "cls")
+            if is_private(name) and not own and name not in BY_CONVENTION:
+                yield f"{name_of(path)}:{node.lineno} {name}"
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("structlearn"):
+            private = {each.name for each in node.names if is_private(each.name)} - {"_src"}
+            yield from (f"{name_of(path)}:{node.lineno} {name}" for name in private)
+
+
+def test_tests_call_no_private_functions():
+    assert [call for path in TESTS for call in private_calls(path)] == []
+
+
+def is_number(value):
+    """Whether an expression is a number, or made of numbers alone."""
+    if isinstance(value, ast.Constant):
+        return type(value.value) in (int, float)
+    if isinstance(value, ast.BinOp):
+        return is_number(value.left) and is_number(value.right)
+    return isinstance(value, ast.UnaryOp) and is_number(value.operand)
+
+
+def silent_constants(path):
+    """Numbers at the top of a module without a word beside or above them."""
+    text = text_of(path).splitlines()
+    for node in ast.parse("\n".join(text)).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and is_number(node.value):
+            told = "#" in text[node.lineno - 1] or text[node.lineno - 2].startswith("#")
+            if not told:
+                yield f"{name_of(path)}:{node.lineno} {text[node.lineno - 1]}"
+
+
+def test_numbers_have_reasons():
+    assert [constant for path in SOURCE for constant in silent_constants(path)] == []
+
+
 def test_the_installed_source_does_not_grow():
     """Lower the number with every simplification; raise it only for a new capability.
 
@@ -133,5 +181,5 @@ def test_the_installed_source_does_not_grow():
     """
     layers = [path for path in SOURCE if path.parent.name in ("torch", "cuda")]
     rest = [path for path in SOURCE if path not in layers]
-    assert undocumented(rest, blank=True) <= 37_300
+    assert undocumented(rest, blank=True) <= 38_300
     assert undocumented(layers, blank=True) <= 4_700

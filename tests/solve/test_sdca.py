@@ -98,12 +98,14 @@ def test_one_visit_by_enumeration(kind, scale):
         objective = chains(seed, **KINDS[kind] | {"loss": "log"}).take(np.array([1]))
         weights = scale * np.random.default_rng(seed).normal(size=objective.n_weights)
         state = begin(objective, Sdca(), weights)
-        shares = module._shares(objective, 1.0)
-        module._visit(objective, state, shares)
+        Sdca().step(objective, state)
         nodes, steps = errors(objective, weights)
-        np.testing.assert_allclose(state["nodes"], shares[0] * nodes, atol=1e-6)
+        (features,), *_ = objective.examples.inputs
+        square = (features**2).sum(axis=1).max() + (kind != "no edges")
+        share = 1.0 / (1.0 + 0.5 * objective.C * objective.example_weights[0] * square)
+        np.testing.assert_allclose(state["nodes"], share * nodes, atol=1e-6)
         if kind != "no edges":
-            np.testing.assert_allclose(state["steps"][0], shares[0] * steps, atol=1e-6)
+            np.testing.assert_allclose(state["steps"][0], share * steps, atol=1e-6)
 
 
 def errors(objective, weights):

@@ -291,9 +291,11 @@ class FeatureNameWarning(UserWarning):
 
 def warn(message: str, category: type[Warning]) -> None:
     """Warn about the line that called the library, however deep inside the reason was found."""
-    level, frame = 1, sys._getframe()
+    level = 1
+    frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("structlearn."):
-        level, frame = level + 1, frame.f_back
+        level += 1
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 

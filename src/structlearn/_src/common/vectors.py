@@ -20,7 +20,10 @@ def over(
     work: Callable[[slice], None], size: int, n_jobs: int | None, grain: int | None = None
 ) -> None:
     """Call `work` on all ranges of a vector, of about `grain` numbers each."""
-    parts = max(1, round(size / (grain or threads.GRAIN["weights"])))
+    parts = _count(size, grain)
+    if parts == 1:
+        work(slice(0, size))
+        return
     ends = [size * i // parts for i in range(parts + 1)]
     threads.run(
         lambda first, last: work(slice(first, last)),
@@ -29,10 +32,16 @@ def over(
     )
 
 
+def _count(size: int, grain: int | None) -> int:
+    return max(1, round(size / (grain or threads.GRAIN["weights"])))
+
+
 def summed(
     work: Callable[[slice], Floats], size: int, n_jobs: int | None, grain: int | None = None
 ) -> Floats:
     """Return the sum of what `work` returns for all ranges of a vector."""
+    if _count(size, grain) == 1:
+        return work(slice(0, size))
     parts: dict[int, Floats] = {}
 
     def keep(part: slice) -> None:

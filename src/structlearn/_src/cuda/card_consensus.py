@@ -242,10 +242,18 @@ class CardConsensus(Consensus):
     def hold(self, state: Any) -> None:
         """Do nothing: the values of fixed variables are in the constants of forms."""
 
-    def snapshot(self, state: Any, into: Any = None) -> tuple[Any, Any]:
+    def snapshot(self, state: Any) -> tuple[Any, Any]:
         """Return copies of the consensus and of the multipliers, in double precision."""
         mu = state.multipliers[: self.tensors.n_forms]
-        return state.consensus.to(torch.double, copy=True), mu.to(torch.double, copy=True)
+        return self.point(state), mu.to(torch.double, copy=True)
+
+    def point(self, state: Any) -> Any:
+        """Return a copy of the consensus, in double precision."""
+        return state.consensus.to(torch.double, copy=True)
+
+    def proof(self, into: Any) -> Any:
+        """Return the multipliers that prove the bound of the last appraisal."""
+        return self._proof
 
     def copy_forms(self, source: Any, target: Any = None, factor: float = 1.0) -> Any:
         """Copy a number per form, times a factor, into `target` or a new array."""
@@ -284,7 +292,7 @@ class CardConsensus(Consensus):
         violation = max(float(missed.max()), 0.0) if len(missed) else 0.0
         proof = t.by_variable.vector(torch.double)
         clipped = in_cone(self._sorts, each, state.multipliers[: t.n_forms].double())
-        proof[: t.n_forms] = clipped
+        proof[: t.n_forms] = self._proof = clipped
         pull = multiply(t.by_variable, proof)
         squares = torch.where(
             (self._sorts == SQUARED) & (each > 0), clipped * clipped / (4.0 * each), 0.0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator, Set
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,13 +25,19 @@ _WIDEST = 200  # characters of one parameter in `repr`, so that an array does no
 _VERBOSE = "progress=True shows how far the work is"  # to whoever looks for what others have
 
 
+@cache
+def _parameters(of: type) -> tuple[str, ...]:
+    """Names that a class takes, sorted; reading a signature costs as much as a small fit."""
+    given = inspect.signature(of).parameters.values()
+    return tuple(sorted(each.name for each in given if each.kind != each.VAR_KEYWORD))
+
+
 class _StandIn:
     """What is needed of scikit-learn's `BaseEstimator` while nobody has imported it."""
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        given = inspect.signature(cls).parameters.values()
-        return sorted(each.name for each in given if each.kind != each.VAR_KEYWORD)
+        return list(_parameters(cls))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters as they were given; `deep` adds those of parameters."""

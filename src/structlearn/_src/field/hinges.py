@@ -28,8 +28,8 @@ _PIECE = 2**18  # forms that are checked together: some megabytes
 _BY_FORM = ("constants", "kinds", "powers", "groups")
 #: What a linear form :math:`l` stands for: a hinge :math:`\max(l, 0)^p`, or a hard constraint.
 HINGE = 0
-AT_MOST = 1
-EQUAL = 2
+AT_MOST = 1  # :math:`l \le 0`
+EQUAL = 2  # :math:`l = 0`
 
 
 @completed(HINGES)
@@ -110,14 +110,18 @@ class Hinges:
             object.__setattr__(made, name, value)
         made._check_lengths()
         for first in range(0, made.n_forms, _PIECE):
-            made._piece(first, min(first + _PIECE, made.n_forms))._check_values()
+            made.piece(first, min(first + _PIECE, made.n_forms))._check_values()
             store.release()
         return made
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "store"}
 
-    def _piece(self, first: int, last: int) -> Hinges:
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        kept = {name: _frozen(state[name], dtype) for name, dtype in DTYPES.items()}
+        vars(self).update(state | kept)
+
+    def piece(self, first: int, last: int) -> Hinges:
         """Return the forms of a range, without checks."""
         start, stop = self.offsets[[first, last]]
         piece = object.__new__(Hinges)
@@ -147,6 +151,16 @@ class Hinges:
     def sizes(self) -> Ints:
         """Number of hinges of every group."""
         return count_numbers(self.groups, self.n_groups, where=~self.hard)
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Number of forms of every group."""
+        return count_numbers(self.groups, self.n_groups)
+
+    @cached_property
+    def absent(self) -> Ints:
+        """Variables that are in no form."""
+        return np.flatnonzero(count_numbers(self.variables, self.n_variables) == 0)
 
     def take(self, forms: Ints, variables: Ints) -> Hinges:
         """Return some of the forms, over some of the variables."""
@@ -285,7 +299,7 @@ DTYPES: dict[str, Any] = {
 
 def _frozen(values: Any, dtype: Any) -> Any:
     """Return a read-only view, so that kernels meet one type only."""
-    array = np.ascontiguousarray(values, dtype).view()
+    array = np.require(values, dtype, ["C", "A"]).view()  # arrays of messages may lie anywhere
     array.flags.writeable = False
     return array
 

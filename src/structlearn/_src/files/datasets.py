@@ -29,7 +29,7 @@ from structlearn._src.text.columns import Columns, read_columns
 
 _CHUNK = 2**20  # bytes read at a time: memory does not grow with the file
 _DIGITS = {32: "md5", 64: "sha256"}  # kinds of checksums by their lengths
-_PIXELS = 128
+_PIXELS = 128  # of a letter: 16 rows of 8
 _LETTER = re.compile(rb"\d+\t([a-z])\t-?\d+\t(\d+)\t\d+\t(\d+)\t([01\t]+)")
 
 # ---- finding and fetching ----------------------------------------------------------------

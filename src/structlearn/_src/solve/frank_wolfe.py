@@ -303,7 +303,8 @@ def _most_links(state: State) -> int:
 
 def _workspace(chains: ChainArrays, links: int, n_weights: int) -> FlowWorkspace:
     longest, K = chains.longest, chains.states
-    wide, integers = (longest, K), np.int64
+    wide = longest, K
+    integers = np.int64
     return FlowWorkspace(
         nodes=np.empty(wide),
         delta=np.empty(wide),

@@ -279,11 +279,13 @@ class _Loop:
         if objective.approximate or refusal(solver, objective):
             return ""  # nothing here can tell
         kinks = not objective.smooth and Ability.SOFTEN in objective.abilities
-        best, report = self.best, Report()
+        best = self.best
         for target in map(objective.softened, _SOFT) if kinks else (objective,):
             state = solver.start(target, best, self.rng)
+            moving = True  # until the gradient has fallen once: nearly smooth kinks throw it about
             for _ in range(_PROBES):
                 report = solver.step(target, state)
+                moving = moving and report.moving
                 if report.done:
                     break
             value = objective.value(state["weights"])
@@ -293,7 +295,7 @@ class _Loop:
         if gain > little:
             self.best, self.value = best, least
             return f"{_STALLED}, yet other steps gained {gain:.3g} more"
-        lost = (report.stuck or report.moving) and (kinks or objective.smooth)
+        lost = (report.stuck or moving) and (kinks or objective.smooth)
         return f"{_STALLED} where no search can tell how far away the optimum is" if lost else ""
 
     def progress_text(self) -> str:

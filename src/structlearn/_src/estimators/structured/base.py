@@ -292,7 +292,8 @@ class StructuredEstimator(_Fitted):
         """Return examples without labels, and their tables."""
         check_is_fitted(self, "weights_")
         checks.one_of("inference", self.inference, OFFERED)
-        n_jobs, batch = threads(self.n_jobs), self.plan_.read(X)
+        n_jobs = threads(self.n_jobs)
+        batch = self.plan_.read(X)
         return batch, self.plan_.model.push(self.weights_, batch.examples.inputs, n_jobs)
 
     def _best(self, batch: Batch, tables: Tables, joint: bool = False) -> Ints:

@@ -56,6 +56,9 @@ class ArrayNodes:
         return feature_names(self.width, self.intercept, self.columns)
 
     def _checked(self, part: Any, i: int) -> NDArray[Any]:
+        plain = type(part) is np.ndarray and part.dtype == np.float64
+        if plain and part.shape[1:] == (self.width,):
+            return part  # as most are; of small ones, checks would cost more than the prediction
         array = as_numbers(part, f"the {self.of} features of example {i}")
         if array.shape[:1] == (0,):
             return np.empty((0, self.width))
