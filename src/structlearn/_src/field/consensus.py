@@ -54,8 +54,8 @@ class Consensus:
 
     `step` is the initial :math:`\eta`, by default the mean weight of the hinges, or 1; `relaxation`
     in (0, 2) is 1 for plain ADMM, and 1.6 takes fewer steps; the step of hard constraints is
-    `stiffness` times larger. Variables may be `fixed`, by a mapping from variable to value, an array
-    with NaN for the others, or a pair of arrays. Sums are cut after `grain` forms.
+    `stiffness` times larger. Variables may be `fixed`, by a mapping from variable to value, an
+    array with NaN for the others, or a pair of arrays. Sums are cut after `grain` forms.
 
     References
     ----------
