@@ -195,6 +195,7 @@ class RemoteObjective(Objective):
     view: View = ()
     tangent: Tangent | None = None
     warm: RemoteMemory | None = None
+    size: int | None = None  #: number of examples, where the origin has not all of them
 
     @property
     def penalty(self) -> Any:  # type: ignore[override]
@@ -209,7 +210,7 @@ class RemoteObjective(Objective):
     @property
     def n_examples(self) -> int:
         """Number of examples."""
-        return int(self.origin.n_examples)
+        return int(self.origin.n_examples) if self.size is None else self.size
 
     @property
     def data(self) -> object:

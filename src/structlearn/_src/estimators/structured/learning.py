@@ -20,6 +20,7 @@ from structlearn._src.common.errors import (
     warn,
 )
 from structlearn._src.common.history import History
+from structlearn._src.common.place import current
 from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.base import check_is_fitted, sample_weights, threads
 from structlearn._src.estimators.fitting import FitSettings, keep, minimise
@@ -87,11 +88,27 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
 def _fit_files(
     estimator: StructuredEstimator, files: ColumnFiles, Y: Any, loss: Loss, sample_weight: Any
 ) -> Any:
-    """Learn from files that need not fit into memory."""
+    """Learn from files that need not fit into memory, or that workers read."""
+    if hasattr(current(), "spread"):
+        return _fit_spread(estimator, files, Y, loss, sample_weight)
     streaming.check(estimator, Y, sample_weight)
     shards = streaming.Shards.read(estimator, files)
     found = streaming.Stream(estimator, shards, loss, _objective).run()
     return _keep(estimator, shards.plan, loss, found, shards.n_sequences)
+
+
+def _fit_spread(
+    estimator: StructuredEstimator, files: ColumnFiles, Y: Any, loss: Loss, sample_weight: Any
+) -> Any:
+    """Learn from files of which each worker reads and keeps a part."""
+    from structlearn._src.estimators.structured import spread_files
+
+    streaming.check(estimator, Y, sample_weight, spread_files.SOLVERS)
+    plan, objective = spread_files.read(estimator, files, loss, _objective)
+    settings = FitSettings(**{name: getattr(estimator, name) for name in _RUN})
+    start = np.zeros(plan.model.n_weights)
+    found = minimise(objective, start, settings, rng=generator(estimator.random_state))
+    return _keep(estimator, plan, loss, found, objective.n_examples)
 
 
 def _with_current(
