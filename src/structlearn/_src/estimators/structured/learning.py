@@ -31,6 +31,7 @@ from structlearn._src.estimators.structured.base import (
     ModelPlan,
     StructuredEstimator,
 )
+from structlearn._src.estimators.structured.maker import Maker, has_lazy_parts, lean
 from structlearn._src.estimators.structured.parameters import check_parameters, warn_unused
 from structlearn._src.inference.names import PREDICTED
 from structlearn._src.learn.dominance import Dominance
@@ -63,6 +64,8 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
     loss = _check(estimator)
     if isinstance(X, ColumnFiles):
         return _fit_files(estimator, X, Y, loss, sample_weight)
+    if has_lazy_parts(X):
+        return _fit_spread(estimator, X, Y, loss, sample_weight)
     rng = generator(estimator.random_state)
     plan, batch = _learn(estimator, X, Y)
     objective = _objective(estimator, plan, batch, loss, sample_weight)
@@ -98,16 +101,22 @@ def _fit_files(
 
 
 def _fit_spread(
-    estimator: StructuredEstimator, files: ColumnFiles, Y: Any, loss: Loss, sample_weight: Any
+    estimator: StructuredEstimator, X: Any, Y: Any, loss: Loss, sample_weight: Any
 ) -> Any:
-    """Learn from files of which each worker reads and keeps a part."""
-    from structlearn._src.estimators.structured import spread_files
+    """Learn from files or partitions of which each worker reads and keeps some."""
+    from structlearn._src.estimators.structured import spread_files, spread_parts
 
-    streaming.check(estimator, Y, sample_weight, spread_files.SOLVERS)
-    plan, objective = spread_files.read(estimator, files, loss, _objective)
+    maker = Maker(lean(estimator), loss, _learn, _objective)
+    if isinstance(X, ColumnFiles):
+        streaming.check(estimator, Y, sample_weight, spread_files.SOLVERS)
+        plan, objective = spread_files.read(maker, X)
+    else:
+        spread_parts.check(estimator, sample_weight)
+        plan, objective = spread_parts.read(maker, X, Y)
     settings = FitSettings(**{name: getattr(estimator, name) for name in _RUN})
-    start = np.zeros(plan.model.n_weights)
-    found = minimise(objective, start, settings, rng=generator(estimator.random_state))
+    rng = generator(estimator.random_state)
+    start = _start(estimator, plan, objective.origin.examples, rng)
+    found = minimise(objective, start, settings, rng=rng)
     return _keep(estimator, plan, loss, found, objective.n_examples)
 
 

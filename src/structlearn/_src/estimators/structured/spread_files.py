@@ -6,9 +6,6 @@ all have the same model, and its losses add up as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,8 +16,8 @@ from structlearn._src.common.errors import ArgumentError, FormatError, PlaceErro
 from structlearn._src.common.place import current
 from structlearn._src.estimators.structured import streaming
 from structlearn._src.estimators.structured.base import ModelPlan
+from structlearn._src.estimators.structured.maker import Maker
 from structlearn._src.estimators.structured.read_sequences import ColumnReader, graph_data
-from structlearn._src.learn.loss import Loss
 from structlearn._src.places.remote_objective import Remote, RemoteObjective, Shard
 from structlearn._src.text.attribute_counts import AttributeCounts
 from structlearn._src.text.attributes import Attributes
@@ -109,18 +106,6 @@ class FileShard(Shard):
         return self.make(self.plan, self.plan.lay_out(data, labels))
 
 
-@dataclass(frozen=True)
-class Maker:
-    """Makes the objective of a batch, as the estimator wants it."""
-
-    estimator: Any
-    loss: Loss
-    make: Callable[..., Any]
-
-    def __call__(self, plan: ModelPlan, batch: Any) -> Any:
-        return self.make(self.estimator, plan, batch, self.loss, None)
-
-
 def _vocabularies(shard: FileShard, _: Any) -> tuple[Any, ...]:
     columns = shard.columns
     if columns is None:
@@ -165,13 +150,9 @@ def _plan(shard: FileShard, shared: tuple[ModelPlan, list[int]]) -> tuple[Any, .
 # ---- here --------------------------------------------------------------------------------
 
 
-def read(
-    estimator: Any, files: ColumnFiles, loss: Loss, make: Callable[..., Any]
-) -> tuple[ModelPlan, RemoteObjective]:
+def read(maker: Maker, files: ColumnFiles) -> tuple[ModelPlan, RemoteObjective]:
     """Let all workers read their parts; return the plan, and the objective of all of them."""
-    lean = copy(estimator)
-    vars(lean).update(progress=None, n_jobs=None)
-    maker = Maker(lean, loss, make)
+    estimator = maker.estimator
     known: dict[str, Any] = {}
 
     def shard(i: int) -> FileShard:
