@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pathlib
 import random
+import signal
 
 import pytest
 
@@ -18,6 +19,11 @@ _ROOT = pathlib.Path(__file__).parents[1]
 
 # Numba's cache does not see edits in a called file, so the folder's name must.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".numba_cache" / kernel_hash()))
+
+
+# Jobs in the background ignore interrupts, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

@@ -20,7 +20,7 @@ from structlearn._src.common.watch import Watch
 from structlearn._src.cuda import slices
 from structlearn._src.cuda.forms import FieldTensors, upload
 from structlearn._src.cuda.slices import add_pieces, by_kernel, multiply, row_sums
-from structlearn._src.field.consensus import ALLOWED, Appraisal, Consensus, given_values
+from structlearn._src.field.consensus import ALLOWED, Appraisal, Consensus
 from structlearn._src.field.hinges import Hinges
 from structlearn._src.kernels.field.forms import EQUAL, LINEAR, SQUARED
 from structlearn._src.learn.world import Elsewhere, Memory
@@ -86,7 +86,7 @@ class CardConsensus(Consensus):
         )
         self._step = None if step is None else checks.number("step", step, low=0, open_low=True)
         stiffness = checks.number("stiffness", stiffness, low=0, open_low=True)
-        self.fixed = given_values(hinges, fixed)
+        self.fixed = hinges.given_values(fixed)
         self.tensors = FieldTensors(hinges, self.fixed, stiffness, device)
         self._lengths = self.tensors.lengths.to(dtype)
         self._constants = self.tensors.constants.to(dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats
-from structlearn._src.common.errors import ArgumentError, InfeasibleError
+from structlearn._src.common.errors import InfeasibleError
 from structlearn._src.common.place import placed
 from structlearn._src.common.watch import Pace, Watch
 from structlearn._src.field.blocks import GRAIN, FieldBlocks
@@ -47,18 +47,15 @@ class Consensus:
 
     One step is :math:`\alpha \leftarrow \alpha + \eta (v - y)`, then :math:`v`, then :math:`y`.
 
-    The object holds the problem, which stays, and scratch space, so that it may run one state at
-    a time. All that changes is in the `AdmmState` that `begin` makes: a record of named arrays
-    which `run` changes in place, and which a checkpoint may hold as it is. Weights are given with
-    every call. Local copies and multipliers take one number per form (see `kernels.field.admm`):
-    with the constant, the length and the kinds a form costs 39 bytes, and 12 more per variable
-    in it, for several threads 24.
+    The object holds the problem and scratch space, so it runs one state at a time. All that changes
+    is in the `AdmmState` that `begin` returns, named arrays that `run` updates in place. Local
+    copies and multipliers take one number per form (see `kernels.field.admm`): a form costs 39
+    bytes, and 12 more per variable in it, or 24 for several threads.
 
-    `step` is :math:`\eta` to begin with, by default the mean weight of the hinges, or 1; a
-    `relaxation` in (0, 2) of 1 is plain ADMM, 1.6 takes fewer steps; the step of hard constraints
-    is `stiffness` times larger. Variables that are `fixed`, by a mapping from variable to value,
-    an array with NaN for the others, or a pair of arrays, leave forms about the others only.
-    Results do not depend on the number of threads; sums are cut after `grain` forms.
+    `step` is the initial :math:`\eta`, by default the mean weight of the hinges, or 1; `relaxation`
+    in (0, 2) is 1 for plain ADMM, and 1.6 takes fewer steps; the step of hard constraints is
+    `stiffness` times larger. Variables may be `fixed`, by a mapping from variable to value, an
+    array with NaN for the others, or a pair of arrays. Sums are cut after `grain` forms.
 
     References
     ----------
@@ -85,7 +82,7 @@ class Consensus:
             "relaxation", relaxation, low=0, high=2, open_low=True, open_high=True
         )
         self._step = None if step is None else checks.number("step", step, low=0, open_low=True)
-        variables, values = _check_fixed(hinges, fixed)
+        variables, values = hinges.check_fixed(fixed)
         n = hinges.n_variables
         self.bounds = forms.Bounds(np.zeros(n), np.ones(n), np.zeros(n))
         self.bounds.lower[variables] = self.bounds.upper[variables] = values
@@ -374,30 +371,3 @@ def _write_sorts(hinges: Hinges, sorts: Any, borders: Any, first: int, last: int
     kinds = hinges.kinds[part]
     hard = kinds + np.int8(forms.AT_MOST - AT_MOST)
     sorts[part] = np.where(kinds > 0, hard, hinges.powers[part] == 2)
-
-
-def given_values(hinges: Hinges, fixed: Any) -> Floats:
-    """Return the values of variables that are given, NaN for the others."""
-    variables, values = _check_fixed(hinges, fixed)
-    out = np.full(hinges.n_variables, np.nan)
-    out[variables] = values
-    return out
-
-
-def _check_fixed(hinges: Hinges, fixed: Any) -> tuple[Any, Floats]:
-    """Return the variables that are given, and their values."""
-    if fixed is None:
-        fixed = {}
-    if isinstance(fixed, dict):
-        fixed = list(fixed), list(fixed.values())
-    elif not isinstance(fixed, tuple):
-        array = hinges.check_values("fixed", fixed, absent="free")
-        fixed = np.flatnonzero(~np.isnan(array)), array[~np.isnan(array)]
-    which = checks.indices("fixed", fixed[0])
-    given = checks.numbers("fixed", fixed[1])
-    n = hinges.n_variables
-    if given.shape != which.shape or ((which < 0) | (which >= n)).any():
-        raise ArgumentError(f"fixed needs variables below {n}, and one value for each")
-    if not ((given >= 0) & (given <= 1)).all():
-        raise ArgumentError("values of fixed variables must lie in [0, 1]")
-    return which, given

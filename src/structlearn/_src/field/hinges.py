@@ -233,6 +233,33 @@ class Hinges:
             raise ArgumentError(f"{name}[{where}] is {array[where]}: give {need}")
         return array
 
+    def check_fixed(self, fixed: Any) -> tuple[Ints, Floats]:
+        """Return the variables that are given, by a mapping, an array or a pair, and their values.
+
+        The array has NaN for the others; a pair is one of arrays.
+        """
+        given = {} if fixed is None else fixed
+        if isinstance(given, dict):
+            given = list(given), list(given.values())
+        elif not isinstance(given, tuple):
+            array = self.check_values("fixed", given, absent="free")
+            given = np.flatnonzero(~np.isnan(array)), array[~np.isnan(array)]
+        which = checks.indices("fixed", given[0])
+        values = checks.numbers("fixed", given[1])
+        n = self.n_variables
+        if values.shape != which.shape or ((which < 0) | (which >= n)).any():
+            raise ArgumentError(f"fixed needs variables below {n}, and one value for each")
+        if not ((values >= 0) & (values <= 1)).all():
+            raise ArgumentError("values of fixed variables must lie in [0, 1]")
+        return which, values
+
+    def given_values(self, fixed: Any) -> Floats:
+        """Return the values of variables that are given, NaN for the others."""
+        variables, values = self.check_fixed(fixed)
+        out = np.full(self.n_variables, np.nan)
+        out[variables] = values
+        return out
+
     def check_weights(self, weights: Any) -> Floats:
         """Check weights of the groups, and return them as an array."""
         array = checks.numbers("weights", weights)

@@ -13,7 +13,7 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import InfeasibleError
 from structlearn._src.common.watch import Watch
-from structlearn._src.field.consensus import Appraisal, Consensus, given_values
+from structlearn._src.field.consensus import Appraisal, Consensus
 from structlearn._src.field.hinges import DTYPES, Hinges
 from structlearn._src.field.newton import Polish
 from structlearn._src.kernels.field import admm
@@ -107,7 +107,7 @@ class RemoteConsensus(Consensus):
     """
 
     def __init__(self, forms: SpreadForms, hinges: Hinges, **options: Any) -> None:
-        fixed = given_values(hinges, options.pop("fixed", None))
+        fixed = hinges.given_values(options.pop("fixed", None))
         super().__init__(_without_forms(hinges), fixed=fixed, **options)
         self.hinges = hinges
         self.spread = forms

@@ -92,7 +92,8 @@ class Tables:
         self.source = None if source is None else Path(source)
         self._threads = None if n_jobs is None else integer("n_jobs", n_jobs, low=1)
         self._memory = memory
-        self._connect()
+        with interruptible():
+            self._connect()
         self.connection.execute("CREATE TABLE constants (code INTEGER, text VARCHAR)")
         self.relations: dict[str, Relation] = {}
         self._covers: dict[tuple[Any, ...], bool] = {}
