@@ -6,9 +6,8 @@ Every way is first compared with double precision on the host; times are medians
 from __future__ import annotations
 
 import argparse
-import cProfile
-import io
-import pstats
+import json
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -216,20 +215,6 @@ def layer_call(given, **options):
     return call
 
 
-def profiled(call):
-    """Print what the host does in 100 calls."""
-    profile = cProfile.Profile()
-    call()
-    with profile:
-        for _ in range(100):
-            call()
-    told = io.StringIO()
-    pstats.Stats(profile, stream=told).sort_stats("tottime").print_stats(22)
-    lines = [line for line in told.getvalue().splitlines() if "{" in line or ".py" in line]
-    print("\n".join(line[:130] for line in lines))
-    return "of 100 calls"
-
-
 def attempt(name, work):
     """Print what a way of computing gives, or why it does not."""
     if left() < 5.0:
@@ -247,8 +232,8 @@ def attempt(name, work):
     return told
 
 
-def time_line(call, repeats=20):
-    median, least = timed(call, repeats)
+def time_line(call, repeats=20, burst=1):
+    median, least = timed(call, repeats, burst)
     return f"{median:9.3f} ms (least {least:.3f})"
 
 
@@ -280,6 +265,7 @@ def warm(size, number):
         kernel(problem(size, unequal=True, hidden=0.3), None)
     else:
         layer_call(problem(size))()
+        layer_call(problem(size, unequal=True))()
     torch.cuda.synchronize()
 
 
@@ -300,16 +286,65 @@ def warm_all():
     print(f"compiled in {time.monotonic() - BEGAN:.0f} s", flush=True)
 
 
+def profile_layers(found):
+    """Say where calls of the layer spend their time."""
+    from benchmarks.gpu_profile import profiled
+
+    for size in VARIANTS:
+        call = layer_call(problem(size))
+        attempt(
+            "", lambda size=size, call=call: keep(found, size, profiled(f"ChainLoss {size}", call))
+        )
+
+
+def keep(found, key, value):
+    found[key] = value
+    return ""
+
+
+def quick(out):
+    """Time kernels and the layer at both sizes, compare them with the host and with pytorch-crf."""
+    found = {}
+    for size in VARIANTS:
+        given = problem(size)
+        wanted = reference(given)
+        told = found[size] = {}
+        print(f"-- {size}: batch, length, labels = {SIZES[size]}", flush=True)
+        for each in [*VARIANTS[size], "log"]:
+            choice = each if each == "log" else Choice(*each)
+            told[f"kernel {each}"] = attempt(f"kernel {each}", variant(given, choice, wanted))
+        for kind, of in (("equal", given), ("masked", problem(size, unequal=True)),
+                         ("hidden", problem(size, hidden=0.3))):  # fmt: skip
+            for name, burst in (("one by one", 1), ("in a row", 10)):
+                call = layer_call(of)
+                told[f"ChainLoss {kind} {name}"] = attempt(
+                    f"ChainLoss {kind}, {name}",
+                    lambda call=call, burst=burst: time_line(call, 20, burst),
+                )
+        told["pytorch-crf"] = attempt(
+            "pytorch-crf", lambda given=given: time_line(pytorch_crf(given), 3)
+        )
+    found["profiles"] = {}
+    profile_layers(found["profiles"])
+    if out:
+        pathlib.Path(out).write_text(json.dumps(found, indent=1))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--warm", nargs=2, metavar=("SIZE", "NUMBER"))
     parser.add_argument("-v", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="no plain loops, fewer variants")
+    parser.add_argument("--out")
     options = parser.parse_args()
     if options.warm:
         warm(options.warm[0], int(options.warm[1]))
         return
     warm_all()
     print(torch.cuda.get_device_name(), torch.__version__, flush=True)
+    if options.quick:
+        quick(options.out)
+        return
     for size in VARIANTS:
         given = problem(size)
         wanted = reference(given)
@@ -324,7 +359,7 @@ def main():
         attempt("captured products", lambda given=given: time_line(products(given)))
         attempt("plain loop", lambda given=given: time_line(eager(given), 3))
         attempt("pytorch-crf", lambda given=given: time_line(pytorch_crf(given), 3))
-    attempt("where the host spends its time", lambda: profiled(layer_call(problem("short"))))
+    profile_layers({})
     print(f"all in {time.monotonic() - BEGAN:.0f} s")
 
 

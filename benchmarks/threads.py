@@ -1,12 +1,16 @@
 """Wall time by number of threads: what a machine with many cores brings.
 
-Usage: python benchmarks/threads.py [--threads 1 2 4 8 16] [--limit 60] [section ...]
+Usage: python benchmarks/threads.py [--threads 1 2 4 8 16] [--limit 60] [--quick] [--only NAME ...]
 
 Without names all sections run. A section is a function of `SECTIONS` that prepares its data once
 and returns a function of the number of threads, which does the work and returns seconds by phase;
 the first phase is the time that counts. Every number of threads is tried in turn, up to three
 times or until the limit in seconds, and the least time of each phase is shown. CoNLL-2000 is looked
-for in the folder that STRUCTLEARN_DATA names.
+for in the folder that STRUCTLEARN_DATA names; without it, its sections are skipped.
+
+With `--quick` the sizes are those of `QUICK`, and 1 thread is compared with all cores: all
+sections together take two to three minutes. Text, grids and sequences keep their sizes; there are
+fewer steps, sweeps and forms.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -29,31 +33,56 @@ HERE = pathlib.Path(__file__).parent
 REPEATS = 3
 OPTIMUM = 8930.33  # of the sparse CRF on CoNLL-2000, C = 1: as in tagging.py
 LONGEST = 200  # passes, in case that a tolerance is never met
+
+
+class Sizes(NamedTuple):
+    """How much work the sections do."""
+
+    sentences: int = 8936  #: of CoNLL-2000 for the hinge: all of them
+    gap: float = 0.01  #: of the hinge, relatively
+    iterations: int = 30  #: of L-BFGS
+    forms: int = 3_000_000
+    groups: int = 1250  #: of the trust program: about as many forms
+    side: int = 1000  #: of the one large grid
+    steps: int = 5  #: of learning on grids
+    sweeps: int = 20  #: of samplers
+
+
+QUICK = Sizes(1500, 0.05, 10, 300_000, 125, 300, 2, 5)
 #: Seconds by phase; the first is what counts.
 Phases = dict[str, float]
-Section = Callable[[], Callable[[int], Phases]]
+Section = Callable[[Sizes], Callable[[int], Phases]]
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("sections", nargs="*")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16])
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each section")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=list(SECTIONS))
+    parser.add_argument("--threads", type=int, nargs="+")
+    parser.add_argument("--limit", type=float, help="seconds for each section")
+    parser.add_argument("--quick", action="store_true", help="small sizes, in minutes")
     given = parser.parse_args(arguments)
-    unknown = sorted(set(given.sections) - set(SECTIONS))
-    if unknown:
-        print(f"no section is called {unknown[0]!r}; choose from {', '.join(SECTIONS)}")
-        return 2
-    print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.2f}")
-    for name in given.sections or SECTIONS:
-        measure(name, given.threads, given.limit)
+    cores = os.cpu_count() or 1
+    sizes = QUICK if given.quick else Sizes()
+    counts = given.threads or ([1, cores] if given.quick else [1, 2, 4, 8, 16])
+    limit = given.limit or (5.0 if given.quick else 60.0)
+    begun = time.monotonic()
+    print(f"{cores} cores, load average {os.getloadavg()[0]:.2f}")
+    for name in given.only or SECTIONS:
+        measure(name, sizes, counts, limit)
+    print(f"\n{time.monotonic() - begun:.0f} s in all")
     return 0
 
 
-def measure(name: str, counts: list[int], limit: float) -> None:
+def measure(name: str, sizes: Sizes, counts: list[int], limit: float) -> None:
     """Run one section with every number of threads, and print a table."""
+    from structlearn.errors import DataNotFoundError
+
     end = time.monotonic() + limit
-    work = SECTIONS[name]()
+    try:
+        work = SECTIONS[name](sizes)
+    except DataNotFoundError as error:
+        print(f"\n{name}: skipped: {error}", flush=True)
+        return
     work(max(counts))  # compiles, and touches all memory
     runs: dict[int, list[Phases]] = {count: [] for count in counts}
     for repeat in range(REPEATS):
@@ -78,7 +107,7 @@ def _least(runs: list[Phases]) -> Phases:
 # ---- learning on sequences ---------------------------------------------------------------
 
 
-def _conll(loss: str) -> Callable[[int], Any]:
+def _conll(loss: str, sentences: int = 8936) -> Callable[[int], Any]:
     """Return a function that makes the objective of CoNLL-2000 for some number of threads."""
     from structlearn import SequenceLabeler, read_columns
     from structlearn._src.cli.taggers import gold_labels, without_last
@@ -87,6 +116,7 @@ def _conll(loss: str) -> Callable[[int], Any]:
     columns = read_columns(str(data_path("conll2000", "train.txt")))
     labeler = SequenceLabeler(features="sparse", loss=loss)
     whole = labeler.objective(without_last(columns), gold_labels(columns))
+    whole = whole.take(np.arange(min(sentences, whole.n_examples)))
 
     def make(n_jobs: int) -> Any:
         return replace(whole, settings=replace(whole.settings, n_jobs=n_jobs))
@@ -117,7 +147,7 @@ def _steps(objective: Any, over: Callable[[Any, Any], bool]) -> Phases:
     }
 
 
-def sdca() -> Callable[[int], Phases]:
+def sdca(sizes: Sizes) -> Callable[[int], Phases]:
     """CoNLL-2000 by the default solver, to 0.1 % of the optimum."""
     make = _conll("log")
     judge = make(max(os.cpu_count() or 1, 1))
@@ -130,16 +160,16 @@ def sdca() -> Callable[[int], Phases]:
     return work
 
 
-def hinge() -> Callable[[int], Phases]:
-    """CoNLL-2000, hinge, by the default solver, to a gap of 1 %."""
-    make = _conll("hinge")
+def hinge(sizes: Sizes) -> Callable[[int], Phases]:
+    """CoNLL-2000, hinge, by the default solver, to a gap of 1 % (quick: a part of it, to 5 %)."""
+    make = _conll("hinge", sizes.sentences)
     return lambda n_jobs: _steps(
-        make(n_jobs), lambda report, state: report.gap <= 0.01 * report.value
+        make(n_jobs), lambda report, state: report.gap <= sizes.gap * report.value
     )
 
 
-def lbfgs() -> Callable[[int], Phases]:
-    """CoNLL-2000 by L-BFGS, seconds per iteration, of 30; and of the parts of an evaluation."""
+def lbfgs(sizes: Sizes) -> Callable[[int], Phases]:
+    """CoNLL-2000 by L-BFGS, seconds per iteration, and of the parts of an evaluation."""
     make = _conll("log")
 
     def work(n_jobs: int) -> Phases:
@@ -150,9 +180,9 @@ def lbfgs() -> Callable[[int], Phases]:
         with one_blas_thread():
             state = solver.start(objective, np.zeros(objective.n_weights), np.random.default_rng(0))
             begun = time.perf_counter()
-            for _ in range(30):
+            for _ in range(sizes.iterations):
                 solver.step(objective, state)
-            whole = (time.perf_counter() - begun) / 30
+            whole = (time.perf_counter() - begun) / sizes.iterations
             return {"iteration": whole, **_parts(objective, state)}
 
     return work
@@ -178,9 +208,6 @@ def _clock(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 # ---- hinge-loss fields -------------------------------------------------------------------
-
-FORMS = 3_000_000
-TRUST_GROUPS = 1250  # about as many forms
 
 
 def _field(make: Callable[[], Any], tol: float) -> Callable[[int], Phases]:
@@ -222,28 +249,26 @@ def _timed(method: Callable[..., Any], name: str, seconds: Phases) -> Callable[.
     return timed
 
 
-def map_random() -> Callable[[int], Phases]:
-    """`solve_map` on 3 million random forms, a third of them linear, to a gap of 0.1 %."""
+def map_random(sizes: Sizes) -> Callable[[int], Phases]:
+    """`solve_map` on 3 million random forms (quick: a tenth), to a gap of 0.1 %."""
     import forms
 
-    return _field(lambda: forms.random_forms(FORMS), 1e-3)
+    return _field(lambda: forms.random_forms(sizes.forms), 1e-3)
 
 
-def map_trust() -> Callable[[int], Phases]:
-    """`solve_map` on the 3 million forms of a trust program, to a gap of 1e-6."""
+def map_trust(sizes: Sizes) -> Callable[[int], Phases]:
+    """`solve_map` on the 3 million forms of a trust program (quick: a tenth), to a gap of 1e-6."""
     import forms
 
-    return _field(lambda: forms.trust_forms(TRUST_GROUPS), 1e-6)
+    return _field(lambda: forms.trust_forms(sizes.groups), 1e-6)
 
 
 # ---- graphs ------------------------------------------------------------------------------
 
-SIDE = 1000  # of the one large grid
 COUPLING = 0.5  # nats that neighbours gain by being alike: messages come to rest in some sweeps
 PATIENCE = 10  # sweeps where messages would need hundreds
 BATCH = 10_000  # small graphs
 GRIDS, EDGE = 64, 40  # of the grids that are learnt from, and their side
-STEPS = 5  # of learning
 
 
 def _phased(parts: dict[str, tuple[Any, str]], work: Callable[[], Any]) -> Phases:
@@ -257,13 +282,15 @@ def _phased(parts: dict[str, tuple[Any, str]], work: Callable[[], Any]) -> Phase
     return {"seconds": whole, **seconds}
 
 
-def _one_grid(query: str, method: str, states: int, **options: Any) -> Callable[[int], Phases]:
+def _one_grid(
+    side: int, query: str, method: str, states: int, **options: Any
+) -> Callable[[int], Phases]:
     import structlearn as sl
     from structlearn._src.inference import front, loopy, trw
     from structlearn._src.inference.message_plan import MessagePlan
     from structlearn._src.inference.messenger import Messenger
 
-    nodes = np.random.default_rng(1).normal(size=(SIDE, SIDE, states))
+    nodes = np.random.default_rng(1).normal(size=(side, side, states))
     parts = {
         "plan": (MessagePlan, "__init__"),
         "sweeps": (Messenger, "run"),
@@ -290,22 +317,22 @@ def _one_grid(query: str, method: str, states: int, **options: Any) -> Callable[
     return work
 
 
-def grid_sum() -> Callable[[int], Phases]:
-    """Marginals of one grid of 1000 x 1000 variables of 2 states, by sum-product messages."""
-    return _one_grid("marginals", "bp", 2)
+def grid_sum(sizes: Sizes) -> Callable[[int], Phases]:
+    """Marginals of one grid of 1000 x 1000 (quick: 300 x 300), 2 states, by messages."""
+    return _one_grid(sizes.side, "marginals", "bp", 2)
 
 
-def grid_max() -> Callable[[int], Phases]:
+def grid_max(sizes: Sizes) -> Callable[[int], Phases]:
     """The same grid with 3 states, ten sweeps of max-product messages, one start."""
-    return _one_grid("map", "bp", 3, max_iter=PATIENCE, restarts=0)
+    return _one_grid(sizes.side, "map", "bp", 3, max_iter=PATIENCE, restarts=0)
 
 
-def grid_trw() -> Callable[[int], Phases]:
+def grid_trw(sizes: Sizes) -> Callable[[int], Phases]:
     """The same grid with 2 states, ten sweeps of tree-reweighted messages and their bound."""
-    return _one_grid("marginals", "trw", 2, max_iter=PATIENCE)
+    return _one_grid(sizes.side, "marginals", "trw", 2, max_iter=PATIENCE)
 
 
-def infer_many() -> Callable[[int], Phases]:
+def infer_many(sizes: Sizes) -> Callable[[int], Phases]:
     """Ten thousand graphs, of 40 variables in hidden chains and 16 in grids, by messages."""
     import models
     import structlearn as sl
@@ -331,8 +358,8 @@ def infer_many() -> Callable[[int], Phases]:
     )
 
 
-def grids() -> Callable[[int], Phases]:
-    """`GridLabeler` on 64 grids of 40 x 40 with half the labels hidden, five steps."""
+def grids(sizes: Sizes) -> Callable[[int], Phases]:
+    """`GridLabeler` on 64 grids of 40 x 40 with half the labels hidden: some steps."""
     import structlearn as sl
     from structlearn._src.estimators.structured import learning
     from structlearn._src.learn.structured_objective import StructuredObjective
@@ -354,9 +381,9 @@ def grids() -> Callable[[int], Phases]:
     }
 
     def work(n_jobs: int) -> Phases:
-        labeler = sl.GridLabeler(max_iter=STEPS, n_jobs=n_jobs, random_state=0)
+        labeler = sl.GridLabeler(max_iter=sizes.steps, n_jobs=n_jobs, random_state=0)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # five steps do not reach the optimum
+            warnings.simplefilter("ignore")  # these few steps do not reach the optimum
             return _phased(parts, lambda: labeler.fit(X, Y))
 
     return work
@@ -418,17 +445,17 @@ def _noted(function: Callable[..., Any], seen: list[Any]) -> Callable[..., Any]:
     return noted
 
 
-def infinite_hmm() -> Callable[[int], Phases]:
-    """`InfiniteHMM` on 256 sequences of 2,000 points: 20 sweeps."""
-    return _sampled("InfiniteHMM", SEQUENCES, 20)
+def infinite_hmm(sizes: Sizes) -> Callable[[int], Phases]:
+    """`InfiniteHMM` on 256 sequences of 2,000 points: some sweeps."""
+    return _sampled("InfiniteHMM", SEQUENCES, sizes.sweeps)
 
 
-def max_margin_hmm() -> Callable[[int], Phases]:
-    """`MaxMarginHMM` on 64 sequences of 2,000 points: 20 sweeps."""
-    return _sampled("MaxMarginHMM", SEQUENCES // 4, 20, merge=False)
+def max_margin_hmm(sizes: Sizes) -> Callable[[int], Phases]:
+    """`MaxMarginHMM` on 64 sequences of 2,000 points: some sweeps."""
+    return _sampled("MaxMarginHMM", SEQUENCES // 4, sizes.sweeps, merge=False)
 
 
-def infinite_svm() -> Callable[[int], Phases]:
+def infinite_svm(sizes: Sizes) -> Callable[[int], Phases]:
     """`InfiniteSVM` on 2,000 rows: 16 chains of 10 sweeps."""
     from infinite_worker import data
     from structlearn import InfiniteSVM

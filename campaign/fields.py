@@ -171,6 +171,7 @@ def least_violation(whole: Field) -> float:
         np.hstack([A, -np.eye(m)]),
         -b,
         bounds=[*whole.box.tolist(), *[(0, None)] * m],
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     return float(found.fun) if found.status == 0 else math.nan
 
@@ -240,25 +241,32 @@ def check(rng: np.random.Generator) -> None:
     """Solve some fields, and see that what is promised about each is true."""
     for _ in range(FIELDS):
         whole = make_field(rng)
-        began = time.process_time()
-        try:
-            result = solve_map(
-                whole.hinges(),
-                whole.weights,
-                fixed=whole.fixed,
-                tol=TOL,
-                time_limit=LIMIT,
-                n_jobs=1,
-            )
-        except InfeasibleError:
-            result = None
-        taken = time.process_time() - began
+        result, taken = solve(whole)
+        if taken >= LIMIT + LATE:  # kernels may have been compiled
+            result, taken = solve(whole)
         expect(taken < LIMIT + LATE, f"time_limit={LIMIT} took {taken:.2f} s:", whole.told())
         if result is None:
             least = least_violation(whole)
             expect(not least < SMALL, f"not infeasible ({least:.3g}):", whole.told())
         else:
             judge(whole, result)
+
+
+def solve(whole):
+    """The result, None where it is infeasible, and the seconds of computing."""
+    began = time.process_time()
+    try:
+        result = solve_map(
+            whole.hinges(),
+            whole.weights,
+            fixed=whole.fixed,
+            tol=TOL,
+            time_limit=LIMIT,
+            n_jobs=1,
+        )
+    except InfeasibleError:
+        result = None
+    return result, time.process_time() - began
 
 
 def judge(whole, result):
@@ -280,26 +288,23 @@ def judge(whole, result):
         about,
     )
     judge_bound(whole, result, about)
+    enough = TOL * (abs(energy) + (whole.each.max(initial=0.0) or 1.0)) * (1 + SMALL) + close
+    if missed <= ALLOWED:
+        expect(result.lower <= energy + enough, "bound above the energy:", about)
     if result.converged:
         expect(missed <= ALLOWED * (1 + 1e-9), "converged with a violation:", about)
-        largest = whole.each.max(initial=0.0) or 1.0
-        expect(
-            energy - result.lower <= TOL * (abs(energy) + largest) * (1 + SMALL) + close,
-            "gap:",
-            about,
-        )
+        expect(energy - result.lower <= enough, "gap:", about)
     elif whole.mild and result.ended != "time":
         expect(least_violation(whole) > SMALL, "mild, feasible and not solved:", about)
 
 
 def judge_bound(whole, result, about):
-    """The bound is proved by the multipliers, or at least no point of another solver is below."""
+    """The bound is proved by the multipliers, and no point of another solver is below."""
     proved = whole.bound(result.multipliers)
     sizes = np.abs(result.multipliers) * (np.abs(whole.A).sum(axis=1) + np.abs(whole.b))
     close = SMALL * abs(result.lower) + 1e-13 * sizes.sum() + 1e-300
-    if proved >= result.lower - close and not whole.mild:
-        return
-    point = independent_point(whole)
+    expect(proved >= result.lower - close, f"multipliers prove {proved!r}:", about)
+    point = independent_point(whole) if whole.mild else None
     if point is not None:
         price = float(np.abs(result.multipliers) @ whole.violations(point))
         other = whole.energy(point) + price

@@ -76,6 +76,10 @@ sphinx_gallery_conf = {
     "min_reported_time": 1e9,
     "show_signature": False,
     "write_computation_times": False,
+    # Pages of the reference show the examples that use a name, and code in examples links to them.
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("structlearn",),
+    "reference_url": {"structlearn": None},
 }
 # A picture in a page is made without a window, which matplotlib remarks upon.
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
@@ -120,6 +124,7 @@ def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-signature", _sign)
     app.connect("autodoc-process-docstring", _add_types, priority=400)  # before numpydoc, at 500
+    app.connect("autodoc-process-docstring", _list_references, priority=410)
 
 
 def _mend_back_links(
@@ -168,22 +173,49 @@ def _add_types(app: Any, what: str, name: str, obj: Any, options: Any, lines: li
         start = lines.index("Parameters") + 2
         ends = (i for i in range(start, len(lines)) if re.fullmatch(r"-{3,}", lines[i]))
         for i in range(start, next(ends, len(lines) + 1) - 1):
-            first = re.match(r"\*{0,2}(\w+)[\w, *]*$", lines[i])
+            first = re.match(r"\*{0,2}(\w+)[\w, *]*( : .+)?$", lines[i])
             if first and first[1] in known:
-                lines[i] += f" : {_type_of(known[first[1]])}"
+                parameter = known[first[1]]
+                kind = first[2] or f" : {_type_of(parameter)}"
+                names = first[0].removesuffix(first[2] or "")
+                lines[i] = f"{names}{kind}{_default_of(parameter, first[2] or '')}"
 
 
 def _type_of(parameter: inspect.Parameter) -> str:
-    """Return type and default as numpydoc writes them."""
+    """Return the type as the signature has it."""
     kind = parameter.annotation
     text = kind if isinstance(kind, str) else inspect.formatannotation(kind)
-    if kind is parameter.empty or text in ("Any", "typing.Any"):
-        text = "object"
-    short = "" if parameter.default is parameter.empty else f", default {parameter.default!r}"
-    return text + (short if len(short) < _LONGEST_DEFAULT else "")
+    return "object" if kind is parameter.empty or text in ("Any", "typing.Any") else text
+
+
+def _default_of(parameter: inspect.Parameter, said: str = "") -> str:
+    """Return the default as numpydoc writes it, unless a type is followed by it already."""
+    if parameter.default is parameter.empty or "optional" in said or "default" in said:
+        return ""
+    text = f", default {parameter.default!r}"
+    return text if len(text) < _LONGEST_DEFAULT else ""
 
 
 _LONGEST_DEFAULT = 40  # letters: longer ones are objects, which print badly
+
+
+def _list_references(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Give every reference an item of a list; "D. Liu" would begin a list from D by itself."""
+    if "References" not in lines:
+        return
+    start = lines.index("References") + 2
+    begins = True
+    for i in range(start, len(lines)):
+        line = lines[i]
+        if i + 1 < len(lines) and re.fullmatch(r"-{3,}", lines[i + 1]):
+            return  # the next section
+        if not line.strip() or line.startswith((" ", "..")):
+            begins = True
+            continue
+        lines[i] = f"- {line.replace('.', chr(92) + '.', 1)}" if begins else f"  {line}"
+        begins = line.endswith(".")
 
 
 # Formulas become MathML here, which browsers draw themselves: pages need nothing from elsewhere.

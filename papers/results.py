@@ -60,10 +60,18 @@ class Results:
 
 
 def _this_machine() -> dict[str, str]:
-    versions = {name: metadata.version(name) for name in _LIBRARIES}
+    versions = {name: _version(name) for name in _LIBRARIES}
     return {
         "structlearn": __version__,
         "python": platform.python_version(),
         **versions,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
+
+
+def _version(library: str) -> str:
+    """Return a version; experiments without rules also run where DuckDB is not installed."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,9 +1,15 @@
-"""Shared fixtures; compiled code is cached in a folder named by the kernels' own text."""
+"""Shared fixtures; compiled code is cached in a folder named by the kernels' own text.
+
+``--order-seed 7`` runs the test files, and the tests in each, in another order: none may need
+what another has left behind.
+"""
 
 from __future__ import annotations
 
 import os
 import pathlib
+import random
+import signal
 
 import pytest
 
@@ -13,6 +19,27 @@ _ROOT = pathlib.Path(__file__).parents[1]
 
 # Numba's cache does not see edits in a called file, so the folder's name must.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".numba_cache" / kernel_hash()))
+
+
+# Jobs in the background ignore interrupts, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--order-seed", type=int, help="shuffle files, and the tests in each")
+
+
+def pytest_collection_modifyitems(config, items):
+    seed = config.getoption("--order-seed")
+    if seed is None:
+        return
+    rng = random.Random(seed)
+    files = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    shuffled = rng.sample(list(files.values()), len(files))
+    items[:] = [item for tests in shuffled for item in rng.sample(tests, len(tests))]
 
 
 @pytest.fixture

@@ -113,6 +113,24 @@ def test_every_ending_error_and_warning_is_explained():
     assert {name for name in names if not re.search(rf"\b{name}\b", text)} == set()
 
 
+def test_messages_on_the_page_of_questions_are_those_of_the_library():
+    """Readers look for the words of a message; what stands for dots is filled in by the code."""
+    text = (ROOT / "docs/faq.md").read_text(encoding="utf-8").partition("## Frequent")[0]
+    plain = re.sub(r"^```.*?^```$|`[^`]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+    tables = re.findall(r"^\| status \|.*\n\|[-|]+\n((?:\|.*\n)+)", plain, re.MULTILINE)
+    quoted = [" ".join(words.split()) for words in re.findall(r'"([^"]+)"', plain)]
+    quoted += [row.split("|")[1].strip() for table in tables for row in table.splitlines()]
+    source = "".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.py")))
+    joined = re.sub(r'"\s*\n\s*f?"', "", source)
+    assert len(quoted) > 20
+    parts = [
+        part
+        for words in quoted
+        for part in re.split(r"\.\.\.|; (?=inter)|: (?=after)|tol=|1\.2", words)
+    ]
+    assert [part for part in parts if part.strip(" ,:;.") not in joined] == []
+
+
 def test_every_data_set_is_described_with_its_checksum():
     text = (ROOT / "docs/datasets.md").read_text(encoding="utf-8")
     assert {name for name in structlearn.datasets.__all__ if f"`{name}(" not in text} == set()

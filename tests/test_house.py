@@ -47,6 +47,24 @@ def functions(paths):
     }
 
 
+def undocumented(paths, blank=False):
+    """Number of lines without docstrings, and without modules that hold parts of docstrings."""
+    return sum(_undocumented(path, blank) for path in paths if not path.stem.endswith("doc"))
+
+
+def _undocumented(path, blank):
+    text = text_of(path)
+    said = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, _FUNCTIONS | ast.ClassDef | ast.Module)
+        and ast.get_docstring(node, clean=False) is not None
+        for line in range(node.body[0].lineno, node.body[0].end_lineno + 1)
+    }
+    rest = [line for i, line in enumerate(text.splitlines(), 1) if i not in said]
+    return sum(1 for line in rest if blank or line.strip())
+
+
 def lines(paths, blank=False):
     """Number of lines, with blank ones or without."""
     return sum(1 for path in paths for line in text_of(path).splitlines() if blank or line.strip())
@@ -92,20 +110,77 @@ def test_what_is_measured_is_what_is_meant():
     assert length(ast.parse("def f(a):\n    return a").body[0]) == 2
 
 
+def test_docstrings_are_not_counted(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text('"""Say."""\n\n\ndef f(a):\n    """Say.\n\n    More.\n    """\n    return a\n')
+    assert undocumented([path], blank=True) == 4
+    assert undocumented([path]) == 2
+
+
 def test_there_are_enough_tests():
-    assert lines(TESTS) >= 0.7 * lines([*SOURCE, *PAPERS])
+    """Blank lines count on neither side; docstrings do not count, whose examples are tests too."""
+    assert lines(TESTS) >= 0.7 * undocumented([*SOURCE, *PAPERS])
 
 
 def test_class_names_occur_once():
     assert repeated_classes(SOURCE) == {}
 
 
+#: Methods with one underscore that are public by convention: those of named tuples and displays.
+BY_CONVENTION = {"_asdict", "_replace", "_exit", "_repr_html_", "_repr_mimebundle_"}
+
+
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_calls(path):
+    """Calls of private functions and methods of others, and imports of private names."""
+    for node in ast.walk(ast.parse(text_of(path))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name = node.func.attr
+            own = isinstance(node.func.value, ast.Name) and node.func.value.id in ("self", "cls")
+            if is_private(name) and not own and name not in BY_CONVENTION:
+                yield f"{name_of(path)}:{node.lineno} {name}"
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("structlearn"):
+            private = {each.name for each in node.names if is_private(each.name)} - {"_src"}
+            yield from (f"{name_of(path)}:{node.lineno} {name}" for name in private)
+
+
+def test_tests_call_no_private_functions():
+    assert [call for path in TESTS for call in private_calls(path)] == []
+
+
+def is_number(value):
+    """Whether an expression is a number, or made of numbers alone."""
+    if isinstance(value, ast.Constant):
+        return type(value.value) in (int, float)
+    if isinstance(value, ast.BinOp):
+        return is_number(value.left) and is_number(value.right)
+    return isinstance(value, ast.UnaryOp) and is_number(value.operand)
+
+
+def silent_constants(path):
+    """Numbers at the top of a module without a word beside or above them."""
+    text = text_of(path).splitlines()
+    for node in ast.parse("\n".join(text)).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and is_number(node.value):
+            told = "#" in text[node.lineno - 1] or text[node.lineno - 2].startswith("#")
+            if not told:
+                yield f"{name_of(path)}:{node.lineno} {text[node.lineno - 1]}"
+
+
+def test_numbers_have_reasons():
+    assert [constant for path in SOURCE for constant in silent_constants(path)] == []
+
+
 def test_the_installed_source_does_not_grow():
     """Lower the number with every simplification; raise it only for a new capability.
 
-    Layers of PyTorch and what runs on cards came later, and are counted by themselves.
+    Layers of PyTorch and what runs on cards came later, and are counted by themselves. What is said
+    in docstrings is not counted.
     """
     layers = [path for path in SOURCE if path.parent.name in ("torch", "cuda")]
     rest = [path for path in SOURCE if path not in layers]
-    assert lines(rest, blank=True) <= 45_300
-    assert lines(layers, blank=True) <= 5_300
+    assert undocumented(rest, blank=True) <= 39_500
+    assert undocumented(layers, blank=True) <= 4_900

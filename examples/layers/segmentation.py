@@ -20,6 +20,7 @@ from torch import nn
 from structlearn.torch import GridLoss
 
 CLASSES = 3
+LOSSES = ("softmax", "log", "marginal")
 
 
 def images(n, size, noise, rng):
@@ -75,11 +76,14 @@ def main(argv=None):
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--losses", nargs="+", default=LOSSES, choices=LOSSES)
     args = parser.parse_args(argv)
+    seeds = range(args.first, args.first + args.seeds)
     print("accuracy of pixels, one label in ten known")
-    for name in ("softmax", "log", "marginal"):
-        found = [train(name, seed, steps=args.steps) for seed in range(args.seeds)]
+    for name in args.losses:
+        found = [train(name, seed, steps=args.steps) for seed in seeds]
         error = np.std(found, ddof=1) / np.sqrt(len(found)) if len(found) > 1 else float("nan")
         print(f"{name:>9}  {np.mean(found):.4f} +- {error:.4f}", flush=True)
 

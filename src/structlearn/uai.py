@@ -1,7 +1,7 @@
 """Files of the UAI competitions other than models: evidence, query variables, answers."""
 
-from structlearn._src.files.uai import read_evidence, read_variables, write_evidence
 from structlearn._src.files.uai_answer import UaiAnswer, read_answer, write_answer
+from structlearn._src.files.uai_evidence import read_evidence, read_variables, write_evidence
 
 __all__ = [
     "UaiAnswer", "read_answer", "read_evidence", "read_variables", "write_answer",

@@ -19,8 +19,9 @@ import naive
 from structlearn import FactorGraph, grid, infer, write_uai
 from structlearn._src.cli.main import main
 from structlearn._src.cli.progress import ProgressLine
-from structlearn._src.files.uai import read_uai, write_evidence
+from structlearn._src.files.uai import read_uai
 from structlearn._src.files.uai_answer import read_answer
+from structlearn._src.files.uai_evidence import write_evidence
 
 
 @pytest.fixture

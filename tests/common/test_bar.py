@@ -151,7 +151,7 @@ def test_progress_true_shows_a_bar_on_standard_error(capsys):
     assert out == ""
     assert "iteration" in err
     assert "objective" in err
-    assert err.count("\n") == 1
+    assert "100%" in err.splitlines()[-1]  # the only line, unless kernels had to be compiled
     graph = grid(np.zeros((2, 2, 2)), np.eye(2))
     infer(graph, "marginals", method="bp", progress=True)
     assert "sweep" in capsys.readouterr().err

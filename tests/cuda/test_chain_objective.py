@@ -116,6 +116,41 @@ def test_a_fit_has_the_same_optimum(rng):
 
 
 @inside
+@pytest.mark.parametrize("sizes", [True, False])
+def test_steps_on_a_card_are_those_of_the_host(rng, tmp_path, sizes):
+    """With a diagonal and without; a checkpoint keeps them on the host, with the same weights."""
+    kept = slice(None) if sizes else slice(1)
+    X = [[dict([*x.items()][kept]) for x in sentence] for sentence in words(rng, 6)]
+    Y = labels(rng, X)
+    options = {"max_iter": 12, "tol": None, "solver": "lbfgs", "features": "sparse"}
+    seen = []
+    with at(cuda()):
+        moved = SequenceLabeler(
+            **options, callbacks=[lambda event: seen.append(event.weights.copy())]
+        ).fit(X, Y)
+        saved = SequenceLabeler(**options, checkpoint=tmp_path / "run").fit(X, Y)
+    host = SequenceLabeler(**options).fit(X, Y)
+    for found in (moved, saved):
+        assert found.value_ == pytest.approx(host.value_, rel=1e-5)
+        np.testing.assert_allclose(found.weights_, host.weights_, atol=2e-3)
+    assert len(seen) == 12
+    np.testing.assert_allclose(seen[-1], moved.weights_, atol=1e-6)
+
+
+@inside
+def test_which_steps_are_taken_on_a_card(rng):
+    from structlearn._src.cuda.card_lbfgs import CardLbfgs
+    from structlearn.solvers import Lbfgs, Owlqn
+
+    X = words(rng, 3)
+    host = SequenceLabeler().objective(X, labels(rng, X))
+    card = cuda().objective(host)
+    assert cuda().solver(Lbfgs(memory=3), card) == CardLbfgs(memory=3)
+    for solver, objective in ((Owlqn(), card), (Lbfgs(), host)):
+        assert cuda().solver(solver, objective) is solver
+
+
+@inside
 def test_solvers_of_single_sequences_leave_cards_alone(rng):
     X = words(rng, 4)
     Y = labels(rng, X)

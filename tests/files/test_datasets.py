@@ -21,7 +21,8 @@ from structlearn._src.files.datasets import (
     load_conll2000,
     load_ocr,
 )
-from structlearn._src.files.uai import read_evidence, read_uai
+from structlearn._src.files.uai import read_uai
+from structlearn._src.files.uai_evidence import read_evidence
 
 LOADERS = {"conll2000/{}.txt": load_conll2000, "basenp/{}.data": load_basenp}
 

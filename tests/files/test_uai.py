@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import naive
 from structlearn import FactorGraph, read_uai, write_uai
 from structlearn._src.common.errors import ArgumentError, EvidenceError, FormatError
-from structlearn._src.files.uai import read_evidence, read_variables, write_evidence
+from structlearn._src.files.uai_evidence import read_evidence, read_variables, write_evidence
 from structlearn._src.kernels.text import numbers as text
 
 EXAMPLE = """MARKOV

@@ -70,6 +70,18 @@ def test_impossible_tables_leak_no_warning():
     assert "no possible state" in infer(graph, method="trw").status
 
 
+@pytest.mark.parametrize("far", [700.0, 735.0, 742.0, 746.0])
+@pytest.mark.parametrize("method", ["tree", "bp", "trw"])
+def test_values_do_not_hang_on_probabilities_that_lost_their_digits(method, far):
+    # exp(-742) is a subnormal number, of two bits.
+    graph = chain([[-far, 0.0], [0.0, 1.0], [0.0, 0.0]], np.zeros((2, 2)))
+    right, _ = naive.value_and_distribution(graph)
+    for schedule in ("sequential", "flooding"):
+        answer = infer(graph, "partition", method=method, schedule=schedule)
+        assert answer.value == pytest.approx(right, abs=1e-12)
+        assert answer.upper >= right - 1e-12
+
+
 def test_a_wide_graph_under_a_time_limit_does_not_look_for_orders_for_long():
     rng = np.random.default_rng(0)
     graph = grid(rng.normal(size=(120, 120, 3)), rng.normal(size=(3, 3)))

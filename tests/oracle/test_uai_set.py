@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from structlearn import infer, read_uai
-from structlearn._src.files.uai import read_evidence, read_variables
 from structlearn._src.files.uai_answer import read_answer
+from structlearn._src.files.uai_evidence import read_evidence, read_variables
 
 pytestmark = pytest.mark.data
 

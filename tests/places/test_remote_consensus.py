@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from structlearn import RuleModel, on
 from structlearn._src.field.consensus import Consensus
 from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
-from structlearn._src.places.remote_consensus import RemoteConsensus
+from structlearn._src.learn.world import fill, leaves
+from structlearn._src.places.remote_consensus import RemoteConsensus, SpreadForms
 from structlearn.errors import InfeasibleError
 from structlearn.fields import solve_map
 
@@ -40,15 +42,30 @@ def place(client):
         yield place
 
 
+def count_vectors(shard, shared):
+    return (len(shard.vectors),)
+
+
+def spread(place, hinges, **options):
+    return RemoteConsensus(SpreadForms.of(place, hinges), hinges, **options)
+
+
+def local(state):
+    """Return the arrays of a state, with the multipliers of all workers."""
+    return state._replace(multipliers=state.multipliers.read())
+
+
 def test_steps_are_those_of_one_process(place):
     options = {"relaxation": 1.6, "stiffness": 5.0, "fixed": {3: 0.25}}
     here = Consensus(field(), **options)
-    there = RemoteConsensus(place, field(), **options)
+    there = spread(place, field(), **options)
     states = here.begin(WEIGHTS), there.begin(WEIGHTS)
     for steps in (1, 7):
         here.run(WEIGHTS, states[0], steps)
         there.run(WEIGHTS, states[1], steps)
-        for name, expected, found in zip(states[0]._fields, *states, strict=True):
+        for name, expected, found in zip(
+            states[0]._fields, states[0], local(states[1]), strict=True
+        ):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
     here.run(WEIGHTS, states[0], 10_000, tol=1e-3)
     there.run(WEIGHTS, states[1], 10_000, tol=1e-3)
@@ -73,25 +90,66 @@ def test_contradictions_are_named(place):
         solve_map(hinges, [1.0])
 
 
-def test_a_run_survives_a_worker_that_is_killed(place, client):
-    here = Consensus(field())
-    there = RemoteConsensus(place, field())
-    states = here.begin(WEIGHTS), there.begin(WEIGHTS)
-    here.run(WEIGHTS, states[0], 20)
+def test_memories_can_be_copied_and_kept(place):
+    consensus = spread(place, field())
+    state = consensus.begin(WEIGHTS)
+    consensus.run(WEIGHTS, state, 5)
+    copied = deepcopy(state)
+    kept = {path: np.array(array) for path, array in leaves(state)}
+    consensus.run(WEIGHTS, state, 5)
+    assert not np.allclose(local(copied).multipliers, local(state).multipliers)
+    consensus.run(WEIGHTS, copied, 5)
+    np.testing.assert_array_equal(local(copied).multipliers, local(state).multipliers)
+    fill(state, kept)
+    consensus.run(WEIGHTS, state, 5)
+    np.testing.assert_array_equal(local(copied).multipliers, local(state).multipliers)
+
+
+def test_what_nobody_holds_is_forgotten(place):
+    hinges = field()
+    consensus = spread(place, hinges)
+    for _ in range(5):
+        state = consensus.begin(WEIGHTS)
+    consensus.run(WEIGHTS, state, 1)
+    assert consensus.spread.kept.ask(count_vectors, None) == (2,)  # one on each worker
+
+
+def test_broken_forms_are_named(place):
+    hinges = Hinges(
+        [0, 1, 2, 3], [0, 1, 2], [1.0] * 3, [0.0, 0.0, -1.0], [EQUAL] * 3, [1] * 3, [0] * 3, 3, 1
+    )
+    for fixed, form in (({0: 0.5}, 0), ({2: 0.5}, 2)):
+        with pytest.raises(InfeasibleError, match=rf"\[{form}\]") as raised:
+            spread(place, hinges, fixed=fixed)
+        assert raised.value.forms == [form]
+
+
+@pytest.mark.parametrize("moment", [8, 70, 110])
+def test_the_optimum_survives_a_worker_that_is_killed(place, client, moment):
+    with on("threads"):
+        here = solve_map(field(), WEIGHTS)
     pids = client.run(os.getpid)
     ask = place.ask
     asked = []
 
     def ask_and_kill(work, shared, tree):
         asked.append(work)
-        if len(asked) == 8:
+        if len(asked) == moment:
             os.kill(pids[tree[-1][0]], signal.SIGKILL)
         return ask(work, shared, tree)
 
     place.ask = ask_and_kill
-    there.run(WEIGHTS, states[1], 20)
-    np.testing.assert_allclose(states[1].consensus, states[0].consensus, atol=1e-9)
-    assert int(states[1].iterations) == 20
+    there = solve_map(field(), WEIGHTS)
+    assert len(asked) > moment
+    assert there.converged
+    assert there.energy == pytest.approx(here.energy, rel=1e-5)
+    place.ask = ask
+    with on("threads"):
+        consensus = Consensus(field())
+        proof = consensus.appraise(
+            WEIGHTS, consensus.begin(WEIGHTS, there.y, multipliers=there.multipliers)
+        )
+    assert proof.lower == pytest.approx(there.lower, rel=1e-6)
     client.wait_for_workers(2, timeout=30)
 
 

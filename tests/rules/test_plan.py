@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from structlearn._src.rules.ground import ground
+from structlearn._src.rules.join import Join
 from structlearn._src.rules.parse import parse_rule
-from structlearn._src.rules.plan import Join, Slot, flat_clause, flat_linear, in_order, never_equal
+from structlearn._src.rules.plan import Slot, flat_clause, flat_linear, in_order, never_equal
 from structlearn._src.rules.sums import Sums
 from structlearn._src.rules.syntax import Atom, Comparison, Constant, Variable
 from structlearn._src.rules.tables import Relation, Tables

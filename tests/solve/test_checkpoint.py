@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from structlearn._src.learn.world import Budget
 from structlearn._src.model.model import Examples
 from structlearn._src.model.term import Sparse
 from structlearn._src.solve import checkpoint as module
-from structlearn._src.solve.checkpoint import Checkpoint
+from structlearn._src.solve.checkpoint import Checkpoint, fingerprint
 from structlearn._src.solve.descent import Descent
 from structlearn._src.solve.drivers import Cccp, Paired
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
@@ -213,6 +214,12 @@ def test_facts_are_told_by_what_they_hold(tmp_path):
             go(names, 0, **more)
 
 
+def digest(examples):
+    """What a checkpoint knows examples by."""
+    toy = SimpleNamespace(n_weights=3, n_examples=2, data=examples)
+    return fingerprint(Checkpoint("run"), Lbfgs(), toy)["data"]
+
+
 @pytest.mark.parametrize("bars", [False, True])
 def test_every_part_of_the_examples_counts(bars):
     states = np.zeros(2, np.bool_), np.ones(2, np.bool_), np.zeros((2, 2), np.bool_)
@@ -230,10 +237,10 @@ def test_every_part_of_the_examples_counts(bars):
         replace(whole, weights=np.array([1.0, 2.0])),
         replace(whole, weights=np.array([[1.0, 1.0]])),
     ]
-    digests = [module._digest(examples) for examples in (whole, *changed)]
+    digests = [digest(examples) for examples in (whole, *changed)]
     assert len(set(digests)) == len(digests)
     _ = whole.inputs[0][0].columns  # worked out on first use: no part of what is given
-    assert module._digest(replace(whole, labels=whole.labels.copy())) == digests[0]
+    assert digest(replace(whole, labels=whole.labels.copy())) == digests[0]
 
 
 def test_settings_of_inner_solvers_count(tmp_path):

@@ -11,7 +11,6 @@ from sklearn.svm import LinearSVC
 from chain_objectives import KINDS, chains
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.learn.structured_world import add_counts
-from structlearn._src.solve import frank_wolfe as module
 from structlearn._src.solve.checkpoint import Checkpoint
 from structlearn._src.solve.frank_wolfe import FrankWolfe, dual_value
 from structlearn._src.solve.loop import run
@@ -117,18 +116,30 @@ def test_pairwise_steps_converge_where_classic_ones_creep():
     assert gaps[1] < 1e-3 * gaps[0]
 
 
-def test_the_average_counts_later_steps_more():
-    """One example at a time, with the average kept the slow way."""
-    objective, solver = chains(5), FrankWolfe()
-    flat, state = objective.chain_arrays, begin(objective, solver)
-    order = np.random.default_rng(0).permutation(objective.n_examples)
-    total, mass = np.zeros(objective.n_weights), 0.0
-    for k, c in enumerate(order, start=1):
-        module._make_room(flat, state)
-        module._visit(flat, state, np.array([c]), pairwise=k % 2 == 0)
-        average = module._average(state, 1)
-        total, mass = total + k * state["weights"], mass + k
-        np.testing.assert_allclose(average, total / mass, atol=1e-12)
+@pytest.mark.parametrize("pairwise", [0, 1, 2])
+def test_the_average_counts_later_steps_more(pairwise):
+    """A pass over one example is one step; kept the slow way."""
+    objective = chains(5).take(np.array([0]))
+    solver = FrankWolfe(pairwise=pairwise)
+    state = begin(objective, solver)
+    total = np.zeros(objective.n_weights)
+    for k in range(1, 9):
+        solver.step(objective, state)
+        total += k * state["weights"]
+        np.testing.assert_allclose(state["average"], total / (k * (k + 1) / 2), atol=1e-12)
+
+
+def test_the_average_counts_the_steps_within_a_pass():
+    """The first of two steps is that of one of the examples alone."""
+    objective = chains(5).take(np.array([0, 1]))
+    parts = [objective.take(np.array(which)) for which in ([0, 1], [0], [1])]
+    states = [begin(part, FrankWolfe()) for part in parts]
+    for part, state in zip(parts, states, strict=True):
+        FrankWolfe().step(part, state)
+    whole, *first = states
+    expected = [(state["weights"] + 2.0 * whole["weights"]) / 3.0 for state in first]
+    assert min(np.abs(each - whole["average"]).max() for each in expected) < 1e-12
+    assert np.abs(expected[0] - expected[1]).max() > 1e-3
 
 
 def test_weights_of_forbidden_transitions_stay_finite():

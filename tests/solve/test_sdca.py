@@ -14,6 +14,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.chain.sdca import ascend
 from structlearn._src.solve import sdca as module
 from structlearn._src.solve.checkpoint import Checkpoint
+from structlearn._src.solve.hand_over import variances
 from structlearn._src.solve.lbfgs import Lbfgs
 from structlearn._src.solve.loop import run
 from structlearn._src.solve.pick import choose
@@ -98,12 +99,14 @@ def test_one_visit_by_enumeration(kind, scale):
         objective = chains(seed, **KINDS[kind] | {"loss": "log"}).take(np.array([1]))
         weights = scale * np.random.default_rng(seed).normal(size=objective.n_weights)
         state = begin(objective, Sdca(), weights)
-        shares = module._shares(objective, 1.0)
-        module._visit(objective, state, shares)
+        Sdca().step(objective, state)
         nodes, steps = errors(objective, weights)
-        np.testing.assert_allclose(state["nodes"], shares[0] * nodes, atol=1e-6)
+        (features,), *_ = objective.examples.inputs
+        square = (features**2).sum(axis=1).max() + (kind != "no edges")
+        share = 1.0 / (1.0 + 0.5 * objective.C * objective.example_weights[0] * square)
+        np.testing.assert_allclose(state["nodes"], share * nodes, atol=1e-6)
         if kind != "no edges":
-            np.testing.assert_allclose(state["steps"][0], shares[0] * steps, atol=1e-6)
+            np.testing.assert_allclose(state["steps"][0], share * steps, atol=1e-6)
 
 
 def errors(objective, weights):
@@ -230,3 +233,68 @@ def test_one_kernel_serves_all_kinds():
     for kind in KINDS:
         Sdca().step(objective := chains(**KINDS[kind] | LOSSES["log"]), begin(objective, Sdca()))
     assert config.DISABLE_JIT or len(ascend.signatures) == 1
+
+
+# ---- handed over to a quasi-Newton method ------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_handed_over_it_gets_to_the_same_optimum(kind, loss):
+    objective = chains(**KINDS[kind] | LOSSES[loss])
+    expected = solve(objective, Lbfgs(), tol=1e-14)
+    fit = solve(objective, Sdca(passes=2))
+    assert fit.converged
+    assert fit.value == objective.value(fit.weights)
+    assert fit.value == pytest.approx(expected.value, rel=1e-8)
+    np.testing.assert_allclose(fit.weights, expected.weights, atol=1e-3)
+
+
+def test_the_passes_before_are_those_without():
+    objective = chains(2, n=40, loss="log")
+    handed, plain = Sdca(passes=3), Sdca(evaluate=1)
+    state, other = begin(objective, handed), begin(objective, plain)
+    for _ in range(3):
+        report = handed.step(objective, state)
+        alone = plain.step(objective, other)
+    np.testing.assert_array_equal(state["weights"], other["weights"])
+    assert report.value == pytest.approx(alone.value, rel=1e-13)
+    assert "nodes" not in state  # the memory of dual ascent is free again
+    for _ in range(3):
+        assert handed.step(objective, state).value < report.value
+
+
+@pytest.mark.parametrize("kind", ["sparse", "pairs", "no edges", "bars"])
+def test_variances_at_a_memory_of_all_errors(kind):
+    """Where the memory is that of the weights, variances of labels are the diagonal of a Hessian.
+
+    Sequences of one position have no covariances between positions.
+    """
+    objective = chains(4, **KINDS[kind] | {"loss": "log", "longest": 1, "bars": False})
+    weights = 0.3 * np.random.default_rng(2).normal(size=objective.n_weights)
+    memory = [errors(objective.take(np.array([i])), weights) for i in range(objective.n_examples)]
+    state = {
+        "nodes": np.concatenate([nodes for nodes, _ in memory]),
+        "steps": np.array([steps for _, steps in memory]),
+    }
+    found = variances(objective, state)
+    h = 1e-5
+    n_features = objective.model.groups[0][0].n_weights
+    for k in range(n_features):
+        shift = h * (np.arange(len(weights)) == k)
+        above, below = (objective.value_gradient(weights + x)[1][k] for x in (shift, -shift))
+        assert found[k] + 1.0 == pytest.approx((above - below) / (2 * h), rel=1e-5)
+    np.testing.assert_array_equal(found[n_features:], 0.0)  # there are no transitions
+
+
+def test_several_threads_are_worth_it_and_give_the_same(monkeypatch):
+    monkeypatch.setattr(module, "_MANY", 10)
+    words = chains(loss="log", features="pairs", edges="seen")
+    assert choose("auto", "subgradient", with_threads(words, 2)) == Sdca()
+    solver = choose("auto", "subgradient", with_threads(words, 16))
+    assert solver.passes is not None
+    first, again, alone = (solve(with_threads(words, n), solver) for n in (4, 4, 1))
+    np.testing.assert_array_equal(first.weights, again.weights)
+    assert alone.value == pytest.approx(first.value, rel=1e-10)
+    with pytest.raises(ArgumentError, match="passes"):
+        Sdca(passes=0)

@@ -135,7 +135,8 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _read(args: argparse.Namespace) -> tuple[FactorGraph, dict[Hashable, int], list[int]]:
-    from structlearn._src.files.uai import read_evidence, read_uai, read_variables
+    from structlearn._src.files.uai import read_uai
+    from structlearn._src.files.uai_evidence import read_evidence, read_variables
 
     graph = read_uai(args.model)
     observed = read_evidence(args.evidence) if args.evidence else {}
@@ -224,7 +225,7 @@ def _value(answer: Answer) -> str:
 
 def _unused_evidence(args: argparse.Namespace) -> list[str]:
     """Say so if there is evidence where the competitions put it and nobody asked for it."""
-    from structlearn._src.files.uai import read_evidence
+    from structlearn._src.files.uai_evidence import read_evidence
 
     beside = Path(f"{args.model}.evid")
     try:

@@ -15,31 +15,106 @@ _LONGEST_LINE = 200  # letters of a line that a message shows
 
 
 class StructlearnError(Exception):
-    """Base class of all exceptions that the library raises."""
+    """Base class of all exceptions that the library raises.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> try:
+    ...     structlearn.grid_edges(2, 2, neighbours=5)
+    ... except structlearn.StructlearnError as error:
+    ...     print(error)
+    neighbours=5: a grid has 4 or 8
+    """
 
 
 class ArgumentError(StructlearnError, ValueError):
-    """An option has a value outside its range."""
+    """An option has a value outside its range.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> try:
+    ...     structlearn.SequenceLabeler().fit([[["a"]]], [[None]])
+    ... except structlearn.errors.ArgumentError as error:
+    ...     print(error)
+    Y has no known label at all; at least one is needed
+    """
 
 
 class GraphError(StructlearnError, ValueError):
-    """Variables or factors do not fit together."""
+    """Variables or factors do not fit together.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> try:
+    ...     structlearn.FactorGraph().add_factor(["a"], [0.0, 0.0])
+    ... except structlearn.errors.GraphError as error:
+    ...     print(error)
+    there is no variable named 'a'; the graph has 0 variables
+    """
 
 
 class PotentialError(StructlearnError, ValueError):
-    """A potential is NaN or plus infinity, or a table has the wrong shape."""
+    """A potential is NaN or plus infinity, or a table has the wrong shape.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> graph = structlearn.FactorGraph()
+    >>> try:
+    ...     graph.add_factor([graph.add_variable()], [0.0, float("nan")])
+    ... except structlearn.errors.PotentialError as error:
+    ...     print(str(error).split("; ")[0].split(": ")[0])
+    the table of factor [0] is NaN at (1,)
+    """
 
 
 class EvidenceError(StructlearnError, ValueError):
-    """Evidence names an unknown variable or a state that does not exist."""
+    """Evidence names an unknown variable or a state that does not exist.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> graph = structlearn.chain([[0.0, 0.0]] * 2, [[1.0, 0.0], [0.0, 1.0]])
+    >>> try:
+    ...     structlearn.infer(graph, evidence={0: 2})
+    ... except structlearn.errors.EvidenceError as error:
+    ...     print(error)
+    variable 0 cannot be in state 2; its states are 0 to 1
+    """
 
 
 class ImpossibleEvidenceError(EvidenceError):
-    """No assignment agrees with the evidence and the hard constraints."""
+    """No assignment agrees with the evidence and the hard constraints.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> never = float("-inf")
+    >>> graph = structlearn.chain([[0.0, 0.0]] * 2, [[0.0, never], [0.0, 0.0]])
+    >>> try:
+    ...     structlearn.infer(graph, evidence={0: 0, 1: 1})
+    ... except structlearn.errors.ImpossibleEvidenceError as error:
+    ...     print(str(error).split("; ")[0].split(": ")[0])
+    the evidence contradicts the hard constraints
+    """
 
 
 class InfeasibleError(StructlearnError, ValueError):
-    """Hard constraints contradict each other; `forms` lists a set that proves it."""
+    """Hard constraints contradict each other; `forms` lists a set that proves it.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> field = structlearn.HingeField([[1.0], [1.0]], [-1.0, 0.0], kinds="=")  # y = 1 and y = 0
+    >>> try:
+    ...     field.predict()
+    ... except structlearn.errors.InfeasibleError as error:
+    ...     print(error.forms)
+    [0, 1]
+    """
 
     def __init__(self, message: str, forms: list[int]) -> None:
         super().__init__(message)
@@ -47,15 +122,50 @@ class InfeasibleError(StructlearnError, ValueError):
 
 
 class QueryError(StructlearnError, ValueError):
-    """The query does not fit this graph or this method."""
+    """The query does not fit this graph or this method.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> graph = structlearn.chain([[0.0, 0.0]] * 2, [[1.0, 0.0], [0.0, 1.0]])
+    >>> try:
+    ...     structlearn.infer(graph, "marginals", k=2)
+    ... except structlearn.errors.QueryError as error:
+    ...     print(error)
+    k=2 asks for the k best assignments; that is query='map'
+    """
 
 
 class TooWideError(StructlearnError, MemoryError):
-    """Exact inference would need tables larger than allowed."""
+    """Exact inference would need tables larger than allowed.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> graph = structlearn.chain([[0.0, 0.0]] * 2, [[1.0, 0.0], [0.0, 1.0]])
+    >>> try:
+    ...     structlearn.infer(graph, method="junction_tree", max_table=2)
+    ... except structlearn.errors.TooWideError as error:
+    ...     print(isinstance(error, MemoryError))
+    True
+    """
 
 
 class FormatError(StructlearnError, ValueError):
-    """A file does not follow its format."""
+    """A file does not follow its format.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.uai"
+    >>> _ = path.write_text("PAIRS 2")
+    >>> try:
+    ...     structlearn.read_uai(path)
+    ... except structlearn.errors.FormatError as error:
+    ...     print("model.uai" in str(error))
+    True
+    """
 
 
 class RuleError(StructlearnError, ValueError):
@@ -67,6 +177,15 @@ class RuleError(StructlearnError, ValueError):
         Position in `text`, both from 1.
     reason : str
         The sentence alone, without the position and the line with the caret.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> try:
+    ...     structlearn.RuleModel("1: Likes(A, B) -> ")
+    ... except structlearn.errors.RuleError as error:
+    ...     print(error.line, error.column)
+    1 18
     """
 
     def __init__(self, reason: str, text: str = "", line: int = 1, column: int = 1) -> None:
@@ -75,15 +194,43 @@ class RuleError(StructlearnError, ValueError):
 
 
 class AtomError(StructlearnError, ValueError):
-    """Atoms are given incorrectly: wrong columns or values, twice, or not at all."""
+    """Atoms are given incorrectly: wrong columns or values, twice, or not at all.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> model = structlearn.RuleModel("1: !Likes(A, B)")
+    >>> try:
+    ...     model.observe(Likes=[("ann", "tea", 2.0)])
+    ... except structlearn.errors.AtomError as error:
+    ...     print(str(error).split("; ")[0].split(": ")[0])
+    row 1 of the rows gives Likes('ann', 'tea') the value 2.0
+    """
 
 
 class PlaceError(StructlearnError, RuntimeError):
-    """The place where work should run cannot be reached, cannot work, or has lost its workers."""
+    """The place where work should run cannot be reached, cannot work, or has lost its workers.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> with structlearn.on("cuda"):  # doctest: +SKIP
+    ...     pass
+    """
 
 
 class DataNotFoundError(StructlearnError, FileNotFoundError):
-    """A data set is neither on this machine nor downloadable."""
+    """A data set is neither on this machine nor downloadable.
+
+    Examples
+    --------
+    >>> import structlearn
+    >>> try:
+    ...     structlearn.datasets.data_path("no", "such.file")
+    ... except structlearn.errors.DataNotFoundError as error:
+    ...     print(isinstance(error, FileNotFoundError))
+    True
+    """
 
 
 class CheckpointWarning(UserWarning):
@@ -144,9 +291,11 @@ class FeatureNameWarning(UserWarning):
 
 def warn(message: str, category: type[Warning]) -> None:
     """Warn about the line that called the library, however deep inside the reason was found."""
-    level, frame = 1, sys._getframe()
+    level = 1
+    frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("structlearn."):
-        level, frame = level + 1, frame.f_back
+        level += 1
+        frame = frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 

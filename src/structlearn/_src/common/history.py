@@ -15,7 +15,10 @@ _COLUMNS = ("iteration", "seconds", "value", "gap", "gradient", "inference_steps
 class History:
     """One row per iteration; row 0 is the start if the solver has evaluated it.
 
-    It continues from the rows of `table`, if one is given.
+    Parameters
+    ----------
+    table
+        (rows, 6) Rows to continue from, as in the attribute `table`.
 
     Examples
     --------
@@ -41,7 +44,30 @@ class History:
         gradient: float = math.nan,
         inference_steps: float = math.nan,
     ) -> None:
-        """Append a row; NaN marks what is unknown."""
+        """Append a row; NaN marks what is unknown.
+
+        Parameters
+        ----------
+        iteration
+            Number of the iteration.
+        seconds
+            Time since the start.
+        value
+            The objective.
+        gap
+            Bound on the distance to the optimum.
+        gradient
+            Norm of the gradient.
+        inference_steps
+            Sweeps of message passing, or steps of ADMM, so far.
+
+        Examples
+        --------
+        >>> history = History()
+        >>> history.add(1, 0.5, value=2.0)
+        >>> len(history)
+        1
+        """
         self._append((iteration, seconds, value, gap, gradient, inference_steps))
 
     def _append(self, row: tuple[float, ...]) -> None:
@@ -64,9 +90,27 @@ class History:
         return rows_table(f"History of {len(self)} rows", names, rows)
 
     def best(self, back: int = 0) -> float:
-        """Return the lowest value after the start and before the last `back` rows, or NaN.
+        """Return the lowest value after the start and before the last `back` rows.
 
         The start is excluded: it may be better than the first steps, if they are too long.
+
+        Parameters
+        ----------
+        back
+            Number of rows at the end that are left out.
+
+        Returns
+        -------
+        float
+            The lowest value, or NaN if there is none.
+
+        Examples
+        --------
+        >>> history = History()
+        >>> for i, value in enumerate([3.0, 2.5, 2.0]):
+        ...     history.add(i, 0.1 * i, value)
+        >>> history.best(), history.best(back=1)
+        (2.0, 2.5)
         """
         return self._best[-1 - back] if len(self._best) > back else math.nan
 

@@ -20,7 +20,7 @@ from structlearn._src.common.watch import Watch
 from structlearn._src.cuda import slices
 from structlearn._src.cuda.forms import FieldTensors, upload
 from structlearn._src.cuda.slices import add_pieces, by_kernel, multiply, row_sums
-from structlearn._src.field.consensus import ALLOWED, Appraisal, Consensus, given_values
+from structlearn._src.field.consensus import ALLOWED, Appraisal, Consensus
 from structlearn._src.field.hinges import Hinges
 from structlearn._src.kernels.field.forms import EQUAL, LINEAR, SQUARED
 from structlearn._src.learn.world import Elsewhere, Memory
@@ -86,7 +86,7 @@ class CardConsensus(Consensus):
         )
         self._step = None if step is None else checks.number("step", step, low=0, open_low=True)
         stiffness = checks.number("stiffness", stiffness, low=0, open_low=True)
-        self.fixed = given_values(hinges, fixed)
+        self.fixed = hinges.given_values(fixed)
         self.tensors = FieldTensors(hinges, self.fixed, stiffness, device)
         self._lengths = self.tensors.lengths.to(dtype)
         self._constants = self.tensors.constants.to(dtype)
@@ -242,10 +242,18 @@ class CardConsensus(Consensus):
     def hold(self, state: Any) -> None:
         """Do nothing: the values of fixed variables are in the constants of forms."""
 
-    def snapshot(self, state: Any, into: Any = None) -> tuple[Any, Any]:
+    def snapshot(self, state: Any) -> tuple[Any, Any]:
         """Return copies of the consensus and of the multipliers, in double precision."""
         mu = state.multipliers[: self.tensors.n_forms]
-        return state.consensus.to(torch.double, copy=True), mu.to(torch.double, copy=True)
+        return self.point(state), mu.to(torch.double, copy=True)
+
+    def point(self, state: Any) -> Any:
+        """Return a copy of the consensus, in double precision."""
+        return state.consensus.to(torch.double, copy=True)
+
+    def proof(self, into: Any) -> Any:
+        """Return the multipliers that prove the bound of the last appraisal."""
+        return self._proof
 
     def copy_forms(self, source: Any, target: Any = None, factor: float = 1.0) -> Any:
         """Copy a number per form, times a factor, into `target` or a new array."""
@@ -284,7 +292,7 @@ class CardConsensus(Consensus):
         violation = max(float(missed.max()), 0.0) if len(missed) else 0.0
         proof = t.by_variable.vector(torch.double)
         clipped = in_cone(self._sorts, each, state.multipliers[: t.n_forms].double())
-        proof[: t.n_forms] = clipped
+        proof[: t.n_forms] = self._proof = clipped
         pull = multiply(t.by_variable, proof)
         squares = torch.where(
             (self._sorts == SQUARED) & (each > 0), clipped * clipped / (4.0 * each), 0.0

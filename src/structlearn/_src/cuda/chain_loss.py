@@ -13,6 +13,8 @@ from structlearn._src.cuda.fused_chain import (
     solve_log,
     solve_scaled,
 )
+from structlearn._src.cuda.fused_chain import cut_sums as cut_sums
+from structlearn._src.cuda.inspection import Inspection
 from structlearn._src.learn.loss import Cost, Loss
 
 _KINDS = (torch.float32, torch.float64)
@@ -26,9 +28,17 @@ def refuses(batch: CardChains, loss: Loss, cost: Cost | None) -> str:
         return f"numbers of type {batch.scores.dtype} are none of theirs"
     if cost is not None and cost.whole and any(part.with_cost for part in loss.parts):
         return "the cost is no sum over positions"
-    if any(part.eps_y != part.eps_h for part in loss.parts) and _hidden(batch):
-        return "hidden labels have a temperature of their own"
     return ""
+
+
+def two_temperatures(loss: Loss) -> bool:
+    """Tell whether hidden labels have a temperature of their own, for which there is no kernel."""
+    return any(part.eps_y != part.eps_h for part in loss.parts)
+
+
+def inspect(batch: CardChains, loss: Loss) -> Inspection:
+    """Begin to look for what is wrong with a batch."""
+    return Inspection(batch, min((part.eps_y for part in loss.parts if part.eps_y), default=1.0))
 
 
 def solve(
@@ -37,39 +47,48 @@ def solve(
     cost: Cost | None,
     clamp: bool = True,
     factors: Tensor | None = None,
-) -> tuple[CardFound, bool]:
-    """Return free less clamped values with gradients, and whether some cannot be trusted.
+    products: bool = True,
+    kind: torch.dtype = torch.float64,
+) -> CardFound:
+    """Return free less clamped values with gradients, and flags of those not to be trusted.
 
-    In gradients chains count by their `factors`; without `clamp` the free world is alone. Numbers
-    that cannot be trusted come from input that is wrong, or that leaves chains no path.
+    In gradients chains count by their `factors`; without `clamp` the free world is alone. Products
+    of matrices are taken where they are possible, or the log domain alone; nothing is waited for.
+    Values are added in double precision, and returned as numbers of some `kind`.
     """
     found: CardFound | None = None
-    wrong = False
     for part in loss.parts:
         costs = _costs(batch, cost) if part.with_cost and cost is not None else None
-        task = Task(part.eps_y, part.share, clamp, costs, factors)
-        each, bad = solve_part(batch, task)
-        wrong = wrong or bad
+        task = Task(part.eps_y, part.share, clamp, costs, factors, kind)
+        quick = products and part.eps_y > 0.0 and _single(batch)
+        each = solve_scaled(batch, task) if quick else solve_log(batch, task)
         found = each if found is None else found.plus(each)
     assert found is not None, "a loss has parts"
-    return found, wrong
+    return found
 
 
-def solve_part(batch: CardChains, task: Task) -> tuple[CardFound, bool]:
-    """Solve by products of matrices where they are safe, else in the log domain."""
-    if task.eps > 0.0 and not batch.each and batch.scores.dtype == torch.float32:
-        found = solve_scaled(batch, task)
-        if not bool(found.flags.any()):
-            return found, False
-    found = solve_log(batch, task)
+def settle(
+    found: CardFound,
+    batch: CardChains,
+    loss: Loss,
+    cost: Cost | None,
+    clamp: bool = True,
+    factors: Tensor | None = None,
+    kind: torch.dtype = torch.float64,
+) -> tuple[CardFound, bool]:
+    """Solve again in the log domain if there are flags, and tell if there are some even then.
+
+    These come from input that is wrong, or that leaves chains no path.
+    """
+    if not bool(found.flags.any()):
+        return found, False
+    found = solve(batch, loss, cost, clamp, factors, False, kind)
     return found, bool(found.flags.any())
 
 
-def _hidden(batch: CardChains) -> bool:
-    if batch.labels is None:
-        return True
-    hidden = batch.labels < 0
-    return bool((hidden if batch.mask is None else hidden & batch.mask).any())
+def _single(batch: CardChains) -> bool:
+    """Tell whether products of matrices can take a batch: one table in single precision."""
+    return not batch.each and batch.scores.dtype == torch.float32
 
 
 def _costs(batch: CardChains, cost: Cost) -> tuple[Tensor, Tensor]:

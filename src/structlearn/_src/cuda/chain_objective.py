@@ -16,7 +16,7 @@ from structlearn._src.cuda import chain_loss
 from structlearn._src.cuda.fused_chain import MOST_STATES, CardChains, CardFound
 from structlearn._src.cuda.gather import CardTerm
 from structlearn._src.graph.batch import Sequences
-from structlearn._src.learn.objective import BOTH, Hints
+from structlearn._src.learn.objective import BOTH, Hints, ValueGradient
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import Memory
 
@@ -72,7 +72,8 @@ class CardObjective(StructuredObjective):
             heed_time()
             factors = self._factors if counts is None else self._up(counts)
             batch = self._batch(weights)
-            found, wrong = chain_loss.solve(batch, self.loss, self.cost, sides[1], factors)
+            given = batch, self.loss, self.cost, sides[1], factors
+            found, wrong = chain_loss.settle(chain_loss.solve(*given), *given)
             if not wrong:
                 memory = self.begin() if memory is None else memory
                 return found.values.cpu().numpy(), found, memory
@@ -82,15 +83,34 @@ class CardObjective(StructuredObjective):
         """Gradient by the weights."""
         if not isinstance(gradient, CardFound):
             return super().pull(gradient)
-        tables = gradient.by_scores, gradient.by_edges
-        parts = []
-        for terms, table in zip(self._terms, tables, strict=False):
-            rows = table.reshape(-1, terms[0].term.size)
-            parts += [term.pull(rows) for term in terms]
-        found: Floats = torch.cat(parts).cpu().double().numpy()
+        found: Floats = self._pull(gradient).cpu().double().numpy()
         return found
 
+    def value_gradient(self, weights: Any, memory: Memory = None) -> Any:
+        """Return the objective and its gradient, on the card where the weights are there."""
+        if not isinstance(weights, Tensor):
+            return super().value_gradient(weights, memory)
+        heed_time()
+        batch = self._batch(weights)
+        given = batch, self.loss, self.cost, True, self._factors
+        found = chain_loss.solve(*given)
+        gradient = self._pull(found).double() + self.penalty.ridge * weights
+        loss = self._exact_factors @ found.values + 0.5 * self.penalty.ridge * (weights @ weights)
+        value, flagged = torch.stack([loss, found.flags.any().to(loss)]).tolist()
+        if flagged:  # seldom: potentials are so far apart that products of matrices lose paths
+            host = super().value_gradient(weights.cpu().numpy(), memory)
+            return host._replace(gradient=torch.from_numpy(host.gradient).to(weights))
+        return ValueGradient(value, gradient, self.begin() if memory is None else memory)  # type: ignore[arg-type]
+
     # ---- on the card -----------------------------------------------------------------------
+
+    def _pull(self, found: CardFound) -> Tensor:
+        """Return the gradient by the weights, which stays on the card."""
+        parts = []
+        for terms, table in zip(self._terms, (found.by_scores, found.by_edges), strict=False):
+            rows = table.reshape(-1, terms[0].term.size)
+            parts += [term.pull(rows) for term in terms]
+        return torch.cat(parts)
 
     def _up(self, array: Any) -> Tensor:
         """Take numbers to the card in single precision."""
@@ -99,6 +119,10 @@ class CardObjective(StructuredObjective):
     @cached_property
     def _factors(self) -> Tensor:
         return self._up(self.C * self.example_weights)
+
+    @cached_property
+    def _exact_factors(self) -> Tensor:
+        return torch.from_numpy(self.C * self.example_weights).to(self.device)
 
     @cached_property
     def _terms(self) -> list[list[CardTerm]]:
@@ -133,9 +157,9 @@ class CardObjective(StructuredObjective):
         assert isinstance(self.examples.structure, Sequences)
         return self.examples.structure
 
-    def _batch(self, weights: Floats) -> CardChains:
+    def _batch(self, weights: Floats | Tensor) -> CardChains:
         """Return the sequences with their potentials at some weights."""
-        up = self._up(weights)
+        up = weights.float() if isinstance(weights, Tensor) else self._up(weights)
         tables = []
         for terms, blocks in zip(self._terms, self.model.blocks, strict=True):
             each = [term.push(up[block]) for term, block in zip(terms, blocks, strict=True)]

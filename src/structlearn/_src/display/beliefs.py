@@ -9,7 +9,9 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError, QueryError
+from structlearn._src.display.beliefs_doc import CHAIN_DISPLAY, GRID_DISPLAY
 from structlearn._src.display.pictures import new_figure, numbers_of, state_colours, state_titles
 from structlearn._src.inference.answer import Marginals
 from structlearn._src.inference.base import Answer
@@ -19,12 +21,13 @@ _SURE = "cividis"
 _STRIP = 0.14  # height of one strip below the marginals of a chain, whose height is 1
 
 
+@completed(GRID_DISPLAY)
 class GridDisplay:
     """Labels or probabilities on a grid.
 
     Parameters
     ----------
-    values
+    values : array-like of shape (rows, columns)
         (rows, columns) States, -1 where there is none; or probabilities.
     kind
         "labels" or "probability".
@@ -34,6 +37,13 @@ class GridDisplay:
         Names of the states; by default their numbers.
     colours
         Colours of the states: a list, or the name of a colour map.
+
+    Examples
+    --------
+    >>> from structlearn import GridDisplay
+    >>> display = GridDisplay([[0, 1], [1, 1]], state_names=["sky", "house"]).plot(title="labels")
+    >>> display.ax_.get_title()
+    'labels'
     """
 
     def __init__(
@@ -65,20 +75,7 @@ class GridDisplay:
         variables: Sequence[Hashable] | None = None,
         **looks: Any,
     ) -> GridDisplay:
-        """Show an answer for a grid; `state_names` and `colours` are as above.
-
-        Parameters
-        ----------
-        answer
-            Answer to "map", "marginal_map" or "marginals".
-        shape
-            Rows and columns of the grid.
-        show
-            ``"labels"``: the assignment, or for marginals the best state of each variable;
-            ``"certainty"``: the probability of that state; a number: the probability of that state.
-        variables
-            Variables, row by row; by default the first ones of the answer.
-        """
+        """Show an answer for a grid."""
         which = variables, shape[0] * shape[1]
         if show == "labels" and answer.assignment is not None:
             return cls(_found(answer, "assignment", *which).reshape(shape), **looks)
@@ -92,14 +89,7 @@ class GridDisplay:
     def from_estimator(
         cls, estimator: Any, image: Any, *, show: str | int = "labels", **looks: Any
     ) -> GridDisplay:
-        """Show the prediction of a fitted estimator for one image; `colours` are as above.
-
-        Parameters
-        ----------
-        show
-            ``"labels"``: the prediction; ``"certainty"``: the largest probability of every pixel;
-            a number: the probability of that class.
-        """
+        """Show the prediction of a fitted estimator for one image."""
         looks["state_names"] = estimator.classes_
         if show == "labels":
             return cls(numbers_of(estimator.predict([image])[0], estimator.classes_), **looks)
@@ -115,7 +105,7 @@ class GridDisplay:
         return display
 
     def plot(self, ax: Any = None, *, title: str | None = None, legend: bool = True) -> GridDisplay:
-        """Plot, with a colour bar if `legend`."""
+        """Plot the grid."""
         self.ax_ = new_figure().subplots() if ax is None else ax
         self.figure_ = self.ax_.figure
         image = self._labels() if self.kind == "labels" else self._probabilities()
@@ -142,12 +132,13 @@ class GridDisplay:
         return self.ax_.imshow(self.values, cmap=_SURE, interpolation="nearest", **limits)
 
 
+@completed(CHAIN_DISPLAY)
 class ChainDisplay:
     """Marginals along a sequence as stacked areas, with paths as strips of colour below.
 
     Parameters
     ----------
-    marginals
+    marginals : array-like of shape (positions, states), optional
         (positions, states) Probabilities, or None for strips only.
     paths
         States along the sequence, by the name of each strip.
@@ -155,6 +146,13 @@ class ChainDisplay:
         Names of the states; by default their numbers.
     colours
         Colours of the states: a list, or the name of a colour map.
+
+    Examples
+    --------
+    >>> from structlearn import ChainDisplay
+    >>> display = ChainDisplay([[0.9, 0.1], [0.4, 0.6]], paths={"truth": [0, 1]})
+    >>> display.plot(title="two positions").ax_.get_title()
+    'two positions'
     """
 
     def __init__(
@@ -189,18 +187,7 @@ class ChainDisplay:
         paths: Mapping[str, Any] | None = None,
         **looks: Any,
     ) -> ChainDisplay:
-        """Show an answer for a chain; `state_names` and `colours` are as above.
-
-        Parameters
-        ----------
-        answer
-            Answer to "marginals", "map" or "marginal_map".
-        variables
-            Variables in order along the sequence; by default all in the answer.
-        paths
-            Answers or arrays of states, by name.
-            Shown as strips below; an answer without marginals becomes the first strip.
-        """
+        """Show an answer for a chain."""
         given = dict(paths or {})
         beliefs = None
         if answer.marginals is not None:
@@ -217,17 +204,7 @@ class ChainDisplay:
     def from_estimator(
         cls, estimator: Any, sequence: Any, *, paths: Mapping[str, Any] | None = None, **looks: Any
     ) -> ChainDisplay:
-        """Show the prediction of a fitted estimator for one sequence; `colours` are as above.
-
-        Parameters
-        ----------
-        sequence
-            One sequence in the form that the estimator takes; of text columns, the first sentence.
-        paths
-            Labels along the sequence, by name.
-            Shown as strips below the prediction, for example the true labels; None and -1 are left
-            blank.
-        """
+        """Show the prediction of a fitted estimator for one sequence."""
         X = sequence if isinstance(sequence, Columns) else [sequence]
         names = estimator.classes_
         beliefs = estimator.predict_marginals(X)[0]
@@ -238,7 +215,7 @@ class ChainDisplay:
     def plot(
         self, ax: Any = None, *, title: str | None = None, legend: bool = True
     ) -> ChainDisplay:
-        """Plot, with the names of the states on the right if `legend`."""
+        """Plot the sequence."""
         height = 3.2 if self.marginals is not None else max(1.2, 0.24 * self.n_states)
         self.ax_ = new_figure(8.0, height).subplots() if ax is None else ax
         self.figure_ = self.ax_.figure

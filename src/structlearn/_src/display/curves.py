@@ -36,6 +36,13 @@ class ConvergenceDisplay:
         Largest change after each sweep, by name.
     tol
         Drawn as a line: the change below which messages count as converged.
+
+    Examples
+    --------
+    >>> from structlearn import ConvergenceDisplay
+    >>> display = ConvergenceDisplay({"flooding": [1.0, 0.1, 1e-7]}, tol=1e-6).plot()
+    >>> display.ax_.get_xlabel()
+    'sweep'
     """
 
     def __init__(self, traces: Mapping[str, Any], tol: float | None = None) -> None:
@@ -53,14 +60,63 @@ class ConvergenceDisplay:
         tol: float = 1e-6,
         damping: float = 0.0,
     ) -> ConvergenceDisplay:
-        """Run message passing on a graph with each schedule and record it."""
+        """Run message passing on a graph with each schedule and record it.
+
+        Parameters
+        ----------
+        graph
+            The graph.
+        query
+            Query whose messages are passed, as in `infer`.
+        schedules
+            Schedules to compare: "sequential", "flooding", "residual".
+        sweeps
+            Maximum number of sweeps.
+        tol
+            Largest change at which messages have converged.
+        damping
+            Fraction of the old message that is kept.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            The display, to be plotted by `plot`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn import grid, ConvergenceDisplay
+        >>> graph = grid(np.log([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.3, 0.7]]]), np.eye(2))
+        >>> display = ConvergenceDisplay.from_graph(graph, schedules=["flooding"])
+        >>> bool(display.traces["flooding"][-1] <= display.tol)
+        True
+        """
         asked = Query(checks.one_of("query", query, tuple(Query)))
         problem = Problem(graph.wiring, graph.potentials, *asked.temperatures)
         runs = {s: Messenger(problem, schedule=s, damping=damping) for s in schedules}
         return cls({s: list(_changes(run, sweeps, tol)) for s, run in runs.items()}, tol)
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> ConvergenceDisplay:
-        """Plot one line for each trace."""
+        """Plot one line for each trace.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to plot; by default a new figure.
+        title
+            Title of the plot.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            The display itself; `ax_` and `figure_` are the axes and the figure.
+
+        Examples
+        --------
+        >>> from structlearn import ConvergenceDisplay
+        >>> ConvergenceDisplay({"flooding": [1.0, 0.1]}).plot().ax_.get_ylabel()
+        'largest change'
+        """
         lines = {
             name: (np.arange(1, len(trace) + 1), np.where(trace > 0, trace, np.nan))
             for name, trace in self.traces.items()  # zero has no place on this axis
@@ -113,7 +169,30 @@ class HistoryDisplay:
     def from_estimator(
         cls, estimator: Any, *, name: str | None = None, optimum: float | None = None
     ) -> HistoryDisplay:
-        """Show the history of one estimator."""
+        """Show the history of one estimator.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted estimator with the attribute ``history_``.
+        name
+            Name of the line; by default the name of the class.
+        optimum
+            The lowest known value; by default the lowest of the history.
+
+        Returns
+        -------
+        HistoryDisplay
+            The display, to be plotted by `plot`.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler, HistoryDisplay
+        >>> X, Y = [[["a"], ["b"]], [["b"], ["b"]]], [["x", "y"], ["y", "y"]]
+        >>> labeler = SequenceLabeler().fit(X, Y)
+        >>> list(HistoryDisplay.from_estimator(labeler).histories)
+        ['SequenceLabeler']
+        """
         return cls({name or type(estimator).__name__: estimator.history_}, optimum)
 
     def plot(
@@ -128,11 +207,29 @@ class HistoryDisplay:
 
         Parameters
         ----------
+        ax : matplotlib Axes, optional
+            Where to plot; by default a new figure.
         show
-            ``"value"``, the objective; ``"excess"``, its distance to the optimum;
-            ``"gap"``, a bound on that; ``"gradient"``, its norm (formerly ``"slope"``).
+            ``"value"``, the objective; ``"excess"``, its distance to the optimum; ``"gap"``, a
+            bound on that; ``"gradient"``, its norm (formerly ``"slope"``).
         against
             ``"seconds"`` or ``"iteration"``.
+        title
+            Title of the plot.
+
+        Returns
+        -------
+        HistoryDisplay
+            The display itself; `ax_` and `figure_` are the axes and the figure.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler, HistoryDisplay
+        >>> X, Y = [[["a"], ["b"]], [["b"], ["b"]]], [["x", "y"], ["y", "y"]]
+        >>> labeler = SequenceLabeler().fit(X, Y)
+        >>> display = HistoryDisplay.from_estimator(labeler)
+        >>> display.plot(show="gradient", against="iteration").ax_.get_ylabel()
+        'gradient norm'
         """
         show = "gradient" if show == "slope" else checks.one_of("show", show, tuple(_SHOWN))
         checks.one_of("against", against, _AGAINST)
@@ -180,6 +277,14 @@ class DominanceDisplay:
     References
     ----------
     Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014, figure 3.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler, DominanceDisplay
+    >>> X, Y = [[["a"], ["b"]], [["b"], ["b"]]], [["x", "y"], ["y", "y"]]
+    >>> labeler = SequenceLabeler().fit(X, Y)
+    >>> DominanceDisplay(labeler.dominance(X, Y)).plot().ax_.get_xlabel()
+    'examples'
     """
 
     def __init__(self, dominance: Dominance) -> None:
@@ -187,11 +292,54 @@ class DominanceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, Y: Any) -> DominanceDisplay:
-        """Show the probabilities that a fitted estimator assigns to labelled examples."""
+        """Show the probabilities that a fitted estimator assigns to labelled examples.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted estimator with a method `dominance`.
+        X, Y : list
+            Examples and their labels, as in its `fit`.
+
+        Returns
+        -------
+        DominanceDisplay
+            The display, to be plotted by `plot`.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler, DominanceDisplay
+        >>> X, Y = [[["a"], ["b"]], [["b"], ["b"]]], [["x", "y"], ["y", "y"]]
+        >>> labeler = SequenceLabeler().fit(X, Y)
+        >>> DominanceDisplay.from_estimator(labeler, X, Y).dominance.best.shape
+        (2,)
+        """
         return cls(estimator.dominance(X, Y))
 
     def plot(self, ax: Any = None, *, title: str | None = None) -> DominanceDisplay:
-        """Plot one line for the true labellings and one for the most likely ones."""
+        """Plot one line for the true labellings and one for the most likely ones.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to plot; by default a new figure.
+        title
+            Title of the plot.
+
+        Returns
+        -------
+        DominanceDisplay
+            The display itself; `ax_` and `figure_` are the axes and the figure.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler, DominanceDisplay
+        >>> X, Y = [[["a"], ["b"]], [["b"], ["b"]]], [["x", "y"], ["y", "y"]]
+        >>> labeler = SequenceLabeler().fit(X, Y)
+        >>> display = DominanceDisplay.from_estimator(labeler, X, Y)
+        >>> display.plot(title="dominance").ax_.get_title()
+        'dominance'
+        """
         known = self.dominance
         lines = {"likeliest labelling": _rising(known.best), "true labelling": _rising(known.true)}
         told = f"{known.count} of {len(known.best)} without a dominant labelling"

@@ -13,9 +13,9 @@ def report(thing: Any, X: Any = None, y: Any = None, *, title: str | None = None
 
     Parameters
     ----------
-    thing
+    thing : object
         A fitted estimator, a `RuleModel` with its data, or the `Answer` of `infer`.
-    X, y
+    X, y : list, optional
         Labelled examples for an estimator that predicts labels: with them the page shows scores,
         a confusion matrix, errors in context, and probabilities along some examples.
     title

@@ -18,7 +18,7 @@ from structlearn._src.common.arrays import Floats
 from structlearn._src.display.pictures import PALETTE
 
 _WIDTH = 640  # of a chart, in its own units: the page scales it
-_HEIGHT = 260
+_HEIGHT = 260  # two fifths of that: two charts fit on a screen
 _LEFT = 64  # room for the numbers of the upright axis
 _BOTTOM = 40  # and below the other one
 _TICKS = 5  # about so many numbers on an axis

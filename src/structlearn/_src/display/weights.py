@@ -19,11 +19,11 @@ class TransitionDisplay:
 
     Parameters
     ----------
-    weights
+    weights : array-like of shape (states, states)
         (states, states) Weights, with the first of the two states in rows.
     state_names
         Names of the states; by default their numbers.
-    forbidden
+    forbidden : array-like of bool of shape (states, states), optional
         (states, states) Transitions that are ruled out; they are crossed out.
 
     Examples
@@ -55,8 +55,23 @@ class TransitionDisplay:
 
         Parameters
         ----------
+        estimator : object
+            A fitted estimator with the attribute ``transitions_``.
         which
             Index of the table, if there are several kinds of edges, positions or classes.
+
+        Returns
+        -------
+        TransitionDisplay
+            The display, to be plotted by `plot`.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler, TransitionDisplay
+        >>> X, Y = [[["a"], ["b"]], [["b"], ["b"]]], [["x", "y"], ["y", "y"]]
+        >>> labeler = SequenceLabeler().fit(X, Y)
+        >>> TransitionDisplay.from_estimator(labeler).weights.shape
+        (2, 2)
         """
         tables = estimator.transitions_
         classes = estimator.classes_
@@ -83,7 +98,28 @@ class TransitionDisplay:
     def plot(
         self, ax: Any = None, *, title: str | None = None, legend: bool = True
     ) -> TransitionDisplay:
-        """Plot, with a colour bar if `legend`."""
+        """Plot the table.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to plot; by default a new figure.
+        title
+            Title of the plot.
+        legend
+            Whether to add a colour bar.
+
+        Returns
+        -------
+        TransitionDisplay
+            The display itself; `ax_` and `figure_` are the axes and the figure.
+
+        Examples
+        --------
+        >>> from structlearn import TransitionDisplay
+        >>> TransitionDisplay([[1.0, -1.0], [0.0, 0.5]]).plot().ax_.get_ylabel()
+        'state'
+        """
         self.ax_ = new_figure(5.6, 4.6).subplots() if ax is None else ax
         self.figure_ = self.ax_.figure
         shown = np.where(self.forbidden, np.nan, self.weights)

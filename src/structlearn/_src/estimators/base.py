@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator, Set
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,16 +25,40 @@ _WIDEST = 200  # characters of one parameter in `repr`, so that an array does no
 _VERBOSE = "progress=True shows how far the work is"  # to whoever looks for what others have
 
 
+@cache
+def _parameters(of: type) -> tuple[str, ...]:
+    """Names that a class takes, sorted; reading a signature costs as much as a small fit."""
+    given = inspect.signature(of).parameters.values()
+    return tuple(sorted(each.name for each in given if each.kind != each.VAR_KEYWORD))
+
+
 class _StandIn:
     """What is needed of scikit-learn's `BaseEstimator` while nobody has imported it."""
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        given = inspect.signature(cls).parameters.values()
-        return sorted(each.name for each in given if each.kind != each.VAR_KEYWORD)
+        of: type = cls
+        return list(_parameters(of))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters as they were given; `deep` adds those of parameters."""
+        """Return the parameters as they were given.
+
+        Parameters
+        ----------
+        deep
+            Whether to add the parameters of parameters that are estimators, as ``name__inner``.
+
+        Returns
+        -------
+        dict
+            Values by name.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> SequenceLabeler(C=2.0).get_params()["C"]
+        2.0
+        """
         found = {name: getattr(self, name) for name in self._get_param_names()}
         if deep:
             for name, value in list(found.items()):
@@ -78,7 +103,24 @@ class Estimator(_StandIn):
         return super().__new__(cls)
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters; ``name__inner`` is one of the parameter `name`."""
+        """Change parameters; ``name__inner`` is one of the parameter `name`.
+
+        Parameters
+        ----------
+        **parameters
+            New values by the names of parameters.
+
+        Returns
+        -------
+        Self
+            The estimator.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> SequenceLabeler().set_params(C=2.0, loss="hinge").C
+        2.0
+        """
         known = self.get_params()
         for name in parameters:
             if name.partition("__")[0] not in known:
@@ -104,7 +146,29 @@ class ClassifierMixin(_NoMixin):
         predict: Any
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of examples whose predicted class is the true one."""
+        """Return the fraction of examples whose predicted class is the true one.
+
+        Parameters
+        ----------
+        X : list, or array of shape (examples, features)
+            Examples, as in `fit`.
+        y : array-like of shape (examples,)
+            True classes.
+        sample_weight : array-like of shape (examples,), optional
+            Weight of each example.
+
+        Returns
+        -------
+        float
+            Accuracy between 0 and 1.
+
+        Examples
+        --------
+        >>> from structlearn import MulticlassClassifier
+        >>> classifier = MulticlassClassifier(C=10.0).fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+        >>> classifier.score([[0.0], [0.1]], ["a", "b"])
+        0.5
+        """
         from sklearn.metrics import accuracy_score
 
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))

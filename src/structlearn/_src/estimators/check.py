@@ -54,9 +54,9 @@ def check_structured_estimator(estimator: Any, X: Any = None, Y: Any = None) -> 
 
     Parameters
     ----------
-    estimator
+    estimator : object
         An estimator that is not fitted; it is cloned.
-    X, Y
+    X, Y : list, optional
         A few examples that it can learn from. The estimators of this library need none.
 
     Raises
@@ -66,7 +66,8 @@ def check_structured_estimator(estimator: Any, X: Any = None, Y: Any = None) -> 
 
     Examples
     --------
-    >>> from structlearn._src.estimators.structured.sequence import SequenceLabeler
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.extend import check_structured_estimator
     >>> check_structured_estimator(SequenceLabeler())
     """
     case = make_case(estimator, X, Y)

@@ -17,7 +17,7 @@ alpha
 eps_y, eps_h
     Temperatures of outputs and of hidden variables, instead of the defaults of the loss. In
     prediction, hidden variables are summed out at `eps_h` too.
-cost
+cost : str or array-like
     Cost of an error in losses with a margin. "hamming" counts wrong labels, "hamming-mean" is the
     fraction of wrong labels in the example, "zero-one" is 1 for every labelling but the true one
     (for sequences without hidden variables). An array (classes,) has a cost for each true label, an
@@ -26,7 +26,7 @@ C
     Weight of the losses relative to the penalty on the weights; infinity for no penalty.
 l1_ratio
     Fraction of the penalty on absolute values; the rest is on squares.
-class_weight
+class_weight : dict or str, optional
     None, "balanced", or a mapping from label to weight, with weight 1 for labels not in it. An
     example is weighted by the mean weight of its labels.
 solver
@@ -58,7 +58,7 @@ sweeps
 warm_start
     Whether `fit` starts from the weights of the previous fit, which requires the same features and
     labels.
-random_state
+random_state : int, Generator or RandomState, optional
     Random seed, for the initial weights if these are random, and for the order of examples in
     stochastic solvers.
 n_jobs
@@ -70,7 +70,7 @@ progress
     after every iteration.
 callbacks
     Functions called with an event after every iteration; one that returns True ends the fit.
-checkpoint
+checkpoint : Checkpoint or path, optional
     File in which the state of the fit is saved, so that a killed fit can be resumed.
 
 Attributes
@@ -132,6 +132,19 @@ loss                `eps_y`     `eps_h`     cost    model
     "{references}": """\
 W. Ping, Q. Liu and A. Ihler, "Marginal structured SVM with hidden variables", 2014.
 Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014.""",
+    "{names}": """\
+Returns
+-------
+list of str
+    One name for each feature.
+
+Examples
+--------
+>>> from structlearn.extend import GraphReader
+>>> tokens = [["the"], ["cat"]]
+>>> reader, _ = GraphReader.learn([(tokens, [[0, 1]])], intercept=False)
+>>> reader.names()
+['the', 'cat']""",
     "{steps}": """\
 Steps are stochastic, and their counters continue from call to call. Together, the calls minimise
 the objective that one `fit` to all their examples would; an example given twice counts twice.""",
@@ -154,7 +167,7 @@ n_chains
 warm_start
     Whether `fit` continues the chains of the previous fit up to the new `n_draws`; requires the
     same data and parameters.
-random_state
+random_state : int, Generator or RandomState, optional
     Random seed.
 n_jobs
     Number of threads; all cores if None or -1. Draws do not depend on it.

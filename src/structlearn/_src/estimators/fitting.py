@@ -65,8 +65,11 @@ def minimise(
     if checkpoint is not None:
         checkpoint = Checkpoint.of(checkpoint, facts or {})
     objective = current().objective(objective)
+    solver = choose(settings.solver, settings.driver, objective, settings.sweeps, settings.warm_up)
+    if checkpoint is None:
+        solver = current().solver(solver, objective)
     fit = run(
-        choose(settings.solver, settings.driver, objective, settings.sweeps, settings.warm_up),
+        solver,
         objective,
         start,
         max_iter=settings.max_iter,

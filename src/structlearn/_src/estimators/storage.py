@@ -53,7 +53,39 @@ _LABELS = Codec(
 
 @dataclass(frozen=True)
 class Family:
-    """Estimators that learn the same things, and how these lie in files."""
+    """Estimators that learn the same attributes, and how these are stored in files.
+
+    Parameters
+    ----------
+    estimators
+        Paths of the classes, as in ``"package.module:Class"``, by their names in files.
+    fitted_attribute
+        An attribute that a fitted estimator has.
+    learnt
+        Attributes that are stored as they are, where there are any.
+    restore
+        Called with an estimator and what was stored; checks it, and sets what `learnt` lacks.
+    extra_state
+        Returns what is stored beside `learnt`, by name.
+    records
+        Codecs of the objects that attributes contain, by their names in files.
+    more
+        Returns further codecs, when they are needed.
+    renamed
+        Names of attributes in files, where they differ.
+    absent
+        Values of parameters that files lack.
+
+    Examples
+    --------
+    >>> from structlearn import MulticlassClassifier
+    >>> from structlearn.extend import Family
+    >>> place = f"{MulticlassClassifier.__module__}:MulticlassClassifier"
+    >>> learnt = ("weights_",)
+    >>> family = Family({"rows": place}, "weights_", learnt, restore=lambda fitted, found: None)
+    >>> list(family.estimators)
+    ['rows']
+    """
 
     estimators: Mapping[str, str]  #: paths of the classes by their names in files
     fitted_attribute: str  #: one that a fitted estimator has
@@ -66,11 +98,51 @@ class Family:
     absent: Mapping[str, Any] = field(default_factory=dict)  #: parameters where files lack them
 
     def table(self) -> CodecTable:
-        """Return the codecs of one file."""
+        """Return the codecs of one file.
+
+        Returns
+        -------
+        CodecTable
+            The codecs of the family, and of labels.
+
+        Examples
+        --------
+        >>> from structlearn import MulticlassClassifier
+        >>> from structlearn.extend import Family
+        >>> place = f"{MulticlassClassifier.__module__}:MulticlassClassifier"
+        >>> learnt = ("weights_",)
+        >>> family = Family({"rows": place}, "weights_", learnt, restore=lambda fitted, found: None)
+        >>> sorted(family.table().codecs)
+        ['labels']
+        """
         return CodecTable({"labels": _LABELS, **self.records}, self.more)
 
     def parts(self, kind: str, estimator: Any) -> dict[str, Any]:
-        """Return the parameters of an estimator, and what it has learnt."""
+        """Return the parameters of an estimator, and what it has learnt.
+
+        Parameters
+        ----------
+        kind
+            Name of its class in files.
+        estimator : object
+            The fitted estimator.
+
+        Returns
+        -------
+        dict
+            Two dictionaries, "parameters" and "learnt".
+
+        Examples
+        --------
+        >>> from structlearn import MulticlassClassifier
+        >>> from structlearn.extend import Family
+        >>> place = f"{MulticlassClassifier.__module__}:MulticlassClassifier"
+        >>> learnt = ("weights_",)
+        >>> family = Family({"rows": place}, "weights_", learnt, restore=lambda fitted, found: None)
+        >>> fitted = MulticlassClassifier().fit([[0.0], [1.0]], ["a", "b"])
+        >>> family.parts("rows", fitted)["learnt"]["weights_"].shape
+        (4,)
+        """
         given = self._settings(kind).encode(estimator)
         if isinstance(given["random_state"], (np.random.Generator, np.random.RandomState)):
             given["random_state"] = None
@@ -83,7 +155,31 @@ class Family:
         return {"parameters": self._present(given), "learnt": learnt | self.extra_state(estimator)}
 
     def build(self, kind: str, parts: dict[str, Any]) -> Any:
-        """Return an estimator from its parts."""
+        """Return an estimator from its parts.
+
+        Parameters
+        ----------
+        kind
+            Name of its class in files.
+        parts
+            Parameters and learnt attributes, as from `parts`.
+
+        Returns
+        -------
+        object
+            The fitted estimator.
+
+        Examples
+        --------
+        >>> from structlearn import MulticlassClassifier
+        >>> from structlearn.extend import Family
+        >>> place = f"{MulticlassClassifier.__module__}:MulticlassClassifier"
+        >>> learnt = ("weights_",)
+        >>> family = Family({"rows": place}, "weights_", learnt, restore=lambda fitted, found: None)
+        >>> fitted = MulticlassClassifier(C=3.0).fit([[0.0], [1.0]], ["a", "b"])
+        >>> family.build("rows", family.parts("rows", fitted)).C
+        3.0
+        """
         learnt = parts["learnt"]
         estimator = self._settings(kind).decode({**self.absent, **parts["parameters"]})
         for attribute in self.learnt:
@@ -119,7 +215,7 @@ def save(estimator: Any, path: PathLike) -> None:
 
     Parameters
     ----------
-    estimator
+    estimator : object
         A fitted estimator of this library.
     path
         Path of the file.
@@ -160,10 +256,24 @@ def load(path: PathLike) -> Any:
     path
         Path of the file.
 
+    Returns
+    -------
+    object
+        The fitted estimator, of the class that was saved.
+
     Raises
     ------
     FormatError
         The file is truncated, damaged, in another format, or from a newer version.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from structlearn import MulticlassClassifier, load, save
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model"
+    >>> save(MulticlassClassifier().fit([[0.0], [1.0]], ["a", "b"]), path)
+    >>> load(path).predict([[0.9]])
+    array(['b'], dtype='<U1')
     """
     arrays, meta = store.read(path, SCHEMA)
     tree = meta["model"] if isinstance(meta.get("model"), dict) else {}

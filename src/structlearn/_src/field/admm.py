@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import InfeasibleError
 from structlearn._src.common.threads import one_blas_thread
 from structlearn._src.common.watch import Approach, Ending, Progress, Watch, brief
+from structlearn._src.field.admm_doc import SOLVE_MAP
 from structlearn._src.field.consensus import (
     ALLOWED,
     AdmmState,
@@ -20,8 +22,9 @@ from structlearn._src.field.consensus import (
     Consensus,
     make_consensus,
 )
-from structlearn._src.field.hinges import EQUAL, HINGE, Hinges
+from structlearn._src.field.hinges import Hinges
 from structlearn._src.field.newton import Polish
+from structlearn._src.field.relax import violations, widened
 
 __all__ = ["AdmmState", "Consensus", "HingeResult", "Residuals", "solve_map"]
 
@@ -48,12 +51,13 @@ class HingeResult:
     """Result of `solve_map`.
 
     `y` (variables) is within the box, and satisfies hard constraints to 1e-6 if `converged`;
-    `energy` is its energy, `lower` a proved lower bound on the energy, and `violation` the largest
-    violation of a hard form. `hinges` (groups) are sums: the derivative of the energy with respect
-    to the weights. The `multipliers` (forms) prove the bound, and warm-start a later call with `y`.
-    `iterations` counts ADMM steps, the last of which has the `residuals`, and `newton_steps` Newton
-    steps; `converged` if the gap is certified to be within the tolerance. `status` and `ended`
-    describe the outcome.
+    `energy` is its energy, `violation` the largest violation of a hard form, and `lower` a proved
+    lower bound: no point that keeps the hard constraints has less energy. Where none can keep them
+    but for rounding, it is a bound for points that keep them to 5e-7, which `status` says.
+    `hinges` (groups) are sums: the derivative of the energy with respect to the weights. The
+    `multipliers` (forms) prove the bound, and warm-start a later call with `y`. `iterations` counts
+    ADMM steps, the last of which has the `residuals`, and `newton_steps` Newton steps; `converged`
+    if the gap is certified to be within the tolerance. `status` and `ended` describe the outcome.
     """
 
     y: Floats
@@ -71,13 +75,14 @@ class HingeResult:
 
     @property
     def gap(self) -> float:
-        """Certified distance of the energy from the optimum."""
-        return max(self.energy - self.lower, 0.0)
+        """Distance of the energy from its bound: if `converged`, from the optimum at most."""
+        return abs(self.energy - self.lower)
 
     def __repr__(self) -> str:
         return f"HingeResult(energy {self.energy:.6g}, gap {self.gap:.2g}; {self.status})"
 
 
+@completed(SOLVE_MAP)
 def solve_map(
     hinges: Hinges,
     weights: Any,
@@ -90,56 +95,7 @@ def solve_map(
     progress: Progress | bool | None = None,
     n_jobs: int | None = None,
 ) -> HingeResult:
-    r"""Minimise the energy of a hinge-loss field over the box and its hard constraints.
-
-    Parameters
-    ----------
-    hinges
-        The field.
-    weights
-        (groups) At least 0.
-    fixed
-        Variables that are given: a mapping from variable to value, or a pair of arrays.
-    start
-        Warm start: the result for other weights, or an initial guess of shape (variables).
-    tol
-        Gap at which to stop, relative to the energy plus the smallest weight.
-    max_iter
-        Maximum number of ADMM steps.
-    time_limit
-        Seconds after which the best values so far are returned.
-    progress
-        Called with the fraction done and a few words; True shows a bar on standard error.
-    n_jobs
-        Number of threads. The result does not depend on it.
-
-    Raises
-    ------
-    InfeasibleError
-        If the hard constraints contradict each other; its `forms` prove it.
-
-    Notes
-    -----
-    Any multipliers :math:`\lambda` (within 0 and the weight for hinges, at least 0 for squared
-    hinges and inequalities) prove the lower bound
-
-    .. math:: \sum_i \lambda_i b_i - \sum_{i \text{ squared}} \lambda_i^2 / 4 w_i
-              + \sum_j \min(0, (A^\top \lambda)_j)
-
-    Examples
-    --------
-    One variable that is pulled to 0 with weight 1 and to 1 with weight 3, both squared:
-
-    >>> import numpy as np
-    >>> from structlearn._src.field.hinges import Hinges
-    >>> field = Hinges(
-    ...     offsets=[0, 1, 2], variables=[0, 0], coefficients=[1.0, -1.0], constants=[0.0, 1.0],
-    ...     kinds=[0, 0], powers=[2, 2], groups=[0, 1], n_variables=1, n_groups=2,
-    ... )
-    >>> result = solve_map(field, [1.0, 3.0])
-    >>> print(result.y.round(4), round(result.energy, 4))
-    [0.75] 0.75
-    """
+    """Minimise the energy of a hinge-loss field over the box and its hard constraints."""
     tol = checks.number("tol", tol, low=0.0)
     max_iter = checks.integer("max_iter", max_iter, low=1)
     if time_limit is not None:
@@ -150,7 +106,10 @@ def solve_map(
         ended = watch.repeat(search.step, search.limit, search.words, search.near)
         if search.best.violation > ALLOWED and not ended.early:
             _refuse_contradiction(hinges, fixed, n_jobs, watch)
-        return search.result(ended)
+        found = search.result(ended)
+        if search.at_odds and not ended.early and hinges.store is None:
+            found = _solve_widened(search, hinges, fixed, found)
+        return found
 
 
 class _MapSearch:
@@ -170,8 +129,8 @@ class _MapSearch:
         self.consensus = make_consensus(
             hinges, relaxation=_RELAXATION, stiffness=_STIFFNESS, fixed=fixed, n_jobs=n_jobs
         )
-        given = hinges.check_weights(weights)
         # Weights near 1 by a power of two, which rounds nothing: their size does not matter.
+        given = np.where(hinges.sizes > 0, hinges.check_weights(weights), 0.0)
         self.unit = 2.0 ** int(np.frexp(given.max(initial=0.0))[1])
         self.weights = given / self.unit
         warm = hasattr(start, "multipliers")
@@ -179,9 +138,11 @@ class _MapSearch:
         if warm:
             multipliers = self.consensus.copy_forms(start.multipliers, factor=1.0 / self.unit)
         self.state = self.consensus.begin(self.weights, start.y if warm else start, multipliers)
-        used = self.weights[(hinges.sizes > 0) & (self.weights > 0)]
+        used = self.weights[self.weights > 0]
         self.scale = float(used.min(initial=self.consensus.scale(self.weights)))
         self.watch = watch
+        self.n_jobs = n_jobs
+        self.allowed = ALLOWED
         self.tol = tol
         self.max_iter = max_iter
         chunks = -(-max_iter // _CHUNK)
@@ -190,9 +151,10 @@ class _MapSearch:
         # With room for rounding: no bound on an energy can be above it.
         self.ceiling = 1.001 * self.consensus.ceiling(self.weights) + ALLOWED
         self.lower = -np.inf
+        self.earlier = 0, 0  # steps of ADMM and Newton steps that come before these
+        self.contradiction = False  # whether it is proved that hard constraints cannot all hold
         self.best = self.consensus.appraise(self.weights, self.state)
-        self._kept: Any = None
-        self._keep()
+        self._kept = self.consensus.snapshot(self.state)
         self.approach = Approach()
         self._last_run = 0
         self._balance_at = 0.0
@@ -254,24 +216,41 @@ class _MapSearch:
     def _improve(self) -> bool:
         """Keep what is better than before; tell whether it is certified, or can never be."""
         now = self.consensus.appraise(self.weights, self.state)
-        self.lower = max(self.lower, now.lower)
+        y, multipliers = self._kept
+        self.contradiction |= now.lower > self.ceiling
+        # Beyond the ceiling bounds have no end, and their multipliers are no use to anybody.
+        if now.lower > self.lower and (now.lower <= self.ceiling or self.lower == -np.inf):
+            self.lower = now.lower
+            multipliers = self.consensus.proof(multipliers)
         if self._merit(now) <= self._merit(self.best):
             self.best = now
-            self._keep()
-        return self.certified or self.lower > self.ceiling
+            y = self.consensus.point(self.state)
+        self._kept = y, multipliers
+        if self.certified and not self.consensus.holds(self._kept):
+            self._begin_again(now)
+        return self.certified or self.contradiction
+
+    def _begin_again(self, now: Appraisal) -> None:
+        """Forget a bound whose proof is lost, and all that was found before."""
+        self.lower = now.lower
+        self.best = now
+        self._kept = self.consensus.point(self.state), self.consensus.proof(None)
 
     def _merit(self, found: Appraisal) -> tuple[float, float]:
         """What is better is less: first within the constraints, then near the bound."""
-        return max(found.violation - ALLOWED, 0.0), abs(found.energy - self.lower)
-
-    def _keep(self) -> None:
-        self._kept = self.consensus.snapshot(self.state, self._kept)
+        return max(found.violation - self.allowed, 0.0), abs(found.energy - self.lower)
 
     @property
     def certified(self) -> bool:
         """Whether gap and violation are small enough."""
         gap = abs(self.best.energy - self.lower)  # the bound may win by what a violation brings
-        return self.best.violation <= ALLOWED and gap <= self.tol * self.size
+        return self.best.violation <= self.allowed and gap <= self.tol * self.size
+
+    @property
+    def at_odds(self) -> bool:
+        """Whether the best point nearly keeps the constraints, but the bound tells it does not."""
+        above = self.contradiction or self.lower > self.best.energy
+        return above and self.best.violation <= self.allowed and not self.certified
 
     def found(self) -> tuple[Floats, Floats]:
         """Return the best values so far, and their multipliers."""
@@ -280,31 +259,43 @@ class _MapSearch:
     def result(self, ended: Ending) -> HingeResult:
         """Pack up what was found."""
         self._improve()
-        steps = f"{self.iterations} steps of ADMM and {self.polish.steps} Newton steps"
-        gap = self.unit * max(self.best.energy - self.lower, 0.0)
-        if self.certified:
-            ended = Ending.DONE
-        elif not ended.early:
-            ended = Ending.LIMIT
-        why = ended.sentence if ended.early else f"stopped after {self.max_iter} steps of ADMM"
-        good = f"certified within {gap:.2g} after {steps}"
-        bad = f"{why}: gap {gap:.2g}, violation {self.best.violation:.2g} after {steps}"
+        open_end = ended if ended.early else Ending.LIMIT
+        ended = Ending.DONE if self.certified else open_end
         primal, dual = self.state.residuals.tolist()
         y, multipliers = self.found()
-        return HingeResult(
+        found = HingeResult(
             y=y,
             energy=self.unit * self.best.energy,
-            lower=self.unit * self.lower,
+            lower=self.unit * self._bound(multipliers),
             violation=self.best.violation,
             hinges=self.best.hinges,
             multipliers=self.consensus.copy_forms(multipliers, factor=self.unit),
             residuals=Residuals(primal, self.unit * dual, self._last_run),
-            iterations=self.iterations,
-            newton_steps=self.polish.steps,
+            iterations=self.earlier[0] + self.iterations,
+            newton_steps=self.earlier[1] + self.polish.steps,
             converged=self.certified,
-            status=good if self.certified else bad,
+            status="",
             ended=ended,
         )
+        return replace(found, status=self._status(found))
+
+    def _bound(self, multipliers: Floats) -> float:
+        """Return a bound for all points that are as near to the constraints as the best one."""
+        if not self.at_odds or self.best.energy >= self.lower:
+            return self.lower
+        hard = self.consensus.hinges.hard
+        return self.lower - self.allowed * float(np.abs(multipliers).sum(where=hard))
+
+    def _status(self, found: HingeResult) -> str:
+        steps = f"{found.iterations} steps of ADMM and {found.newton_steps} Newton steps"
+        if found.converged:
+            return f"certified within {found.gap:.2g} after {steps}"
+        why = f"stopped after {self.max_iter} steps of ADMM"
+        if found.ended.early:
+            why = found.ended.sentence
+        elif self.contradiction:
+            why = "the hard constraints cannot all hold exactly"
+        return f"{why}: gap {found.gap:.2g}, violation {found.violation:.2g} after {steps}"
 
 
 def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None, watch: Watch) -> None:
@@ -312,15 +303,19 @@ def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None, watch:
 
     The least sum of violations is a hinge-loss field itself; a lower bound above 0 is a proof.
     """
-    owners = np.flatnonzero(hinges.hard)
-    relaxed, signs = _violations(hinges, owners)
-    search = _MapSearch(relaxed, [1.0], fixed, None, 1e-3, 2000, n_jobs, watch)
-    watch.repeat(search.step, search.limit, search.words, search.near)
+    split = violations(hinges)
+    search = _MapSearch(split.hinges, [1.0], fixed, None, 1e-3, 2000, n_jobs, watch)
+    search.scale = _PROOF  # however small the violations are, compared with the weights
+
+    def step() -> bool:
+        return search.step() or search.best.energy <= _PROOF  # there is nothing to prove
+
+    watch.repeat(step, search.limit, search.words, search.near)
     if search.lower <= _PROOF:
         return
     _, multipliers = search.found()
     used = multipliers > 1e-3 * multipliers.max()
-    forms = np.unique(signs[used]).tolist()
+    forms = np.unique(split.owners[used]).tolist()
     raise InfeasibleError(
         f"the hard constraints contradict each other: for any values of the variables, their "
         f"violations add up to at least {search.lower:.3g}; the forms {forms[:10]} prove it, so "
@@ -329,19 +324,25 @@ def _refuse_contradiction(hinges: Hinges, fixed: Any, n_jobs: int | None, watch:
     )
 
 
-def _violations(hinges: Hinges, owners: Ints) -> tuple[Hinges, Ints]:
-    """Hinges of weight 1 in place of hard forms, and the form that each of them came from."""
-    both = np.concatenate([owners, owners[hinges.kinds[owners] == EQUAL]])
-    sign = np.where(np.arange(len(both)) < len(owners), 1.0, -1.0)
-    taken = hinges.take(both, np.arange(hinges.n_variables))
-    ones = np.ones(len(both), np.int64)
-    relaxed = replace(
-        taken,
-        coefficients=np.repeat(sign, np.diff(taken.offsets)) * taken.coefficients,
-        constants=sign * taken.constants,
-        kinds=HINGE * ones,
-        powers=ones,
-        groups=0 * ones,
-        n_groups=1,
+def _solve_widened(
+    search: _MapSearch, hinges: Hinges, fixed: Any, first: HingeResult
+) -> HingeResult:
+    """Minimise over all points that nearly keep the hard constraints, where none keeps them.
+
+    Half of what a violation may be is given to all points, the other half is for rounding.
+    """
+    split = widened(hinges, 0.5 * ALLOWED)
+    weights = search.unit * search.weights
+    given = search.tol, search.max_iter, search.n_jobs, search.watch
+    wide = _MapSearch(split.hinges, weights, fixed, first.y, *given)
+    wide.allowed = 0.5 * ALLOWED
+    wide.earlier = first.iterations, first.newton_steps
+    found = wide.result(search.watch.repeat(wide.step, wide.limit, wide.words, wide.near))
+    if not found.converged:
+        return first
+    return replace(
+        found,
+        violation=float(hinges.violations(found.y).max(initial=0.0)),
+        multipliers=split.gather(found.multipliers),
+        status=f"{found.status}; hard constraints hold to within {ALLOWED:g}, not exactly",
     )
-    return relaxed, both

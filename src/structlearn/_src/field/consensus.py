@@ -9,7 +9,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats
-from structlearn._src.common.errors import ArgumentError, InfeasibleError
+from structlearn._src.common.errors import InfeasibleError
 from structlearn._src.common.place import placed
 from structlearn._src.common.watch import Pace, Watch
 from structlearn._src.field.blocks import GRAIN, FieldBlocks
@@ -47,18 +47,15 @@ class Consensus:
 
     One step is :math:`\alpha \leftarrow \alpha + \eta (v - y)`, then :math:`v`, then :math:`y`.
 
-    The object holds the problem, which stays, and scratch space, so that it may run one state at
-    a time. All that changes is in the `AdmmState` that `begin` makes: a record of named arrays
-    which `run` changes in place, and which a checkpoint may hold as it is. Weights are given with
-    every call. Local copies and multipliers take one number per form (see `kernels.field.admm`):
-    with the constant, the length and the kinds a form costs 39 bytes, and 12 more per variable
-    in it, for several threads 24.
+    The object holds the problem and scratch space, so it runs one state at a time. All that changes
+    is in the `AdmmState` that `begin` returns, named arrays that `run` updates in place. Local
+    copies and multipliers take one number per form (see `kernels.field.admm`): a form costs 39
+    bytes, and 12 more per variable in it, or 24 for several threads.
 
-    `step` is :math:`\eta` to begin with, by default the mean weight of the hinges, or 1; a
-    `relaxation` in (0, 2) of 1 is plain ADMM, 1.6 takes fewer steps; the step of hard constraints
-    is `stiffness` times larger. Variables that are `fixed`, by a mapping from variable to value,
-    an array with NaN for the others, or a pair of arrays, leave forms about the others only.
-    Results do not depend on the number of threads; sums are cut after `grain` forms.
+    `step` is the initial :math:`\eta`, by default the mean weight of the hinges, or 1; `relaxation`
+    in (0, 2) is 1 for plain ADMM, and 1.6 takes fewer steps; the step of hard constraints is
+    `stiffness` times larger. Variables may be `fixed`, by a mapping from variable to value, an
+    array with NaN for the others, or a pair of arrays. Sums are cut after `grain` forms.
 
     References
     ----------
@@ -85,7 +82,7 @@ class Consensus:
             "relaxation", relaxation, low=0, high=2, open_low=True, open_high=True
         )
         self._step = None if step is None else checks.number("step", step, low=0, open_low=True)
-        variables, values = _check_fixed(hinges, fixed)
+        variables, values = hinges.check_fixed(fixed)
         n = hinges.n_variables
         self.bounds = forms.Bounds(np.zeros(n), np.ones(n), np.zeros(n))
         self.bounds.lower[variables] = self.bounds.upper[variables] = values
@@ -184,14 +181,25 @@ class Consensus:
         state.consensus[held] = state.ahead[held] = self.bounds.lower[held]
         state.lags[held] = 0.0
 
-    def snapshot(self, state: AdmmState, into: Any = None) -> tuple[Any, Any]:
-        """Return copies of the consensus and of the multipliers, in place of earlier ones."""
-        multipliers = None if into is None else into[1]
-        return state.consensus.copy(), self.copy_forms(state.multipliers, multipliers)
+    def snapshot(self, state: AdmmState) -> tuple[Any, Any]:
+        """Return copies of the consensus and of the multipliers."""
+        return self.point(state), self.copy_forms(state.multipliers)
+
+    def point(self, state: AdmmState) -> Any:
+        """Return a copy of the consensus."""
+        return state.consensus.copy()
+
+    def proof(self, into: Any) -> Any:
+        """Copy the multipliers, in their cone, that prove the bound of the last appraisal."""
+        return self.copy_forms(self.slopes, into)
 
     def copy_forms(self, source: Any, target: Any = None, factor: float = 1.0) -> Any:
         """Copy a number per form, times a factor, into `target` or a new array."""
         return self.blocks.copy(source, target, factor)
+
+    def holds(self, snapshot: tuple[Any, Any]) -> bool:
+        """Tell whether all of a snapshot is still there; workers may die with their part of it."""
+        return True
 
     def arrays(self, snapshot: tuple[Any, Any]) -> tuple[Floats, Floats]:
         """Return a snapshot as arrays (variables,) and (forms,)."""
@@ -274,27 +282,53 @@ class Consensus:
     def place(self, weights: Floats, state: AdmmState, y: Floats, multipliers: Floats) -> None:
         """Go on from this point, with local copies that agree with it."""
         np.clip(y, self.bounds.lower, self.bounds.upper, out=state.consensus)
-        self.blocks.copy(multipliers, state.multipliers)
+        self.copy_forms(multipliers, state.multipliers)
         state.lags[:] = 0.0
         state.ahead[:] = state.consensus
         state.pull[:] = self.appraise(weights, state).pull
 
+    def step_forms(self, weights: Floats, state: AdmmState, tell: bool) -> Any:
+        r"""Move the copies of all forms; return squared moves, hinges, and :math:`A^\top \mu`."""
+        sums = self._sums
+        sums.pull[:] = 0.0
+        alone = self.blocks.alone
+        self.blocks.over_forms(
+            admm.local_step, self.forms, weights, self.relaxation, state, sums, tell, alone
+        )
+        pull = sums.pull.copy() if alone else self.pull(state.multipliers)
+        return sums.moves.sum(keepdims=True), self._hinge_sums(), pull
+
+    def appraise_forms(
+        self, weights: Floats, point: Floats, multipliers: Any
+    ) -> tuple[Floats, float, float]:
+        """Return sums of hinges, the largest violation, and the bound without the variables' part.
+
+        The multipliers that prove it are then in `slopes`.
+        """
+        blocks = self.blocks
+        found = np.empty((blocks.n_form_blocks, 2))
+        given = weights, point, multipliers, self.slopes, self._sums.hinges, found
+        blocks.over_forms(admm.appraise, self.forms, *given)
+        bound = forms.add_up(found[:, 1].copy())
+        return self._hinge_sums(), float(found[:, 0].max()), bound
+
     def appraise(self, weights: Any, state: AdmmState) -> Appraisal:
         """Energy and violation at the consensus, and the bound that the multipliers prove."""
         weights = self.hinges.check_weights(weights)
-        blocks = self.blocks
-        found = np.empty((blocks.n_form_blocks, 2))
-        given = weights, state.consensus, state.multipliers, self.slopes, self._sums.hinges, found
-        blocks.over_forms(admm.appraise, self.forms, *given)
+        hinges, violation, lower = self.appraise_forms(weights, state.consensus, state.multipliers)
         pull = np.zeros(self.hinges.n_variables)
-        bounds = np.empty(blocks.n_variable_blocks)
         self.add_pull(self.slopes, pull)
+        lower += self.bound_variables(self.slopes, pull)
+        return Appraisal(hinges, float(weights @ hinges), violation, lower, pull)
+
+    def bound_variables(self, numbers: Floats, pull: Floats) -> float:
+        r"""Return the least product of :math:`A^\top \lambda` with any values."""
+        blocks = self.blocks
+        bounds = np.empty(blocks.n_variable_blocks)
         blocks.over_variables(
-            admm.bound_pull, self.bounds, blocks.columns, self.slopes, pull, bounds, blocks.alone
+            admm.bound_pull, self.bounds, blocks.columns, numbers, pull, bounds, blocks.alone
         )
-        hinges = self._hinge_sums()
-        lower = forms.add_up(found[:, 1].copy()) + forms.add_up(bounds)
-        return Appraisal(hinges, float(weights @ hinges), float(found[:, 0].max()), lower, pull)
+        return forms.add_up(bounds)
 
     def add_pull(self, numbers: Floats, pull: Floats) -> None:
         r"""Add :math:`A^\top \lambda` to `pull` on one thread; with several, columns are used."""
@@ -310,13 +344,9 @@ class Consensus:
 
     def pull(self, numbers: Floats) -> Floats:
         r"""Return :math:`A^\top \lambda` for a number per form."""
-        blocks = self.blocks
         pull = np.zeros(self.hinges.n_variables)
         self.add_pull(numbers, pull)
-        bounds = np.empty(blocks.n_variable_blocks)
-        blocks.over_variables(
-            admm.bound_pull, self.bounds, blocks.columns, numbers, pull, bounds, blocks.alone
-        )
+        self.bound_variables(numbers, pull)
         return pull
 
     def sum_hinges(self, kernel: Any, *given: Any) -> Floats:
@@ -341,30 +371,3 @@ def _write_sorts(hinges: Hinges, sorts: Any, borders: Any, first: int, last: int
     kinds = hinges.kinds[part]
     hard = kinds + np.int8(forms.AT_MOST - AT_MOST)
     sorts[part] = np.where(kinds > 0, hard, hinges.powers[part] == 2)
-
-
-def given_values(hinges: Hinges, fixed: Any) -> Floats:
-    """Return the values of variables that are given, NaN for the others."""
-    variables, values = _check_fixed(hinges, fixed)
-    out = np.full(hinges.n_variables, np.nan)
-    out[variables] = values
-    return out
-
-
-def _check_fixed(hinges: Hinges, fixed: Any) -> tuple[Any, Floats]:
-    """Return the variables that are given, and their values."""
-    if fixed is None:
-        fixed = {}
-    if isinstance(fixed, dict):
-        fixed = list(fixed), list(fixed.values())
-    elif not isinstance(fixed, tuple):
-        array = hinges.check_values("fixed", fixed, absent="free")
-        fixed = np.flatnonzero(~np.isnan(array)), array[~np.isnan(array)]
-    which = checks.indices("fixed", fixed[0])
-    given = checks.numbers("fixed", fixed[1])
-    n = hinges.n_variables
-    if given.shape != which.shape or ((which < 0) | (which >= n)).any():
-        raise ArgumentError(f"fixed needs variables below {n}, and one value for each")
-    if not ((given >= 0) & (given <= 1)).all():
-        raise ArgumentError("values of fixed variables must lie in [0, 1]")
-    return which, given

@@ -18,18 +18,21 @@ from structlearn._src.common.arrays import (
     count_numbers,
     offsets_of,
 )
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError, GraphError
 from structlearn._src.common.memory import Store
+from structlearn._src.field.hinges_doc import HINGES
 from structlearn._src.kernels.field.forms import SHORT, find_twice
 
 _PIECE = 2**18  # forms that are checked together: some megabytes
 _BY_FORM = ("constants", "kinds", "powers", "groups")
 #: What a linear form :math:`l` stands for: a hinge :math:`\max(l, 0)^p`, or a hard constraint.
 HINGE = 0
-AT_MOST = 1
-EQUAL = 2
+AT_MOST = 1  # :math:`l \le 0`
+EQUAL = 2  # :math:`l = 0`
 
 
+@completed(HINGES)
 @dataclass(frozen=True)
 class Hinges:
     r"""Linear forms :math:`l_i(y) = \sum_j a_{ij} y_j + b_i` over :math:`y \in [0, 1]^n`.
@@ -61,6 +64,19 @@ class Hinges:
     ----------
     S. Bach, M. Broecheler, B. Huang and L. Getoor, "Hinge-loss Markov random fields and
     probabilistic soft logic", JMLR 2017.
+
+    Examples
+    --------
+    One variable that is pulled to 0 and to 1 by squared hinges:
+
+    >>> import numpy as np
+    >>> from structlearn.fields import Hinges
+    >>> forms = Hinges(
+    ...     offsets=[0, 1, 2], variables=[0, 0], coefficients=[1.0, -1.0], constants=[0.0, 1.0],
+    ...     kinds=[0, 0], powers=[2, 2], groups=[0, 1], n_variables=1, n_groups=2,
+    ... )
+    >>> forms.energy(np.array([0.5]), np.array([1.0, 3.0]))
+    1.0
     """
 
     offsets: Ints
@@ -86,7 +102,7 @@ class Hinges:
     def stored(
         cls, store: Store, arrays: Mapping[str, Any], n_variables: int, n_groups: int
     ) -> Hinges:
-        """Return forms whose arrays lie in a store, and are checked piece by piece."""
+        """Return forms whose arrays are in a store on disk, and are checked piece by piece."""
         made = object.__new__(cls)
         given = {name: _frozen(arrays[name], dtype) for name, dtype in DTYPES.items()}
         given |= {"n_variables": n_variables, "n_groups": n_groups, "store": store}
@@ -94,14 +110,18 @@ class Hinges:
             object.__setattr__(made, name, value)
         made._check_lengths()
         for first in range(0, made.n_forms, _PIECE):
-            made._piece(first, min(first + _PIECE, made.n_forms))._check_values()
+            made.piece(first, min(first + _PIECE, made.n_forms))._check_values()
             store.release()
         return made
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "store"}
 
-    def _piece(self, first: int, last: int) -> Hinges:
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        kept = {name: _frozen(state[name], dtype) for name, dtype in DTYPES.items()}
+        vars(self).update(state | kept)
+
+    def piece(self, first: int, last: int) -> Hinges:
         """Return the forms of a range, without checks."""
         start, stop = self.offsets[[first, last]]
         piece = object.__new__(Hinges)
@@ -132,8 +152,18 @@ class Hinges:
         """Number of hinges of every group."""
         return count_numbers(self.groups, self.n_groups, where=~self.hard)
 
+    @cached_property
+    def counts(self) -> Ints:
+        """Number of forms of every group."""
+        return count_numbers(self.groups, self.n_groups)
+
+    @cached_property
+    def absent(self) -> Ints:
+        """Variables that are in no form."""
+        return np.flatnonzero(count_numbers(self.variables, self.n_variables) == 0)
+
     def take(self, forms: Ints, variables: Ints) -> Hinges:
-        """Return some of the forms, over some of the variables in a numbering of their own."""
+        """Return some of the forms, over some of the variables."""
         entries = block_indices(self.offsets, forms)
         numbers = np.full(self.n_variables, -1)
         numbers[variables] = np.arange(len(variables))
@@ -152,11 +182,11 @@ class Hinges:
     # ---- values at a point ----------------------------------------------------------------
 
     def values(self, y: Floats) -> Floats:
-        """Value of every form at `y`."""
+        """Return the value of every form."""
         return self.add_up(self.coefficients * y[self.variables]) + self.constants
 
     def add_up(self, entries: Floats) -> Floats:
-        """Sum of a number per entry over the entries of every form."""
+        """Sum a number per entry over the entries of every form."""
         if self.n_forms == 0:
             return np.zeros(0)
         padded = np.append(entries, 0.0)  # where empty forms at the end begin
@@ -164,22 +194,22 @@ class Hinges:
         return np.where(np.diff(self.offsets) > 0, sums, 0.0)
 
     def hinges(self, y: Floats) -> Floats:
-        r"""Sum of the hinges :math:`\max(l_i(y), 0)^{p_i}` of every group."""
+        r"""Return the sum of the hinges :math:`\max(l_i(y), 0)^{p_i}` of every group."""
         return self.sum_hinges(self.values(y))
 
     def sum_hinges(self, values: Floats) -> Floats:
-        """Sum of the hinges of every group, given the value of every form."""
+        """Return the sum of the hinges of every group, given the value of every form."""
         values = np.maximum(values, 0.0)
         each = np.where(self.powers == 2, values**2, values)
         soft: Floats = np.where(self.hard, 0.0, each)
         return np.bincount(self.groups, soft, self.n_groups).astype(np.float64)
 
     def energy(self, y: Floats, weights: Floats) -> float:
-        """Energy at `y`, whether or not it satisfies the hard constraints."""
+        """Return the energy, whether or not the hard constraints are satisfied."""
         return float(self.check_weights(weights) @ self.hinges(y))
 
     def violations(self, y: Floats) -> Floats:
-        """Violation of every form; 0 for hinges."""
+        """Return the violation of every form."""
         values = self.values(y)
         at_most = np.where(self.kinds == AT_MOST, np.maximum(values, 0.0), 0.0)
         return np.where(self.kinds == EQUAL, np.abs(values), at_most)
@@ -187,7 +217,7 @@ class Hinges:
     # ---- checks -----------------------------------------------------------------------------
 
     def check_values(self, name: str, given: Any, absent: str = "") -> Floats:
-        """Return an array with one number in [0, 1] per variable, or NaN for what is `absent`."""
+        """Check values of the variables, and return them as an array."""
         array = checks.numbers(name, given)
         need = "one value in [0, 1] per variable"
         if absent:
@@ -203,8 +233,35 @@ class Hinges:
             raise ArgumentError(f"{name}[{where}] is {array[where]}: give {need}")
         return array
 
+    def check_fixed(self, fixed: Any) -> tuple[Ints, Floats]:
+        """Return the variables that are given, by a mapping, an array or a pair, and their values.
+
+        The array has NaN for the others; a pair is one of arrays.
+        """
+        given = {} if fixed is None else fixed
+        if isinstance(given, dict):
+            given = list(given), list(given.values())
+        elif not isinstance(given, tuple):
+            array = self.check_values("fixed", given, absent="free")
+            given = np.flatnonzero(~np.isnan(array)), array[~np.isnan(array)]
+        which = checks.indices("fixed", given[0])
+        values = checks.numbers("fixed", given[1])
+        n = self.n_variables
+        if values.shape != which.shape or ((which < 0) | (which >= n)).any():
+            raise ArgumentError(f"fixed needs variables below {n}, and one value for each")
+        if not ((values >= 0) & (values <= 1)).all():
+            raise ArgumentError("values of fixed variables must lie in [0, 1]")
+        return which, values
+
+    def given_values(self, fixed: Any) -> Floats:
+        """Return the values of variables that are given, NaN for the others."""
+        variables, values = self.check_fixed(fixed)
+        out = np.full(self.n_variables, np.nan)
+        out[variables] = values
+        return out
+
     def check_weights(self, weights: Any) -> Floats:
-        """Return the weights as an array with one number of at least 0 per group."""
+        """Check weights of the groups, and return them as an array."""
         array = checks.numbers("weights", weights)
         if array.shape != (self.n_groups,):
             raise ArgumentError(
@@ -269,7 +326,7 @@ DTYPES: dict[str, Any] = {
 
 def _frozen(values: Any, dtype: Any) -> Any:
     """Return a read-only view, so that kernels meet one type only."""
-    array = np.ascontiguousarray(values, dtype).view()
+    array = np.require(values, dtype, ["C", "A"]).view()  # arrays of messages may lie anywhere
     array.flags.writeable = False
     return array
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from structlearn._src.common.arrays import Bools, Floats
+from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import Pace, Watch
 from structlearn._src.field.blocks import borders
 from structlearn._src.field.consensus import AdmmState, Consensus
@@ -96,6 +96,36 @@ class NewtonSystem:
                 newton.divide_by_column, blocks.columns, free, self._rows, stiff, prox,
                 self._active, self._diagonal,
             )  # fmt: skip
+
+    def owned(self) -> tuple[Floats, Ints, Floats, int]:
+        """Return the diagonal, the stiff row that owns each variable, its entry there, and rows.
+
+        See `Diagonal`; -1 and 0 stand for no owner.
+        """
+        stiff = int(self._by_stiff[-1])
+        entries = int(self._rows.offsets[stiff])
+        variables = self._rows.variables[:entries]
+        ends = self._rows.offsets[: stiff + 1].astype(np.int64)
+        sizes = ends[1:] - ends[:-1]
+        mine = self._diagonal.owners[variables] == np.repeat(np.arange(stiff), sizes)
+        entry = np.zeros(len(self._diagonal.values))
+        entry[variables[mine]] = self._rows.coefficients[:entries][mine]
+        owners = self._diagonal.owners.astype(np.int64)
+        return self._diagonal.values.copy(), owners, entry, stiff
+
+    def apply(self, along: Floats) -> Floats:
+        """Multiply a direction by the active rows and back."""
+        blocks = self.consensus.blocks
+        vectors = self._vectors
+        vectors.along[:] = along
+        vectors.image[:] = 0.0
+        given = self._rows, vectors, blocks.alone
+        blocks.over(conjugate.multiply, given, self._by_row, self._row_tasks)
+        blocks.over_variables(
+            conjugate.gather_image, blocks.columns.offsets, self._active, self._rows, vectors,
+            self._sums, blocks.alone,
+        )  # fmt: skip
+        return vectors.image.copy()
 
     def _share_out(self, stiff: int, count: int) -> None:
         """Cut the rows into blocks, and the blocks into tasks."""

@@ -54,6 +54,31 @@ class Codec:
     A class with the methods `state` and `from_state` speaks for itself; the parts of a dataclass
     are its fields, those that first files lack, by their metadata ``later``, where they differ from
     their defaults. `parts` and `build` stand in for these where they are given.
+
+    Parameters
+    ----------
+    path
+        Module and name of the class, as in ``"package.module:Class"``.
+    renamed
+        Names of fields in files, where they differ.
+    left_out
+        Fields that are not stored.
+    parts
+        Returns the parts of a value by name.
+    build
+        Returns a value from the class and the parts.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from structlearn.extend import Codec
+    >>> codec = Codec(
+    ...     "fractions:Fraction",
+    ...     parts=lambda x: {"top": x.numerator, "bottom": x.denominator},
+    ...     build=lambda of, parts: of(parts["top"], parts["bottom"]),
+    ... )
+    >>> codec.decode(codec.encode(Fraction(2, 6)))
+    Fraction(1, 3)
     """
 
     path: str  #: module and name of the class, as in ``"package.module:Class"``
@@ -63,7 +88,29 @@ class Codec:
     build: Callable[[Any, dict[str, Any]], Any] | None = None  #: from the class and the parts
 
     def encode(self, value: Any) -> dict[str, Any]:
-        """Return the parts of a value."""
+        """Return the parts of a value.
+
+        Parameters
+        ----------
+        value : object
+            A value of the class.
+
+        Returns
+        -------
+        dict
+            Its parts by name.
+
+        Examples
+        --------
+        >>> from dataclasses import dataclass
+        >>> from structlearn.extend import Codec
+        >>> @dataclass
+        ... class Point:
+        ...     x: float
+        ...     y: float
+        >>> Codec("package.module:Point", renamed={"x": "first"}).encode(Point(1.0, 2.0))
+        {'first': 1.0, 'y': 2.0}
+        """
         if self.parts is not None:
             return self.parts(value)
         if hasattr(value, "state"):
@@ -73,7 +120,24 @@ class Codec:
         return {n: part for n, part in parts.items() if n not in usual or part != usual[n]}
 
     def decode(self, parts: dict[str, Any]) -> Any:
-        """Return the value that has these parts."""
+        """Return the value that has these parts.
+
+        Parameters
+        ----------
+        parts
+            Parts by name, as from `encode`.
+
+        Returns
+        -------
+        object
+            The value.
+
+        Examples
+        --------
+        >>> from structlearn.extend import Codec
+        >>> Codec("types:SimpleNamespace", build=lambda of, parts: of(**parts)).decode({"x": 1.0})
+        namespace(x=1.0)
+        """
         module, _, name = self.path.partition(":")
         of = getattr(importlib.import_module(module), name)
         if self.build is not None:

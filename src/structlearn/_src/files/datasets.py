@@ -29,7 +29,7 @@ from structlearn._src.text.columns import Columns, read_columns
 
 _CHUNK = 2**20  # bytes read at a time: memory does not grow with the file
 _DIGITS = {32: "md5", 64: "sha256"}  # kinds of checksums by their lengths
-_PIXELS = 128
+_PIXELS = 128  # of a letter: 16 rows of 8
 _LETTER = re.compile(rb"\d+\t([a-z])\t-?\d+\t(\d+)\t\d+\t(\d+)\t([01\t]+)")
 
 # ---- finding and fetching ----------------------------------------------------------------
@@ -66,6 +66,17 @@ def data_path(*parts: str) -> Path:
     ----------
     *parts
         Folder and file, as in ``data_path("ocr", "letter.data.gz")``.
+
+    Returns
+    -------
+    pathlib.Path
+        The path.
+
+    Examples
+    --------
+    >>> from structlearn.datasets import data_path
+    >>> data_path("ocr", "letter.data.gz").name  # doctest: +SKIP
+    'letter.data.gz'
     """
     inside = Path(*map(as_path, parts))
     data = os.environ.get("STRUCTLEARN_DATA")
@@ -124,6 +135,18 @@ def fetch_uai(name: str) -> Path:
     ----------
     name
         Task and model, as in ``"mar/Grids_11"``; the error for an unknown name lists all.
+
+    Returns
+    -------
+    pathlib.Path
+        The path of the model.
+
+    Examples
+    --------
+    >>> from structlearn import read_uai
+    >>> from structlearn.datasets import fetch_uai
+    >>> read_uai(fetch_uai("mar/Grids_11"))  # doctest: +SKIP
+    FactorGraph(100 variables (100 output), 300 factors, largest arity 2)
     """
     model = ORIGINS.get(f"uai/{name}.uai")
     if model is None:
@@ -189,10 +212,26 @@ def load_conll2000(part: str = "train") -> Columns:
 
     8936 sentences for training and 2012 for testing, from the Wall Street Journal [1]_.
 
+    Parameters
+    ----------
+    part
+        "train" or "test".
+
+    Returns
+    -------
+    Columns
+        The sentences, with the columns word, part of speech and chunk label; downloaded once.
+
     References
     ----------
     .. [1] E. Tjong Kim Sang and S. Buchholz, "Introduction to the CoNLL-2000 shared task:
        chunking", CoNLL-2000.
+
+    Examples
+    --------
+    >>> from structlearn.datasets import load_conll2000
+    >>> len(load_conll2000("test").labels())  # doctest: +SKIP
+    2012
     """
     return _columns("conll2000/{}.txt", part)
 
@@ -202,6 +241,22 @@ def load_basenp(part: str = "train") -> Columns:
 
     77 sentences for training and 823 for testing. They are also part of CoNLL-2000, so do not train
     on one and test on the other.
+
+    Parameters
+    ----------
+    part
+        "train" or "test".
+
+    Returns
+    -------
+    Columns
+        The sentences, with the columns word, part of speech and label; downloaded once.
+
+    Examples
+    --------
+    >>> from structlearn.datasets import load_basenp
+    >>> len(load_basenp("train").labels())  # doctest: +SKIP
+    77
     """
     return _columns("basenp/{}.data", part)
 
@@ -215,10 +270,23 @@ def load_ocr(path: PathLike | None = None) -> Letters:
         A file in the layout of ``letter.data``; by default ``ocr/letter.data.gz`` in the
         data folder. It is not downloaded, because no public source has a known checksum.
 
+    Returns
+    -------
+    Letters
+        A record: `images`, one array of shape (letters, 128) per word; `labels`, one array of shape
+        (letters,) per word, 0 for a and 25 for z; `folds` of shape (words,).
+
     References
     ----------
     .. [1] B. Taskar, C. Guestrin and D. Koller, "Max-margin Markov networks", NIPS 2003. Data
        by R. Kassel.
+
+    Examples
+    --------
+    >>> from structlearn.datasets import load_ocr
+    >>> letters = load_ocr()  # doctest: +SKIP
+    >>> letters.images[0].shape, letters.labels[0].shape  # doctest: +SKIP
+    ((9, 128), (9,))
     """
     source = Path(path) if path is not None else data_path("ocr", "letter.data.gz")
     cells = [_letter(line, i, source) for i, line in enumerate(read_bytes(source).splitlines())]

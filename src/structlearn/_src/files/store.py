@@ -57,7 +57,8 @@ def _checksum(parts: Iterable[Any]) -> bytes:
 
 def _places(arrays: Arrays) -> dict[str, Any]:
     """Return type, shape and place of every array among the bytes after the header."""
-    out, start = {}, 0
+    out = {}
+    start = 0
     for name, array in arrays.items():
         kind = "BOOL" if array.dtype == np.bool_ else f"{array.dtype.kind}{8 * array.itemsize}"
         stop = start + array.nbytes

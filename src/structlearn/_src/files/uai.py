@@ -1,14 +1,15 @@
-"""UAI files: models, evidence and query variables.
+"""UAI files of models.
 
 The text format of the UAI inference competitions [1]_: the word MARKOV or BAYES, the number of
 variables, their numbers of states, the number of factors, one scope per factor, then one table
 per factor: its size and its entries, the last variable of the scope fastest. Files hold plain
 potentials, graphs hold their logarithms. Lines that start with ``c`` or ``#`` are comments.
-Any file may be gzipped. The competition's answers are in `structlearn._src.files.uai_answer`.
+Any file may be gzipped. Evidence and query variables are in `structlearn._src.files.uai_evidence`,
+the competition's answers in `structlearn._src.files.uai_answer`.
 
 References
 ----------
-.. [1] V. Gogate, UAI 2016 inference evaluation, "UAI model format" and "UAI evidence format".
+.. [1] V. Gogate, UAI 2016 inference evaluation, "UAI model format".
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import graphlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,13 +27,13 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, locate, offsets_of
 from structlearn._src.common.errors import EvidenceError, FormatError, GraphError
 from structlearn._src.common.paths import PathLike, read_bytes, write_bytes
+from structlearn._src.files.uai_evidence import read_evidence, shown
 from structlearn._src.graph.build import FactorGraph, flat_potentials
 from structlearn._src.graph.wiring import condition
 from structlearn._src.kernels.text import numbers as text
 
 KINDS = ("MARKOV", "BAYES")
 _MOST_STATES = 2**31  # as in graphs
-_COMMENT = re.compile(rb"[ \t]*(?:c(?=\s|$)|#)")
 # Possessive: megabytes of comments must not be remembered line by line.
 _HEADER = re.compile(rb"(?:[ \t]*(?:(?:c(?=\s)|#)[^\n]*)?\r?\n)*+[ \t]*(\S+)")
 
@@ -54,6 +55,11 @@ def read_uai(path: PathLike, evidence: PathLike | Mapping[int, int] | None = Non
         every table is sliced at the observed states, and each observed variable gets its own
         factor that forbids its other states.
 
+    Returns
+    -------
+    FactorGraph
+        The graph, with variables named by their numbers.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -72,11 +78,30 @@ def read_uai(path: PathLike, evidence: PathLike | Mapping[int, int] | None = Non
 
 
 def write_uai(graph: FactorGraph, path: PathLike, kind: str = "MARKOV") -> None:
-    """Write `graph` to the file `path`; the format does not store names and roles.
+    """Write a model; the format does not store names and roles.
 
-    Numbers are written so that they read back to the same float64. With `kind` ``"BAYES"`` the
-    graph must be a Bayesian network: every variable is last in exactly one scope, that table sums
-    to one over it (within 1e-5), and no variable is its own ancestor.
+    Numbers are written so that they read back to the same float64.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    path
+        The file.
+    kind
+        ``"MARKOV"``, or ``"BAYES"`` for a Bayesian network: every variable is last in exactly one
+        scope, that table sums to one over it (within 1e-5), and no variable is its own ancestor.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from structlearn import FactorGraph, read_uai, write_uai
+    >>> graph = FactorGraph()
+    >>> _ = graph.add_factor([graph.add_variable()], [0.0, 1.0])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "one.uai"
+    >>> write_uai(graph, path)
+    >>> read_uai(path).table(0)
+    array([0., 1.])
     """
     checks.one_of("kind", kind, KINDS)
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
@@ -93,99 +118,6 @@ def write_uai(graph: FactorGraph, path: PathLike, kind: str = "MARKOV") -> None:
     if kind == "BAYES":
         _check_network(graph, plain, path)
     write_bytes(path, "\n".join(_lines(graph, plain, kind)).encode())
-
-
-def read_evidence(path: PathLike) -> dict[int, int]:
-    """Read the observed variables and their states from the file `path`.
-
-    Two layouts are in use. Since 2014 a file is ``count variable state variable state ...``;
-    before, the number of samples came first, then one such line for each. With one sample, the old
-    layout has an even number of entries and the new one an odd number, so they cannot be confused;
-    several samples are rejected. An empty file means no evidence.
-    """
-    lines = _whole_lines(path)
-    numbers = [number for line in lines for number in line]
-    if not numbers:
-        return {}
-    if numbers[0] > 1 and _is_one_line_each(lines):
-        raise FormatError(
-            f"{path}: holds the evidence of {numbers[0]} samples; a graph takes one: split the file"
-        )
-    if len(numbers) == 1 + 2 * numbers[0]:
-        return pairs(numbers[1:], path)
-    if numbers[0] == 1 and len(numbers) > 1 and len(numbers) == 2 + 2 * numbers[1]:
-        return pairs(numbers[2:], path)
-    raise FormatError(
-        f"{path}: {len(numbers)} numbers that begin with {numbers[0]} are neither 'count variable "
-        f"state ...' nor that with the number of samples, 1, before it"
-    )
-
-
-def write_evidence(evidence: Mapping[int, int], path: PathLike) -> None:
-    """Write evidence to the file `path`, in the layout in use since 2014."""
-    write_bytes(path, (" ".join(map(str, counted_pairs(evidence))) + "\n").encode())
-
-
-def read_variables(path: PathLike) -> list[int]:
-    """Read the query variables of a marginal-MAP task from `path`: how many, then which."""
-    numbers = [number for line in _whole_lines(path) for number in line]
-    if not numbers or len(numbers) != 1 + numbers[0]:
-        given = f"{len(numbers) - 1} follow a count of {numbers[0]}" if numbers else "it is empty"
-        raise FormatError(f"{path}: need a count and that many variables; {given}")
-    if len(set(numbers[1:])) < numbers[0]:
-        raise FormatError(f"{path}: a query variable occurs twice")
-    return numbers[1:]
-
-
-# ---- small files of whole numbers --------------------------------------------------------
-
-
-def _whole_lines(path: PathLike) -> list[list[int]]:
-    """Return the whole numbers of every line that has any; comment lines are skipped."""
-    lines = []
-    for at, line in enumerate(read_bytes(path).splitlines(), 1):
-        words = [] if _COMMENT.match(line) else line.split()
-        if words:
-            lines.append([whole_number(word, f"{path}, line {at}") for word in words])
-    return lines
-
-
-def whole_number(word: bytes, place: str) -> int:
-    """Return a number that counts or names something, which must fit into 64 bits."""
-    if not word.isdigit() or len(word) > 18:
-        raise FormatError(f"{place}: {shown(word)} must be a whole number of at least 0")
-    return int(word)
-
-
-def pairs(numbers: Sequence[int], path: PathLike) -> dict[int, int]:
-    """Turn ``variable state variable state ...`` into a mapping."""
-    out: dict[int, int] = {}
-    for variable, state in zip(numbers[::2], numbers[1::2], strict=True):
-        if out.setdefault(variable, state) != state:
-            raise FormatError(
-                f"{path}: variable {variable} is in state {out[variable]} and in state {state}"
-            )
-    return out
-
-
-def counted_pairs(states: Mapping[int, int]) -> list[int]:
-    """Turn a mapping into ``count variable state variable state ...``."""
-    numbers = [len(states)]
-    for variable, state in states.items():
-        numbers += [checks.integer("variable", variable), checks.integer("state", state)]
-    return numbers
-
-
-def _is_one_line_each(lines: list[list[int]]) -> bool:
-    """Whether the lines are a number of samples and that many samples."""
-    samples = [line for line in lines[1:] if len(line) == 1 + 2 * line[0]]
-    return lines[0] == [len(lines) - 1] and len(samples) == len(lines) - 1
-
-
-def shown(word: bytes) -> str:
-    """Return a word of a file for a message, or its beginning."""
-    begin = word[:20].decode("ascii", "backslashreplace")
-    return repr(begin + "..." if len(word) > 20 else begin)
 
 
 # ---- reading a model ---------------------------------------------------------------------

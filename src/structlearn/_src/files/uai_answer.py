@@ -26,7 +26,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.errors import ArgumentError, FormatError
 from structlearn._src.common.paths import PathLike, read_bytes, write_bytes
-from structlearn._src.files.uai import counted_pairs, pairs, shown, whole_number
+from structlearn._src.files.uai_evidence import counted_pairs, pairs, shown, whole_number
 
 TASKS = ("PR", "MAR", "MAP", "MMAP")
 
@@ -58,7 +58,19 @@ class UaiAnswer(NamedTuple):
     assignment: Mapping[Any, int] | Sequence[int] | None = None
 
     def text(self) -> str:
-        """Return the text of an answer file."""
+        r"""Return the text of an answer file.
+
+        Returns
+        -------
+        str
+            Two lines: the task, and the answer.
+
+        Examples
+        --------
+        >>> from structlearn.uai import UaiAnswer
+        >>> UaiAnswer("MAR", marginals=[[0.25, 0.75]]).text()
+        'MAR\n1 2 0.25 0.75\n'
+        """
         return f"{self.task}\n{' '.join(map(repr, self._numbers()))}\n"
 
     def _numbers(self) -> list[float]:
@@ -75,12 +87,49 @@ class UaiAnswer(NamedTuple):
 
 
 def write_answer(answer: UaiAnswer, path: PathLike) -> None:
-    """Write `answer` to the file `path`, in the format of the competitions."""
+    r"""Write an answer, in the format of the competitions.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    path
+        The file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from structlearn.uai import UaiAnswer, write_answer
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.MAP"
+    >>> write_answer(UaiAnswer("MAP", assignment=[1, 0]), path)
+    >>> path.read_text()
+    'MAP\n2 1 0\n'
+    """
     write_bytes(path, answer.text().encode())
 
 
 def read_answer(path: PathLike) -> UaiAnswer:
-    """Read the answer in the file `path`, the last of several (after ``-BEGIN-``); MPE is MAP."""
+    """Read an answer, the last of several (after ``-BEGIN-``); MPE is MAP.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    UaiAnswer
+        The answer.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from structlearn.uai import read_answer
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.MAP"
+    >>> _ = path.write_text("MAP 2 1 0")
+    >>> read_answer(path).assignment
+    {0: 1, 1: 0}
+    """
     first, *words = read_bytes(path).split() or [b""]
     task = "MAP" if first == b"MPE" else first.decode("ascii", "backslashreplace")
     if task not in TASKS:

@@ -10,8 +10,10 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import EvidenceError, GraphError, PotentialError
 from structlearn._src.common.html import facts_table
+from structlearn._src.graph.build_doc import GRAPH
 from structlearn._src.graph.naming import NamedWiring, find_name
 from structlearn._src.graph.wiring import (
     ROLES,
@@ -24,6 +26,7 @@ from structlearn._src.graph.wiring import (
 )
 
 
+@completed(GRAPH)
 class FactorGraph:
     r"""Discrete variables and table factors over them.
 
@@ -68,7 +71,7 @@ class FactorGraph:
         roles: Ints | None = None,
         names: Sequence[Hashable] | None = None,
     ) -> FactorGraph:
-        """Build from flat arrays in the layout of `Wiring`; the fast way for large graphs."""
+        """Build a graph from flat arrays, which is the fast way for large graphs."""
         graph = cls()
         cards = checks.indices("cards", cards)
         check_cards(cards, "cards")
@@ -84,7 +87,7 @@ class FactorGraph:
     def add_variable(
         self, name: Hashable | None = None, states: int = 2, role: str = "output"
     ) -> int:
-        """Add one variable and return its index; its name defaults to the index."""
+        """Add one variable and return its index."""
         names = None if name is None else [name]
         return int(self.add_variables(1 if names is None else names, states, role)[0])
 
@@ -136,13 +139,13 @@ class FactorGraph:
         self._index = index
 
     def variable_index(self, name: Hashable) -> int:
-        """Index of the variable called `name`."""
+        """Return the index of the variable called `name`."""
         return find_name(name, self._names, self._index, self._n_variables)
 
     variable = variable_index  # as it was called first
 
     def set_roles(self, roles: Mapping[Hashable, str]) -> FactorGraph:
-        """Change the role of some variables, in place; returns the graph."""
+        """Change the roles of some variables, in place."""
         if not isinstance(roles, Mapping):
             raise GraphError("roles must be a mapping from variable names to roles")
         all_roles = self.roles.copy()
@@ -155,7 +158,7 @@ class FactorGraph:
     # ---- factors -------------------------------------------------------------------------
 
     def add_factor(self, scope: Sequence[Hashable], table: Any) -> int:
-        """Add one factor over the named variables; `table` has one axis per variable."""
+        """Add one factor over the named variables."""
         if isinstance(scope, str) or not isinstance(scope, (Sequence, np.ndarray)):
             raise GraphError(f"scope={scope!r} must be a list of variable names")
         ids = np.array([[self.variable_index(name) for name in scope]], np.int64)
@@ -163,15 +166,7 @@ class FactorGraph:
         return int(self._append(ids, values[None])[0])
 
     def add_factors(self, scopes: Any, tables: Any) -> Ints:
-        """Add many factors of the same arity at once.
-
-        Parameters
-        ----------
-        scopes
-            (factors, arity) Variable indices.
-        tables
-            (factors, states, ..., states) One table each, or (states, ..., states) one for all.
-        """
+        """Add many factors of the same arity at once."""
         ids = checks.indices("scopes", scopes, width=0)
         if ids.size == 0:
             return np.arange(0)
@@ -259,7 +254,7 @@ class FactorGraph:
         return self._wiring
 
     def with_potentials(self, potentials: Any) -> FactorGraph:
-        """Return the same graph with other tables, given as one flat array."""
+        """Return the same graph with other tables."""
         values = np.array(checks.potentials(potentials, "potentials").ravel())
         size = self.wiring.table_offsets[-1]
         if len(values) != size:
@@ -281,21 +276,21 @@ class FactorGraph:
         return graph
 
     def table(self, factor: int) -> Floats:
-        """Log potentials of one factor, one axis per variable."""
+        """Return the log potentials of one factor."""
         scope = self.scope(factor)
         wiring = self.wiring
         start, stop = wiring.table_offsets[factor : factor + 2]
         return self.potentials[start:stop].reshape(wiring.cards[scope])
 
     def scope(self, factor: int) -> Ints:
-        """Variable indices of one factor."""
+        """Return the variables of one factor."""
         if not isinstance(factor, (int, np.integer)) or not 0 <= factor < self._n_factors:
             raise GraphError(f"there is no factor {factor!r}; the graph has {self._n_factors}")
         wiring = self.wiring
         return wiring.scopes[wiring.scope_offsets[factor] : wiring.scope_offsets[factor + 1]]
 
     def score(self, assignment: Any) -> float:
-        """Sum of log potentials at a full assignment, given as a mapping or an array."""
+        """Return the sum of the log potentials at a full assignment."""
         labels = self.labels(assignment)
         if (labels < 0).any():
             missing = self.names[int(np.argmax(labels < 0))]
@@ -303,7 +298,7 @@ class FactorGraph:
         return float(self.wiring.score(self.potentials, labels)[0])
 
     def labels(self, assignment: Any) -> Ints:
-        """State of every variable as an array, -1 for variables that are not in the mapping."""
+        """Return the state of every variable as an array."""
         if not isinstance(assignment, Mapping):
             labels = np.asarray(assignment)
             if labels.shape != (self._n_variables,):

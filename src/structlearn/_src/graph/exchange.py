@@ -22,6 +22,16 @@ def to_networkx(graph: FactorGraph) -> Any:
     ``table`` (log potentials, one axis per variable of the scope). Edges join factors to the
     variables in their scopes.
 
+    Parameters
+    ----------
+    graph
+        The factor graph.
+
+    Returns
+    -------
+    networkx.Graph
+        A new graph with one node for each variable and for each factor.
+
     Examples
     --------
     >>> import numpy as np
@@ -67,10 +77,15 @@ def from_networkx(g: Any, *, states: int = 2, role: str = "output") -> FactorGra
 
     Parameters
     ----------
-    g
+    g : networkx.Graph
         A `networkx.Graph`, `DiGraph`, `MultiGraph` or `MultiDiGraph`.
     states, role
         For nodes without these attributes; a node with a ``potential`` has as many states as that.
+
+    Returns
+    -------
+    FactorGraph
+        The factor graph.
 
     Examples
     --------

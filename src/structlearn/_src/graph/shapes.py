@@ -21,12 +21,17 @@ def pairwise(nodes: Any, edges: Any, tables: Any) -> FactorGraph:
 
     Parameters
     ----------
-    nodes
+    nodes : array-like of shape (n, states)
         (n, states) Log potentials of every variable.
-    edges
+    edges : array-like of shape (m, 2)
         (m, 2) Pairs of variables.
-    tables
+    tables : array-like
         (m, states, states) One for each edge, or (states, states) for all.
+
+    Returns
+    -------
+    FactorGraph
+        The graph, with variables named by their indices.
 
     Examples
     --------
@@ -43,18 +48,57 @@ def pairwise(nodes: Any, edges: Any, tables: Any) -> FactorGraph:
 
 
 def chain(nodes: Any, tables: Any) -> FactorGraph:
-    """Chain of variables with potentials `nodes` (n, states).
+    """Chain of variables.
 
-    `tables` is (n - 1, states, states), or one (states, states) for all.
+    Parameters
+    ----------
+    nodes : array-like of shape (n, states)
+        Log potentials of every variable.
+    tables : array-like
+        Log potentials of neighbours: an array (n - 1, states, states), or (states, states) for all.
+
+    Returns
+    -------
+    FactorGraph
+        The graph, with variables named by their indices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structlearn import chain, infer
+    >>> graph = chain(np.log([[0.9, 0.1], [0.4, 0.6], [0.4, 0.6]]), 2.0 * np.eye(2))
+    >>> dict(infer(graph, "map").assignment)
+    {0: 0, 1: 0, 2: 0}
     """
     nodes = _node_rows(nodes)
     return pairwise(nodes, chain_edges(len(nodes)), tables)
 
 
 def tree(nodes: Any, parents: Any, tables: Any) -> FactorGraph:
-    """Tree or forest given by `parents`, the parent of every node, -1 for roots.
+    """Tree, or forest of several trees.
 
-    Edge tables follow the order of the non-root nodes; axis 0 belongs to the parent.
+    Parameters
+    ----------
+    nodes : array-like of shape (n, states)
+        Log potentials of every variable.
+    parents : array-like of shape (n,)
+        The parent of every node, -1 for roots.
+    tables : array-like
+        Log potentials (edges, states, states) in the order of the nodes that have a parent, or
+        (states, states) for all; axis 0 belongs to the parent.
+
+    Returns
+    -------
+    FactorGraph
+        The graph, with variables named by their indices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structlearn import infer, tree
+    >>> graph = tree([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]], [-1, 0, 0], np.eye(2))
+    >>> dict(infer(graph, "map").assignment)
+    {0: 1, 1: 1, 2: 1}
     """
     nodes = _node_rows(nodes)
     above = checks.indices("parents", parents)
@@ -72,12 +116,28 @@ def grid(nodes: Any, tables: Any, neighbours: int = 4) -> FactorGraph:
 
     Parameters
     ----------
-    nodes
-        (rows, columns, states) Variables are numbered row by row.
-    tables
-        (m, states, states) In the order of `grid_edges`, or (states, states) for all.
+    nodes : array-like of shape (rows, columns, states)
+        Log potentials; variables are numbered row by row.
+    tables : array-like
+        Log potentials (edges, states, states) in the order of `grid_edges`, or (states, states) for
+        all.
     neighbours
         4 or 8.
+
+    Returns
+    -------
+    FactorGraph
+        The graph, with variables named by their indices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structlearn import grid, infer
+    >>> image = np.array([[0.9, 0.8, 0.2], [0.7, 0.4, 0.1]])
+    >>> graph = grid(np.log(np.stack([1.0 - image, image], axis=-1)), 0.5 * np.eye(2))
+    >>> infer(graph, "map").assignment.array.reshape(2, 3)
+    array([[1, 1, 0],
+           [1, 1, 0]])
     """
     nodes = checks.potentials(nodes, "nodes")
     if nodes.ndim != 3:
@@ -87,16 +147,34 @@ def grid(nodes: Any, tables: Any, neighbours: int = 4) -> FactorGraph:
 
 
 def hidden_chain(outputs: Any, hidden: Any, transitions: Any, emissions: Any) -> FactorGraph:
-    """Outputs 0..n-1, each linked to its hidden variable n..2n-1; the hidden ones form a chain.
+    """Chain of hidden variables, each with one output.
+
+    Outputs have the indices 0 to n - 1, and their hidden variables n to 2n - 1.
 
     Parameters
     ----------
-    outputs, hidden
-        (n, output states) and (n, hidden states) Log potentials of every variable.
-    transitions
-        (n - 1, hidden states, hidden states) Tables, or one for all.
-    emissions
-        (n, output states, hidden states) Tables, or one for all.
+    outputs : array-like of shape (n, output states)
+        Log potentials of the outputs.
+    hidden : array-like of shape (n, hidden states)
+        Log potentials of the hidden variables.
+    transitions : array-like
+        Log potentials (n - 1, hidden states, hidden states) of neighbouring hidden variables, or
+        one table for all.
+    emissions : array-like
+        Log potentials (n, output states, hidden states) of an output and its hidden variable, or
+        one table for all.
+
+    Returns
+    -------
+    FactorGraph
+        The graph, with variables named by their indices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structlearn import hidden_chain
+    >>> hidden_chain(np.zeros((4, 2)), np.zeros((4, 3)), np.eye(3), np.zeros((2, 3)))
+    FactorGraph(8 variables (4 output, 4 hidden), 15 factors, largest arity 2)
     """
     return _layered(outputs, hidden, chain_edges(len(_node_rows(hidden))), transitions, emissions)
 
@@ -104,9 +182,35 @@ def hidden_chain(outputs: Any, hidden: Any, transitions: Any, emissions: Any) ->
 def hidden_grid(
     outputs: Any, hidden: Any, tables: Any, emissions: Any, neighbours: int = 4
 ) -> FactorGraph:
-    """Outputs on a grid of hidden variables; outputs are numbered first.
+    """Grid of hidden variables, each with one output.
 
-    `outputs`, `hidden`, `tables` and `neighbours` are as in `grid`; `emissions` link the two.
+    Outputs are numbered first, row by row, and then their hidden variables.
+
+    Parameters
+    ----------
+    outputs : array-like of shape (rows, columns, output states)
+        Log potentials of the outputs.
+    hidden : array-like of shape (rows, columns, hidden states)
+        Log potentials of the hidden variables.
+    tables : array-like
+        Log potentials of neighbouring hidden variables, as in `grid`.
+    emissions : array-like
+        Log potentials (rows * columns, output states, hidden states) of an output and its hidden
+        variable, or one table for all.
+    neighbours
+        4 or 8.
+
+    Returns
+    -------
+    FactorGraph
+        The graph, with variables named by their indices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structlearn import hidden_grid
+    >>> hidden_grid(np.zeros((2, 2, 2)), np.zeros((2, 2, 3)), np.eye(3), np.zeros((2, 3)))
+    FactorGraph(8 variables (4 output, 4 hidden), 16 factors, largest arity 2)
     """
     outputs = checks.potentials(outputs, "outputs")
     hidden = checks.potentials(hidden, "hidden")
@@ -127,9 +231,25 @@ def chain_edges(n: int) -> Ints:
 
 
 def grid_edges(rows: int, columns: int, neighbours: int = 4) -> Ints:
-    """Edges of a grid of `rows` times `columns` nodes, numbered row by row.
+    """Edges of a grid whose nodes are numbered row by row.
 
-    Horizontal ones come first, then vertical ones and, with 8 `neighbours`, the two diagonals.
+    Parameters
+    ----------
+    rows, columns
+        Size of the grid.
+    neighbours
+        4, or 8 for diagonal edges too.
+
+    Returns
+    -------
+    array of shape (edges, 2)
+        Horizontal edges come first, then vertical ones, then those of the two diagonals.
+
+    Examples
+    --------
+    >>> from structlearn import grid_edges
+    >>> grid_edges(2, 2).tolist()
+    [[0, 1], [2, 3], [0, 2], [1, 3]]
     """
     if neighbours not in (4, 8):
         raise GraphError(f"neighbours={neighbours!r}: a grid has 4 or 8")

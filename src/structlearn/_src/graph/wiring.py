@@ -187,14 +187,17 @@ def join(wirings: Sequence[Wiring]) -> Wiring:
     else:
         graph_variables = _chained([w.graph_variables for w in wirings])
         graph_factors = _chained([w.graph_factors for w in wirings])
-    return compile_wiring(
+    whole = np.concatenate(scopes)
+    whole += np.repeat(first, [*map(len, scopes)])
+    own = (
         np.concatenate(cards),
         np.concatenate([w.roles for w in wirings]),
         _chained([w.scope_offsets for w in wirings]),
-        np.concatenate(scopes) + np.repeat(first, [*map(len, scopes)]),
-        graph_variables,
-        graph_factors,
+        whole,
     )
+    for array in own:
+        array.setflags(write=False)  # made here, so no copy is needed
+    return compile_wiring(*own, graph_variables, graph_factors)
 
 
 def select(wiring: Wiring, which: Ints) -> Wiring:

@@ -138,8 +138,10 @@ class Reply:
 
     def whole_beliefs(self, beliefs: Floats) -> Floats:
         """Beliefs of all variables, certain where there is evidence."""
-        out = sure_beliefs(self.wiring, self.fixed)
         small = self.small.wiring
+        if small is self.wiring:  # there is none
+            return normalise(beliefs, small.belief_offsets)
+        out = sure_beliefs(self.wiring, self.fixed)
         free = np.repeat(self.fixed < 0, self.wiring.cards)
         out[free] = normalise(beliefs, small.belief_offsets)
         return out

@@ -12,8 +12,10 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.checks import Seed, generator
+from structlearn._src.common.document import completed
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.graph.wiring import HIDDEN, Wiring
+from structlearn._src.inference.base_doc import ANSWER, INFERER, RESULT
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.shown import Shown
 
@@ -119,6 +121,7 @@ class Options:
         return cls(**values, rng=generator(random_state), watch=Watch(time_limit, progress))
 
 
+@completed(RESULT)
 @dataclass(eq=False)
 class Result:
     """Result of an inferer; `value`, bounds and the like have one entry per graph.
@@ -147,7 +150,7 @@ class Result:
 
     @classmethod
     def exactly(cls, value: Floats, status: str, **found: Any) -> Result:
-        """What an exact method found."""
+        """Return the result of an exact method, whose bounds equal its value."""
         met = np.ones(len(value), np.bool_)
         return cls(value, True, value, value, converged=met, status=status, **found)
 
@@ -237,8 +240,12 @@ class TooWide(str):
     """A refusal for want of memory or time, so that it is raised as `TooWideError`."""
 
 
+@completed(INFERER)
 class Inferer(Protocol):
-    """An inference method. `refuses` says why it cannot answer, or returns an empty string."""
+    """An inference method. `refuses` says why it cannot answer, or returns an empty string.
+
+    A method becomes available to `infer` when an instance is added to `structlearn.extend.METHODS`.
+    """
 
     name: str
 
@@ -247,7 +254,7 @@ class Inferer(Protocol):
         ...
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
-        """Answer."""
+        """Answer the query for all graphs of the problem."""
         ...
 
 
@@ -291,41 +298,10 @@ class Solution(NamedTuple):
     sweeps: int  #: over messages, the most that a graph needed; 0 if exact
 
 
+@completed(ANSWER)
 @dataclass(frozen=True, eq=False)
 class Answer(Shown):
-    """The result of `infer` for one graph.
-
-    Attributes
-    ----------
-    query, method
-        The query, and the method that answered it.
-    value
-        The soft maximum at the query's temperatures: log Z for "partition", "marginals" and
-        "samples", the score of the assignment for "map", the log of its weight with hidden
-        variables summed out for "marginal_map".
-    lower, upper
-        Bounds on the true value; equal to it if `exact`, infinite where nothing is known.
-    exact
-        Whether the answer is exact up to rounding.
-    ended
-        Whether the computation was completed, or ended by a limit, the time limit or Ctrl-C.
-    status
-        One sentence that describes the outcome.
-    marginals
-        One array for every variable, by its name.
-    factor_marginals
-        One array for every factor, by its index.
-    assignment
-        State of every variable by its name; with "marginal_map" only of the outputs.
-    k_best
-        Pairs of value and assignment, best first.
-    samples
-        (samples, variables) Draws.
-    bounds
-        (candidates, 3) Seconds, `lower` and `upper` after each candidate of the portfolio.
-    converged, iterations, residual, messages
-        How an iterative method ended; `messages` warm-start a later call (`start=`).
-    """
+    """The result of `infer` for one graph."""
 
     query: Query
     method: str
@@ -351,7 +327,7 @@ class Answer(Shown):
         """Return an answer from what all graphs of a batch share, and what is its own.
 
         Several times as fast as the constructor, which sets the fields of a frozen class one by
-        one: that counts where thousands of answers are made.
+        one: that matters where thousands of answers are made.
         """
         answer = cls.__new__(cls)
         answer.__dict__.update(same)

@@ -101,6 +101,11 @@ def infer(
     n_jobs
         Number of threads; by default all cores.
 
+    Returns
+    -------
+    Answer
+        Value, bounds, whether they are exact, and what the query asks for.
+
     See Also
     --------
     infer_many : the same for many graphs at once.
@@ -138,10 +143,19 @@ def infer_many(
     ----------
     graphs
         The graphs.
+    query
+        As in `infer`.
     evidence
         A mapping, or None, for each graph.
-    query, method, temperatures, **options
+    method, temperatures
         As in `infer`. One method is used for all graphs: the first that accepts every one.
+    **options : dict
+        Further options, as in `infer`.
+
+    Returns
+    -------
+    list of Answer
+        One for each graph.
 
     Examples
     --------

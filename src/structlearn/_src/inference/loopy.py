@@ -91,12 +91,9 @@ class BeliefPropagation(BuiltInInferer):
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Pass messages until they rest."""
-        exact = bool(problem.uniform and problem.wiring.forests().all())
-        run = MessageRuns(
-            problem, options, appearance=None, restarts=0 if exact else options.restarts
-        )
+        run = MessageRuns(problem, options, appearance=None, restarts=options.restarts)
         result = run.result(query)
-        result.exact = exact and bool(run.messenger.residual.max(initial=0.0) <= _AT_REST)
+        result.exact = run.exact and bool(run.messenger.residual.max(initial=0.0) <= _AT_REST)
         if result.exact and problem.temperature == 0:
             _, result.value, result.beliefs, result.factor_beliefs = run.messenger.best()
         if result.exact:
@@ -154,8 +151,10 @@ class MessageRuns:
             n_jobs=options.n_jobs,
         )  # fmt: skip
         self.messenger = make(start=start)
+        #: Whether messages that rest are the answer.
+        self.exact = bool(problem.uniform and self.messenger.plan.forests.all())
         self.ended = self._settle(self.messenger)
-        for _ in range(restarts):
+        for _ in range(0 if self.exact else restarts):
             if self.ended.early:
                 break
             noise = normals(options.rng, len(self.messenger.messages), options.n_jobs)
@@ -185,7 +184,7 @@ class MessageRuns:
         first = 0.5 if options.schedule == "flooding" else 0.0
         if (self.problem.eps == 0).any():
             first = max(first, 0.3)
-        if self.problem.uniform and self.messenger.plan.forests.all():
+        if self.exact:
             first = 0.0  # messages rest by themselves
         for sweeps, damping in ((_PATIENCE, first), (200, max(first, 0.3)), (left, 0.6)):
             if left > 0:

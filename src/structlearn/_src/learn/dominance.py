@@ -16,7 +16,7 @@ from structlearn._src.learn.structured_world import ChainWorld, GraphWorld
 from structlearn._src.learn.world import InferenceSettings, World
 from structlearn._src.model.model import Examples, LinearModel, Tables
 
-_DOMINANT = 0.5
+_DOMINANT = 0.5  # a probability that at most one label can be above
 _TIE = 1e-12  # difference of probabilities up to which two labels are equally likely
 _ONE = 1e-6  # how far probabilities may be from summing to 1
 
@@ -32,7 +32,7 @@ def alpha_bound(probabilities: Any) -> Floats:
 
     Parameters
     ----------
-    probabilities
+    probabilities : array-like of shape (..., labels)
         (..., labels) Distributions of the label.
 
     Returns
@@ -72,7 +72,7 @@ def alpha_threshold(probabilities: Any) -> Floats:
 
     Parameters
     ----------
-    probabilities
+    probabilities : array-like of shape (..., labels)
         (..., labels) Distributions of the label.
 
     Returns

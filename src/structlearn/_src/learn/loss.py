@@ -14,7 +14,23 @@ from structlearn._src.common.names import COSTS, PAPERS_LOSSES
 
 
 class LossPart(NamedTuple):
-    """One pair of worlds in a loss: mixing weight, temperatures, and whether the cost is added."""
+    """One pair of worlds in a loss: mixing weight, temperatures, and whether the cost is added.
+
+    Parameters
+    ----------
+    share
+        Weight of the part in the loss.
+    eps_y, eps_h
+        Temperatures of outputs and hidden variables.
+    with_cost
+        Whether the task cost is added to the scores of the free world.
+
+    Examples
+    --------
+    >>> from structlearn.losses import LossPart
+    >>> LossPart(share=1.0, eps_y=0.0, eps_h=1.0, with_cost=True)  # the marginal loss
+    LossPart(share=1.0, eps_y=0.0, eps_h=1.0, with_cost=True)
+    """
 
     share: float
     eps_y: float
@@ -43,10 +59,23 @@ class Loss(NamedTuple):
         \text{hybrid}(\alpha) &= \alpha\, \ell(1, 1, 0)
         + (1 - \alpha)\, \ell(\epsilon_y, \epsilon_h, \Delta)
 
+    Parameters
+    ----------
+    parts
+        The terms of the sum: one, or two for the hybrid loss.
+    eps_h
+        Temperature of the hidden variables in prediction.
+
     References
     ----------
     W. Ping, Q. Liu and A. Ihler, "Marginal structured SVM with hidden variables", 2014, eq. 5.
     Q. Shi et al., "A hybrid loss for multiclass and structured prediction", 2014, eq. 4.
+
+    Examples
+    --------
+    >>> from structlearn.losses import Loss, LossPart
+    >>> Loss((LossPart(1.0, 1.0, 1.0, with_cost=False),), eps_h=1.0).smooth  # the log loss
+    True
     """
 
     parts: tuple[LossPart, ...]
@@ -63,7 +92,25 @@ class Loss(NamedTuple):
         return all(part.eps_y == 0 and not part.with_cost for part in self.parts)
 
     def softened(self, eps: float) -> Loss:
-        """Return the loss with no temperature below `eps`."""
+        """Return the loss with no temperature below `eps`.
+
+        Parameters
+        ----------
+        eps
+            Lowest temperature.
+
+        Returns
+        -------
+        Loss
+            A loss that has a gradient everywhere if `eps` is positive.
+
+        Examples
+        --------
+        >>> from structlearn.losses import Loss, LossPart
+        >>> hinge = Loss((LossPart(1.0, 0.0, 0.0, with_cost=True),), eps_h=0.0)
+        >>> hinge.smooth, hinge.softened(0.1).smooth
+        (False, True)
+        """
         parts = tuple(
             part._replace(eps_y=max(part.eps_y, eps), eps_h=max(part.eps_h, eps))
             for part in self.parts
@@ -179,6 +226,20 @@ class ElasticNet:
 
     with :math:`r` the `l1_ratio`: 0 is the ridge of support vector machines and CRFs, 1 the lasso.
     The whole penalty is multiplied by `strength`.
+
+    Parameters
+    ----------
+    l1_ratio
+        Fraction of the penalty on absolute values, between 0 and 1.
+    strength
+        Factor of the whole penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structlearn.losses import ElasticNet
+    >>> ElasticNet(l1_ratio=0.5).value(np.array([3.0, -4.0]))  # 0.25 * 25 + 0.5 * 7
+    9.75
     """
 
     l1_ratio: float = 0.0
@@ -205,16 +266,69 @@ class ElasticNet:
         return self.strength * self.l1_ratio
 
     def value(self, weights: Floats) -> float:
-        """Return the whole penalty."""
+        """Return the whole penalty.
+
+        Parameters
+        ----------
+        weights
+            (weights,) The weights.
+
+        Returns
+        -------
+        float
+            The penalty.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> ElasticNet().value(np.array([3.0, 4.0]))
+        12.5
+        """
         squares = 0.5 * self.ridge * float(weights @ weights)
         return squares + (0.0 if self.smooth else self.lasso * float(np.abs(weights).sum()))
 
     def gradient(self, weights: Floats) -> Floats:
-        """Return the gradient of the squares."""
+        """Return the gradient of the squares.
+
+        Parameters
+        ----------
+        weights
+            (weights,) The weights.
+
+        Returns
+        -------
+        array of shape (weights,)
+            The gradient, without the absolute values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> ElasticNet(l1_ratio=0.5).gradient(np.array([3.0, 4.0]))
+        array([1.5, 2. ])
+        """
         return self.ridge * weights
 
     def prox(self, weights: Floats, step: float | Floats) -> Floats:
-        """Pull every weight towards 0 by ``step * lasso``, no further than 0."""
+        """Pull every weight towards 0 by ``step * lasso``, no further than 0.
+
+        Parameters
+        ----------
+        weights
+            (weights,) The weights.
+        step
+            Length of the step, one for all weights or one for each.
+
+        Returns
+        -------
+        array of shape (weights,)
+            The proximal operator of the absolute values: weights after soft thresholding.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> ElasticNet(l1_ratio=1.0).prox(np.array([3.0, -0.1]), 0.5)
+        array([ 2.5, -0. ])
+        """
         return np.sign(weights) * np.maximum(np.abs(weights) - step * self.lasso, 0.0)
 
 

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.document import completed
 from structlearn._src.common.watch import heed_time
 from structlearn._src.learn.loss import ElasticNet
+from structlearn._src.learn.objective_doc import ABILITY, OBJECTIVE
 from structlearn._src.learn.world import CONVERGED, Budget, Memory, World, check_fits
 
 #: Which of the two worlds are solved.
@@ -22,6 +24,7 @@ FREE_ONLY = (True, False)
 CLAMPED_ONLY = (False, True)
 
 
+@completed(ABILITY)
 class Ability(Enum):
     """What an objective can do beyond values and gradients; solvers say which they need."""
 
@@ -48,20 +51,38 @@ class Hints(NamedTuple):
 
 
 class ValueGradient(NamedTuple):
-    """What one evaluation of an objective brings."""
+    """Value and gradient of one evaluation of an objective.
+
+    Parameters
+    ----------
+    value
+        The value.
+    gradient
+        (weights,) The gradient.
+    memory
+        State of inference, from which the next evaluation may start; None if it is exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structlearn.losses import ValueGradient
+    >>> ValueGradient(2.0, np.zeros(3), None).gradient.shape
+    (3,)
+    """
 
     value: float
     gradient: Floats
     memory: Memory  #: where inference stands; the next evaluation may go on from it
 
 
+@completed(OBJECTIVE)
 class Objective(ABC):
     r"""Penalty plus C times the summed losses of the examples: a pure function of the weights.
 
     .. math:: F(w) = \Omega(w) + C \sum_i c_i \ell_i(w)
 
     Where inference takes many steps, an evaluation may begin with the `memory` of an earlier one,
-    whose arrays it brings up to date in place; without one it begins anew.
+    whose arrays it updates in place; without one it begins anew.
     """
 
     penalty: ElasticNet
@@ -122,7 +143,7 @@ class Objective(ABC):
         return Hints()
 
     def diagonal(self, weights: Floats) -> Floats | None:
-        """Positive estimate of the curvature of every weight; None where there is none."""
+        """Return a positive estimate of the curvature of every weight, or None."""
         return None
 
     # ---- values --------------------------------------------------------------------------
@@ -133,46 +154,46 @@ class Objective(ABC):
 
     @abstractmethod
     def loss_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
-        """C times the weighted losses of all examples, and the gradient."""
+        """Return C times the weighted losses of all examples, and their gradient."""
 
     def value_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
-        """Return the objective and the gradient of all but the non-smooth part of the penalty."""
+        """Return the objective, and the gradient of all but the non-smooth part of the penalty."""
         loss, gradient, memory = self.loss_gradient(weights, memory)
         value = loss + self.penalty.value(weights)
         return ValueGradient(value, gradient + self.penalty.gradient(weights), memory)
 
     def loss_value(self, weights: Floats, memory: Memory = None) -> float:
-        """C times the weighted losses of all examples, where no gradient is needed."""
+        """Return C times the weighted losses of all examples, where no gradient is needed."""
         return self.loss_gradient(weights, memory).value
 
     def value(self, weights: Floats, memory: Memory = None) -> float:
-        """Return the objective, penalty included."""
+        """Return the objective, including the penalty."""
         return self.loss_value(weights, memory) + self.penalty.value(weights)
 
     # ---- what abilities stand for ----------------------------------------------------------
 
     def take(self, which: Ints) -> Objective:
-        """Return the objective of some of the examples (`BATCHES`)."""
+        """Return the objective of some of the examples (ability `BATCHES`)."""
         raise NotImplementedError
 
     def batch_gradient(self, weights: Floats, which: Ints) -> ValueGradient:
-        """C times the weighted losses of some of the examples, and the gradient (`BATCHES`)."""
+        """Return C times the losses of some examples, and their gradient (ability `BATCHES`)."""
         return self.take(which).loss_gradient(weights)
 
     def linearise(self, weights: Floats, memory: Memory = None) -> Objective:
-        """Return the convex upper bound that touches the objective at `weights` (`LINEARISE`)."""
+        """Return the convex bound that touches the objective at `weights` (ability `LINEARISE`)."""
         raise NotImplementedError
 
     def softened(self, eps: float) -> Objective:
-        """Return the objective with no temperature below `eps` (`SOFTEN`)."""
+        """Return the objective with no temperature below `eps` (ability `SOFTEN`)."""
         raise NotImplementedError
 
     def with_budget(self, budget: Budget) -> Self:
-        """Return the same objective with so much inference per evaluation (`RESUME`)."""
+        """Return the same objective with limited inference per evaluation (ability `RESUME`)."""
         raise NotImplementedError
 
     def warmed(self, memory: Memory) -> Self:
-        """Return the same objective, whose `begin` is a copy of this memory (`RESUME`)."""
+        """Return the same objective, whose `begin` is a copy of this memory (ability `RESUME`)."""
         raise NotImplementedError
 
 

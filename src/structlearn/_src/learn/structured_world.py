@@ -92,34 +92,38 @@ class LabelledChains(ExactWorld):
     def __init__(self, sequences: Sequences, labels: Ints) -> None:
         self.sequences = sequences
         self.labels = labels
+        self.inner = _inner(sequences)
+        self.steps = _steps(sequences, labels, self.inner)
 
     def solve(
         self, parameters: Tables, factors: Floats, memory: Memory,
         budget: Budget = CONVERGED, into: Tables | None = None,
     ) -> tuple[Floats, Tables, Memory]:  # fmt: skip
         """Scores of the labels, and the counts of what they use times `factors`."""
-        counts = add_counts(self.sequences, self.labels, factors, parameters, into)
-        return score(self.sequences, self.labels, parameters), counts, None
-
-
-def score(sequences: Sequences, labels: Ints, tables: Tables) -> Floats:
-    """Score of the labels of every sequence."""
-    each = _read(tables[0], labels)
-    if len(tables) > 1:
-        inner, steps = _steps(sequences, labels)
-        each[inner] += _read(tables[1], steps)
-    return np.add.reduceat(each, sequences.offsets[:-1])
+        counts = _add_counts(self.sequences, self.labels, self.steps, factors, parameters, into)
+        each = _read(parameters[0], self.labels)
+        if len(parameters) > 1:
+            each[self.inner] += _read(parameters[1], self.steps)
+        return np.add.reduceat(each, self.sequences.offsets[:-1]), counts, None
 
 
 def add_counts(
     sequences: Sequences, labels: Ints, factors: Floats, like: Tables, into: Tables | None
 ) -> Tables:
     """Add the weighted counts of what the labels use; in the shape of the tables if new."""
+    steps = _steps(sequences, labels, _inner(sequences))
+    return _add_counts(sequences, labels, steps, factors, like, into)
+
+
+def _add_counts(
+    sequences: Sequences, labels: Ints, steps: Ints, factors: Floats, like: Tables,
+    into: Tables | None,
+) -> Tables:  # fmt: skip
     out = tuple(np.zeros_like(table) for table in like) if into is None else into
     lengths = np.diff(sequences.offsets)
     _add(out[0], labels, np.repeat(factors, lengths))
     if len(out) > 1:
-        _add(out[1], _steps(sequences, labels)[1], np.repeat(factors, lengths - 1))
+        _add(out[1], steps, np.repeat(factors, lengths - 1))
     return out
 
 
@@ -136,12 +140,16 @@ def _add(table: Floats, entries: Ints, amounts: Floats) -> None:
         table[np.arange(len(entries)), entries] += amounts
 
 
-def _steps(sequences: Sequences, labels: Ints) -> tuple[Bools, Ints]:
-    """Which positions have one before, and the entry of the edge table that leads there."""
-    inner = np.ones(len(labels), np.bool_)
+def _inner(sequences: Sequences) -> Bools:
+    """Which positions have one before."""
+    inner = np.ones(sequences.offsets[-1], np.bool_)
     inner[sequences.offsets[:-1]] = False
-    before = labels[:-1][inner[1:]]
-    return inner, before * sequences.states + labels[inner]
+    return inner
+
+
+def _steps(sequences: Sequences, labels: Ints, inner: Bools) -> Ints:
+    """Entry of the edge table that leads to every position that has one before."""
+    return labels[:-1][inner[1:]] * sequences.states + labels[inner]
 
 
 # ---- graphs --------------------------------------------------------------------------------

@@ -132,7 +132,9 @@ class Elsewhere(ABC):
 
 def remembers(memory: Memory) -> bool:
     """Tell whether a memory has any arrays, wherever they are."""
-    return isinstance(memory, Elsewhere) or any(leaves(memory))
+    if isinstance(memory, tuple):
+        return any(map(remembers, memory))
+    return memory is not None
 
 
 def leaves(memory: Memory, path: str = "memory") -> Iterator[tuple[str, Any]]:

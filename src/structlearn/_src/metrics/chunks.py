@@ -95,13 +95,19 @@ def chunk_scores(
 
     Parameters
     ----------
-    labels, predicted
+    labels, predicted : array-like of shape (tokens,)
         (tokens,) Numbers of labels. Tokens whose true label is -1 are treated as outside
         all chunks, in both.
     offsets
         (sequences + 1,) Start of each sequence.
     names
         The label of every number.
+
+    Returns
+    -------
+    ChunkScores
+        Counts by type of chunk, arrays of shape (types,), with `precision`, `recall`, `f1` and
+        `accuracy`; `report` returns them as text, as conlleval prints them.
 
     Examples
     --------
@@ -206,6 +212,12 @@ def scorer(scoring: str) -> Scorer:
         "chunk_f1", the F1 of chunks as computed by conlleval; "sequence_accuracy", the fraction of
         examples with all their labels correct; or the name of a scikit-learn scorer that compares
         labels, such as "accuracy" or "f1_macro", for the concatenated labels of all examples.
+
+    Returns
+    -------
+    function
+        A function of estimator, `X` and `Y` that returns a float, for the argument `scoring` of
+        scikit-learn's model selection.
 
     Examples
     --------

@@ -8,9 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import Graphs, Sequences, assemble
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT
+from structlearn._src.model.design_doc import PAIRWISE_DESIGN
 from structlearn._src.model.model import EdgeSet, GraphData, Inputs, LinearModel, shift_edges
 from structlearn._src.model.term import Features, LinearTerm, PairsTerm, Sparse, TableTerm, Term
 from structlearn._src.text.labels import Forbidden
@@ -22,6 +24,7 @@ Structure = tuple[Sequences | Graphs, Ints | slice, Ints | None]
 # ---- labels of nodes, which edges link -------------------------------------------------------
 
 
+@completed(PAIRWISE_DESIGN)
 @dataclass(frozen=True, eq=False)
 class PairwiseDesign:
     """What a user chose about a model over nodes and edges.
@@ -53,6 +56,14 @@ class PairwiseDesign:
         Unless tied, the number of nodes of every example.
     edge_pattern
         Unless tied, the nodes that the edges of every example join, for every kind of edges.
+
+    Examples
+    --------
+    >>> from structlearn.extend import GraphReader, PairwiseDesign
+    >>> _, data = GraphReader.learn([([[1.0], [2.0], [3.0]], [[0, 1], [1, 2]])], False)
+    >>> design = PairwiseDesign(edges="potts").fitted_to(data)
+    >>> design.model(data, labels=np.array([0, 1, 1]), states=2).n_weights  # 2 of nodes, 1 of edges
+    3
     """
 
     space: str = "dense"
@@ -75,15 +86,15 @@ class PairwiseDesign:
         return fitted
 
     def links(self, data: GraphData) -> tuple[EdgeSet, ...]:
-        """Kinds of edges that are used."""
+        """Return the kinds of edges that are used."""
         return () if self.edges == "none" else data.edge_sets
 
     def edge_states(self, states: int) -> int:
-        """Number of states of what edges link."""
+        """Return the number of states of the variables that edges link."""
         return self.hidden_states if self.hidden == "layer" else states
 
     def sizes(self, states: int, n_groups: int) -> tuple[int, ...]:
-        """Entries of the tables of every group of factors."""
+        """Return the number of entries of a table of every group of factors."""
         h = self.hidden_states
         linked = self.edge_states(states)
         beside = () if self.hidden is None else (h, states * h)
@@ -152,7 +163,7 @@ class PairwiseDesign:
     # ---- features ------------------------------------------------------------------------
 
     def inputs(self, data: GraphData) -> Inputs:
-        """Features of every term of every group."""
+        """Return the features of every term of every group."""
         nodes = data.features
         alone = None
         if not self.tied:
@@ -175,7 +186,7 @@ class PairwiseDesign:
     # ---- weights -------------------------------------------------------------------------
 
     def model(self, data: GraphData, labels: Ints, states: int) -> LinearModel:
-        """Choose the terms of every group."""
+        """Return the model: the terms of every group, and so the weights."""
         inputs = self.inputs(data)
         groups: list[tuple[Term, ...]] = [(self._term(inputs[0][0], labels, states),)]
         for links, features in zip(self.links(data), inputs[1:], strict=False):
@@ -222,7 +233,7 @@ class PairwiseDesign:
         return PairsTerm.seen(features, labels, size)
 
     def transitions(self, model: LinearModel, weights: Floats, states: int) -> Floats | None:
-        """Return tables (states, states), one for each kind of edges, or each edge, if many."""
+        """Return the weights of pairs of labels."""
         last = len(model.groups) - (0 if self.hidden is None else 2)
         if last == 1 or self.edges == "features":
             return None

@@ -30,7 +30,28 @@ class EdgeSet(NamedTuple):
 
 
 class GraphData(NamedTuple):
-    """Nodes and edges of many examples, one after the other."""
+    """Nodes and edges of many examples, one after the other.
+
+    Parameters
+    ----------
+    offsets
+        (examples + 1,) Where the nodes of every example begin.
+    features
+        (nodes, features) Features of the nodes: an array, or sparse rows.
+    edge_sets
+        Kinds of edges, each with pairs of nodes (edges, 2) and perhaps features.
+    hidden
+        (nodes,) Which nodes are never labelled; None if all may be.
+    forms
+        Shape of the labels of every example; None if they are flat.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structlearn.extend import GraphData
+    >>> GraphData(np.array([0, 2, 5]), np.zeros((5, 3))).sizes
+    array([2, 3])
+    """
 
     offsets: Ints  #: (examples + 1,) where the nodes of every example begin
     features: Features  #: of the nodes
@@ -59,16 +80,72 @@ class GraphData(NamedTuple):
         return np.arange(self.n_nodes) - np.repeat(self.offsets[:-1], self.sizes)
 
     def owners(self, pairs: Ints) -> Ints:
-        """Example of every edge."""
+        """Return the example of every edge.
+
+        Parameters
+        ----------
+        pairs
+            (edges, 2) Edges, with nodes counted over all examples.
+
+        Returns
+        -------
+        array of shape (edges,)
+            Indices of examples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn.extend import GraphData
+        >>> data = GraphData(np.array([0, 2, 5]), np.zeros((5, 3)))
+        >>> data.owners(np.array([[0, 1], [2, 3], [3, 4]]))
+        array([0, 1, 1])
+        """
         return np.searchsorted(self.offsets, pairs[:, 0], side="right") - 1
 
     def edge_positions(self, pairs: Ints) -> Ints:
-        """Number of every edge within its example."""
+        """Return the index of every edge within its example.
+
+        Parameters
+        ----------
+        pairs
+            (edges, 2) Edges, with nodes counted over all examples.
+
+        Returns
+        -------
+        array of shape (edges,)
+            Indices, which start at 0 in every example.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn.extend import GraphData
+        >>> data = GraphData(np.array([0, 2, 5]), np.zeros((5, 3)))
+        >>> data.edge_positions(np.array([[0, 1], [2, 3], [3, 4]]))
+        array([0, 0, 1])
+        """
         owner = self.owners(pairs)
         return np.arange(len(owner)) - np.searchsorted(owner, owner)
 
     def cut(self, values: Any) -> list[Any]:
-        """Cut one value (or row) per node into one array per example, in its form."""
+        """Cut one value or row per node into one array per example.
+
+        Parameters
+        ----------
+        values : array of shape (nodes, ...)
+            Values of the nodes of all examples.
+
+        Returns
+        -------
+        list of arrays
+            One array for each example, in the shape of its labels.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn.extend import GraphData
+        >>> GraphData(np.array([0, 2, 5]), np.zeros((5, 3))).cut(np.arange(5))
+        [array([0, 1]), array([2, 3, 4])]
+        """
         parts = cut(values, self.offsets)
         if self.forms is None:
             return parts

@@ -79,12 +79,12 @@ def take_rows(features: Features, which: Ints) -> Features:
 
 
 def power(features: Features, exponent: int) -> Features:
-    """Return a power of every entry that is not 0, 1 for an exponent of 0."""
+    """Return a power of every entry that is not 0, of those that are 0 nothing but 0."""
     if features is None or (isinstance(features, Sparse) and features.binary):
         return features
     if isinstance(features, Sparse):
         return Sparse(features.rows._replace(values=features.rows.values**exponent))
-    return features**exponent * (features != 0.0)
+    return features**exponent if exponent else (features != 0.0).astype(np.float64)
 
 
 def rows_of(features: Features, n_rows: int) -> Rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pkgutil
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,9 +18,11 @@ from structlearn._src.common.errors import IgnoredOptionWarning, PlaceError, war
 from structlearn._src.field.consensus import Consensus
 from structlearn._src.learn.field_objective import FieldError
 from structlearn._src.places.kept import DEATHS, PAUSE, RETURN, KeepingPlace, Kept, raise_failure
-from structlearn._src.places.remote_consensus import RemoteConsensus
+from structlearn._src.places.remote_consensus import RemoteConsensus, SpreadForms
+from structlearn._src.places.remote_ground import RemoteHinges
 from structlearn._src.places.remote_objective import Remote, RemoteObjective, Shard, can_be_cut
 from structlearn._src.places.worker import ShardKeeper, Total, Tree, Work, ask, drop, ping
+from structlearn._src.rules.ground import are_many
 from structlearn._version import __version__
 
 _CONNECT = 5.0  # seconds to find a scheduler, or the first worker
@@ -36,6 +39,8 @@ class Cluster(KeepingPlace):
     def __init__(self, client: Client | str) -> None:
         self.client = _connect(client) if isinstance(client, str) else client
         self.owned = isinstance(client, str)
+        self._scheduler = self.address if self.client.status == "running" else ""
+        self._fields: dict[int, tuple[Any, SpreadForms]] = {}
         if self.client.asynchronous:
             raise PlaceError("an asynchronous Dask client was given; give one that is not")
         if self.client.status != "running":
@@ -121,6 +126,11 @@ class Cluster(KeepingPlace):
 
     def ask(self, work: Work, shared: Any, tree: Tree) -> Total:
         """Let workers do some work on what they keep."""
+        if self.client.status != "running":
+            raise PlaceError(
+                f"the connection to the Dask cluster at {self._scheduler} has ended, and with it "
+                f"what its workers kept: do it again inside a new `with structlearn.on(...):`"
+            )
         reply: Total = self.client.sync(ask, self.client.rpc, work, shared, tree)
         return reply
 
@@ -180,7 +190,9 @@ class Cluster(KeepingPlace):
     # ---- what runs here ----------------------------------------------------------------------
 
     def objective(self, objective: Any) -> Any:
-        """Cut an objective into one shard for each worker."""
+        """Cut an objective into one shard for each worker; one that is there already stays."""
+        if isinstance(objective, RemoteObjective):
+            return objective
         if not can_be_cut(objective):
             if not isinstance(objective, FieldError):  # whose inference is what takes time
                 warn(
@@ -198,13 +210,36 @@ class Cluster(KeepingPlace):
 
         return RemoteObjective(objective, Remote(Kept(self, shard, len(ends) - 1), ends[:-1]))
 
+    def spread(self, make: Callable[[int], Any], n: int) -> Kept:
+        """Let workers keep pieces that `make` returns by their number."""
+        return Kept(self, make, n)
+
     def make_consensus(
         self, function: Callable[..., Consensus], hinges: Any, **options: Any
     ) -> Consensus:
-        """Let workers take the local steps of ADMM in large fields; Newton steps stay here."""
+        """Let workers keep the forms of large fields, with all that inference does for them."""
+        if isinstance(hinges, RemoteHinges):
+            return RemoteConsensus(hinges.spread, hinges, **options)
         if hinges.n_forms < self.least_forms or hinges.store is not None:
             return function(hinges, **options)
-        return RemoteConsensus(self, hinges, **options)
+        return RemoteConsensus(self._spread(hinges), hinges, **options)
+
+    def ground_forms(
+        self, function: Callable[..., Any], rules: Any, tables: Any, store: Any = None
+    ) -> Any:
+        """Let every worker ground a share of a large program."""
+        if store is not None or not are_many(rules, tables, self.least_forms):
+            return function(rules, tables, store)
+        return RemoteHinges.ground(self, rules, tables)
+
+    def _spread(self, hinges: Any) -> SpreadForms:
+        """Send the forms of a field to the workers, once for as long as both are there."""
+        known = self._fields.get(id(hinges))
+        if known is None or known[0]() is not hinges:
+            known = weakref.ref(hinges), SpreadForms.of(self, hinges)
+            self._fields[id(hinges)] = known
+            weakref.finalize(hinges, self._fields.pop, id(hinges), None).atexit = False
+        return known[1]
 
 
 def _call(kept: Any, shared: tuple[Callable[[Any], Any], Any]) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ChainsOnCard:
-    """Objectives of sequences with their examples on the card; solvers stay with the host."""
+    """Objectives of sequences with their examples on the card, and steps of L-BFGS there."""
 
     device: str
 
@@ -19,3 +19,13 @@ class ChainsOnCard:
         if chain_objective.objection(objective):
             return objective
         return chain_objective.CardObjective.of(objective, self.device)
+
+    def solver(self, solver: Any, objective: Any) -> Any:
+        """Return a solver whose vectors stay on the card where there is one."""
+        try:
+            from structlearn._src.cuda import card_lbfgs
+        except ImportError:  # PyTorch without Triton
+            return solver
+        if not card_lbfgs.suits(solver, objective):
+            return solver
+        return card_lbfgs.CardLbfgs.of(solver)

@@ -48,6 +48,8 @@ def raise_failure(failure: Failure, what: str, deaths: int = 1) -> None:
             f"a worker ran out of memory {where} ({failure.error}); use more workers or a "
             f"larger memory limit for each"
         ) from failure.error
+    if isinstance(failure.error, PlaceError):
+        raise PlaceError(f"{where}: {failure.error}") from failure.error
     failure.error.add_note(where)
     raise failure.error
 

@@ -22,15 +22,20 @@ def on(place: Any) -> Iterator[Place]:
     """Run everything inside the block at a place.
 
     Fits, predictions, `infer_many`, rules, samplers and searches of scikit-learn need no other
-    change. Blocks nest, and the inner one counts; threads that the library starts work at the place
-    of the block, threads that you start do not. Without a block, the environment variable
+    change. Blocks can be nested; the innermost one applies. Threads that the library starts work at
+    the place of the block, threads that you start do not. Without a block, the environment variable
     STRUCTLEARN_PLACE says where, by default threads of this process.
 
     Parameters
     ----------
-    place
+    place : str or dask.distributed.Client
         ``"threads"``; ``"cuda"``, a graphics card (needs ``structlearn[torch]``); a Dask
         ``Client``, or the address of its scheduler (needs ``structlearn[dask]``).
+
+    Yields
+    ------
+    Place
+        The place.
 
     Raises
     ------

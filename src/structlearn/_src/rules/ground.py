@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from structlearn._src.common.arrays import Bools, Floats, Ints, count_numbers
+from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.errors import AtomError, RuleError
 from structlearn._src.common.memory import PROGRAM, ArrayWriter, Store
+from structlearn._src.common.place import placed
 from structlearn._src.field.hinges import AT_MOST, DTYPES, EQUAL, HINGE, Hinges
 from structlearn._src.rules.linear import Unfit
 from structlearn._src.rules.parse import refusal
@@ -58,7 +59,7 @@ class Grounding:
     @cached_property
     def counts(self) -> Ints:
         """(rules) Number of forms of every rule."""
-        return count_numbers(self.hinges.groups, len(self.rules))
+        return self.hinges.counts
 
     @property
     def silent(self) -> list[int]:
@@ -68,7 +69,7 @@ class Grounding:
     @cached_property
     def unreached(self) -> Ints:
         """Free atoms that are in no form: nothing speaks about their value."""
-        return np.flatnonzero(count_numbers(self.hinges.variables, self.hinges.n_variables) == 0)
+        return self.hinges.absent
 
 
 class Piece(NamedTuple):
@@ -92,7 +93,25 @@ def ground(rules: Program, tables: Tables, store: Store | None = None) -> Ground
     not depend on the number of threads: by rule, then by atoms.
     """
     _refuse_open_filters(rules, tables)
-    return Grounding(_assemble(rules, tables, store), rules, tables)
+    return Grounding(ground_forms(rules, tables, store), rules, tables)
+
+
+@placed
+def ground_forms(rules: Program, tables: Tables, store: Store | None = None) -> Hinges:
+    """Return the forms of all rules, or with a share of the tables those of its bindings."""
+    if store is not None:
+        return _written(rules, tables, store)
+    return _assemble(rules, tables)
+
+
+def are_many(rules: Program, tables: Tables, n: int) -> bool:
+    """Tell whether rules without sums have at least `n` forms; no more than these are counted."""
+    for rule in rules:
+        for form, _ in forms_of(rule, tables):
+            plan = form.plan() if n > 0 else None
+            if plan is not None and not plan.entries:
+                n -= tables.count(f"(SELECT 1 FROM ({plan.rows}) LIMIT {n})")
+    return n <= 0
 
 
 def estimate(rules: Program, tables: Tables) -> list[int]:
@@ -266,10 +285,8 @@ def _merge(piece: Piece) -> Piece:
     )
 
 
-def _assemble(rules: Program, tables: Tables, store: Store | None) -> Hinges:
+def _assemble(rules: Program, tables: Tables) -> Hinges:
     """Put the pieces of all rules one after another, array by array, freeing them as it goes."""
-    if store is not None:
-        return _written(rules, tables, store)
     heads: list[tuple[int, int, int, int]] = []
     arrays: list[list[NDArray[Any]]] = [[], [], [], []]
     for i, rule in enumerate(rules):

@@ -24,6 +24,7 @@ from structlearn._src.common.errors import (
 )
 from structlearn._src.field.hinges import EQUAL
 from structlearn._src.rules.ground import Grounding, broken, estimate, ground
+from structlearn._src.rules.interrupt import interruptible
 from structlearn._src.rules.parse import predicates_of, read_rules
 from structlearn._src.rules.program import PARTITIONS, ProgramFile
 from structlearn._src.rules.room import Room
@@ -36,7 +37,7 @@ from structlearn._src.rules.syntax import (
     Variable,
     rewritten,
 )
-from structlearn._src.rules.tables import Tables, interruptible
+from structlearn._src.rules.tables import Tables
 
 _SHOWN = 5  # atoms, rules or constraints named in one message
 _METHODS = dict(zip(PARTITIONS, ("observe", "target", "truth"), strict=True))

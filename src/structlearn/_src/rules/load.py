@@ -126,6 +126,16 @@ def _read(tables: Tables, relation: Relation, data: Any, header: bool) -> list[G
     return [_rows(relation, rows)]
 
 
+def file_paths(data: Any) -> list[str] | None:
+    """Return the full paths of the files that were given; None for anything else."""
+    several = [data] if isinstance(data, str | Path) else data
+    if not isinstance(several, list | tuple) or not several:
+        return None
+    if not all(isinstance(each, str | Path) for each in several):
+        return None
+    return [str(Path(each).absolute()) for each in several]
+
+
 def _listed(relation: Relation, data: Any) -> list[Any]:
     """Return the rows of an array, an iterable, or a mapping from name to column."""
     if isinstance(data, Mapping):
@@ -178,6 +188,7 @@ def _is_row(row: Any) -> bool:
         hasattr(row, "__len__")
         and not isinstance(row, str | bytes | Mapping | Set)
         and getattr(row, "ndim", 1) > 0
+        and not hasattr(row, "nnz")  # a sparse array, which has no length
     )
 
 

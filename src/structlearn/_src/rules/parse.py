@@ -57,7 +57,7 @@ def parse(text: str, *, greedy: bool = False) -> syntax.Program:
 
     Examples
     --------
-    >>> from structlearn._src.rules.parse import parse
+    >>> from structlearn.rules import parse
     >>> rule, = parse("20: Knows(A, B) & Likes(A, X) -> Likes(B, X) ^2")
     >>> rule.weight, rule.squared, len(rule.body.literals)
     (20.0, True, 3)

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal as OneOf
 
+from structlearn._src.rules.join import Join
 from structlearn._src.rules.linear import evaluate
-from structlearn._src.rules.load import TEXTS
 from structlearn._src.rules.syntax import Atom, Clause, Comparison, Constant, Linear, Term
 from structlearn._src.rules.tables import Relation, Tables
 
@@ -35,68 +35,6 @@ Mode = OneOf["free", "seen", "any"]
 
 #: A comparison, and whether it holds where a clause is not satisfied already.
 Test = tuple[Comparison, bool]
-
-_SIGNS = {"==": "=", "!=": "<>", "%": "<"}
-
-
-# ---- atoms as tables of one query ----------------------------------------------------------
-
-
-class Join:
-    """A query that grows atom by atom; the first column with a variable binds it."""
-
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
-        self.bound: dict[str, str] = {}  #: the column of every variable
-        self.conditions: list[str] = []
-        self._sources: list[str] = []
-        self._outer: list[str] = []
-
-    def add(self, atom: Atom, table: str, alias: str) -> None:
-        """Join the rows of an atom's table that agree with its terms."""
-        self._sources.append(f"{table} AS {alias}")
-        self.conditions += self.matches(atom, alias, bind=True)
-
-    def add_outer(self, atom: Atom, table: str, alias: str) -> None:
-        """Join an atom whose variables are all bound, keeping the row where it is not listed."""
-        agree = " AND ".join(self.matches(atom, alias)) or "true"
-        self._outer.append(f" LEFT JOIN {table} AS {alias} ON {agree}")
-
-    def matches(self, atom: Atom, alias: str, *, bind: bool = False) -> list[str]:
-        """Conditions under which a row of an atom's table agrees with its terms."""
-        conditions = []
-        for i, term in enumerate(atom.terms):
-            column = f"{alias}.a{i}"
-            if bind and not isinstance(term, Constant) and term.name not in self.bound:
-                self.bound[term.name] = column
-            else:
-                conditions.append(f"{column} = {self.term(term)}")
-        return conditions
-
-    def term(self, term: Term) -> str:
-        """A term as an expression: a code or a column."""
-        if isinstance(term, Constant):
-            return str(self.tables.learn_code(term.value))
-        return self.bound[term.name]
-
-    def compared(self, comparison: Comparison, holds: bool = True) -> str:
-        """The condition that a comparison holds, or does not."""
-        left, right = self.term(comparison.left), self.term(comparison.right)
-        if comparison.operator == "%":
-            left, right = _text(left), _text(right)
-        test = f"{left} {_SIGNS[comparison.operator]} {right}"
-        return test if holds else f"NOT ({test})"
-
-    def clause(self) -> str:
-        """``FROM ... WHERE ...`` of all that was joined."""
-        where = " AND ".join(self.conditions) or "true"
-        return f"FROM {' CROSS JOIN '.join(self._sources)}{''.join(self._outer)} WHERE {where}"
-
-
-def _text(code: str) -> str:
-    """The text of a constant, given by its code."""
-    texts = f"(SELECT text FROM constants WHERE code = {code})"
-    return f"CASE WHEN {code} < {TEXTS} THEN {code}::VARCHAR ELSE {texts} END"
 
 
 # ---- rules without sums --------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import (
     FormatError,
     IgnoredOptionWarning,
@@ -26,6 +27,7 @@ from structlearn._src.common.errors import (
 from structlearn._src.common.names import SPLITS
 from structlearn._src.rules.config import Part, is_true, load, read_text
 from structlearn._src.rules.parse import check, parse
+from structlearn._src.rules.program_doc import READ_PROGRAM
 from structlearn._src.rules.syntax import Predicate, Program
 
 PARTITIONS = ("observations", "targets", "truth")
@@ -123,38 +125,14 @@ class ProgramFile:
         return self.rules + self.more.get(split, ())
 
 
+@completed(READ_PROGRAM)
 def read_program(
     model: str | Path,
     data: str | Path | Mapping[str, str | Path] | None = None,
     *,
     greedy: bool = False,
 ) -> ProgramFile:
-    """Read a program in either layout.
-
-    Parameters
-    ----------
-    model
-        A JSON or YAML file of PSL 2.4, or a file of rules that ends in ``.psl``.
-    data
-        The ``.data`` files of a ``.psl`` file: one path, or a mapping from split to path. Without,
-        ``NAME.data``, ``NAME-learn.data`` and ``NAME-infer.data`` or ``NAME-eval.data`` beside it
-        are used if they are there.
-    greedy
-        See `parse`.
-
-    Returns
-    -------
-    ProgramFile
-        Rules that are checked against the predicates. Paths lie in the folder of their file. PSL's
-        options have no effect here, of which an `IgnoredOptionWarning` tells.
-
-    Raises
-    ------
-    RuleError
-        If a rule is wrong, with the file and the place.
-    FormatError
-        If a file does not follow its format.
-    """
+    """Read a program in either layout."""
     path = Path(model)
     if path.suffix != ".psl":
         whole = load(path, "the model")

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from structlearn._src.rules import syntax
+from structlearn._src.rules.join import Join
 from structlearn._src.rules.linear import counted
-from structlearn._src.rules.plan import SLACK, Join, QueryPlan
+from structlearn._src.rules.plan import SLACK, QueryPlan
 from structlearn._src.rules.tables import Relation, Tables
 
 

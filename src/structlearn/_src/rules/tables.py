@@ -5,8 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,14 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.checks import integer
 from structlearn._src.common.errors import ArgumentError, AtomError, did_you_mean
 from structlearn._src.common.frames import column_names
-from structlearn._src.rules.load import TEXTS, Stage, atom_text, cell, stage
+from structlearn._src.rules.load import TEXTS, Stage, atom_text, cell, file_paths, stage
 from structlearn._src.rules.source import attach, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+#: How atoms were added: the name of a method, the predicate, paths, whether files have headers.
+Call = tuple[str, str, list[str], bool]
 
 
 @dataclass
@@ -73,6 +75,9 @@ class Tables:
 
     DuckDB uses `memory` bytes at most, by default most of what there is.
 
+    `calls` has how all atoms were added, as long as they came from files, so that others who can
+    read these can do the same. A `share` ``(i, n)`` grounds one of ``n`` parts of the bindings.
+
     Each thread works through a cursor of its own; `lock` is for those who change what is in here.
     """
 
@@ -87,11 +92,14 @@ class Tables:
         self.source = None if source is None else Path(source)
         self._threads = None if n_jobs is None else integer("n_jobs", n_jobs, low=1)
         self._memory = memory
-        self._connect()
+        with interruptible():
+            self._connect()
         self.connection.execute("CREATE TABLE constants (code INTEGER, text VARCHAR)")
         self.relations: dict[str, Relation] = {}
         self._covers: dict[tuple[Any, ...], bool] = {}
         self.n_free = 0
+        self.share: tuple[int, int] | None = None
+        self.calls: list[Call] | None = [] if source is None else None
         for name, arity in arities.items():
             self.declare(name, arity)
 
@@ -189,6 +197,7 @@ class Tables:
         relation = self.relation(predicate)
         with self.lock:
             relation.n_observed += self._add(relation, relation.table, data, header).length
+            self._note("observe", predicate, data, header)
 
     def target(self, predicate: str, data: Any, *, header: bool = False) -> None:
         """Add free atoms, whose values are to be found; a column of values is not used."""
@@ -205,6 +214,15 @@ class Tables:
                 relation.numbers = tuple(a and b for a, b in zip(known, numbers, strict=True))
             relation.n_free += added
             self.n_free += added
+            self._note("target", predicate, data, header)
+
+    def _note(self, how: str, predicate: str, data: Any, header: bool) -> None:
+        """Remember how atoms were added."""
+        paths = file_paths(data)
+        if paths is None:
+            self.calls = None
+        elif self.calls is not None:
+            self.calls.append((how, predicate, paths, header))
 
     def truth(self, predicate: str, data: Any, *, header: bool = False) -> None:
         """Add true values of free atoms, for learning and scores; the others are latent."""
@@ -369,24 +387,3 @@ class Tables:
             f"row_number() OVER (PARTITION BY {relation.keys} ORDER BY line) = 1 ORDER BY line"
         )
         return self.count("stage")
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Raise what stops DuckDB as the rest of Python would."""
-    import duckdb
-
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
-    except RuntimeError as error:
-        # Ctrl-C within a query comes as a bare RuntimeError: DuckDB has no type for that.
-        if str(error) == "Query interrupted":
-            raise KeyboardInterrupt from None
-        raise
-    except duckdb.OutOfMemoryException:
-        raise MemoryError(
-            "the groundings need more memory than there is, or than memory_limit allows; "
-            "estimate() says which rules are large"
-        ) from None

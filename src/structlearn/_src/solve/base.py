@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.document import inherit_sections
 from structlearn._src.files.codec import defaults_of_later
 from structlearn._src.learn.objective import Ability, Objective
 
@@ -21,7 +22,34 @@ State = dict[str, Any]
 
 
 class Report(NamedTuple):
-    """What a step reports; NaN where it does not know."""
+    """What a step reports; NaN where it does not know.
+
+    Parameters
+    ----------
+    value
+        The objective at the result, which is the average if there is one; unless `exact`, what is
+        known without extra work: the objective at the newest weights, or the losses met on the way.
+    gap
+        Bound on how far the value is above the optimum.
+    gradient
+        Norm of the gradient, or of what replaces it.
+    done, words
+        Whether no further step would help, and why.
+    exact
+        Whether `value` may decide which weights are better.
+    stuck
+        Whether it is done without having converged.
+    moving
+        Whether it has not converged, even if the values do not change.
+    excess
+        If `moving`, the distance from the optimum as a multiple of the tolerance.
+
+    Examples
+    --------
+    >>> from structlearn.solvers import Report
+    >>> Report(value=2.5, gradient=0.1).done
+    False
+    """
 
     #: The objective at the answer, which is the average if there is one; unless `exact`, what is
     #: known without extra work: the objective at the newest weights, or the losses met on the way.
@@ -37,7 +65,29 @@ class Report(NamedTuple):
 
 
 class Solver(ABC):
-    """Base class of solvers. Everything that changes is in the state, nothing in the solver."""
+    """Base class of solvers. Everything that changes is in the state, nothing in the solver.
+
+    Examples
+    --------
+    Gradient descent with a fixed step length:
+
+    >>> import numpy as np
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import Report, Solver
+    >>> class Fixed(Solver):
+    ...     name = "fixed"
+    ...
+    ...     def start(self, objective, weights, rng):
+    ...         return {"weights": weights.copy()}
+    ...
+    ...     def step(self, objective, state):
+    ...         found = objective.value_gradient(state["weights"])
+    ...         state["weights"] -= 0.5 * found.gradient
+    ...         return Report(objective.value(state["weights"]))
+    >>> labeler = SequenceLabeler(solver=Fixed(), tol=1e-3)
+    >>> labeler.fit([[["the"], ["cat"]]], [["D", "N"]]).converged_
+    True
+    """
 
     #: What users call it.
     name: ClassVar[str] = ""
@@ -49,22 +99,96 @@ class Solver(ABC):
     #: Whether the distance to the optimum shrinks by a factor in every step.
     linear_rate: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let the methods of solvers say what they take and return, as below."""
+        super().__init_subclass__(**options)
+        inherit_sections(cls)
+
     @property
     def patience(self) -> int:
         """Iterations without gain after which the solver has converged."""
         return 5
 
     def refuses(self, objective: Objective) -> str:
-        """Say why this objective cannot be minimised; empty if it can. Must be cheap."""
+        """Say why this objective cannot be minimised; empty if it can. Must be cheap.
+
+        Parameters
+        ----------
+        objective
+            Objective to minimise.
+
+        Returns
+        -------
+        str
+            A sentence, or an empty string.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> from structlearn.solvers import Lbfgs
+        >>> lasso = SequenceLabeler(l1_ratio=1.0).objective([[["the"], ["cat"]]], [["D", "N"]])
+        >>> Lbfgs().refuses(lasso)[:41]
+        'L-BFGS needs a smooth penalty without bou'
+        """
         return ""
 
     @abstractmethod
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
-        """Return the state before the first step; `weights` are not modified."""
+        """Return the state before the first step; `weights` are not modified.
+
+        Parameters
+        ----------
+        objective
+            Objective to minimise.
+        weights
+            (weights,) Initial weights.
+        rng
+            Random generator, from which a seed is drawn where steps are random.
+
+        Returns
+        -------
+        dict
+            The state: arrays, numbers and strings by name, the weights under "weights".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn import SequenceLabeler
+        >>> from structlearn.solvers import Lbfgs
+        >>> objective = SequenceLabeler().objective([[["the"], ["cat"]]], [["D", "N"]])
+        >>> weights, rng = np.zeros(objective.n_weights), np.random.default_rng(0)
+        >>> state = Lbfgs().start(objective, weights, rng)
+        >>> round(state["value"], 4)
+        1.3863
+        """
 
     @abstractmethod
     def step(self, objective: Objective, state: State) -> Report:
-        """Advance `state` by one step."""
+        """Advance `state` by one step, in place.
+
+        Parameters
+        ----------
+        objective
+            Objective to minimise.
+        state
+            State, from `start` and earlier steps.
+
+        Returns
+        -------
+        Report
+            Value, gap and gradient norm, as far as they are known, and whether to go on.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn import SequenceLabeler
+        >>> from structlearn.solvers import Lbfgs
+        >>> objective = SequenceLabeler().objective([[["the"], ["cat"]]], [["D", "N"]])
+        >>> solver, rng = Lbfgs(), np.random.default_rng(0)
+        >>> state = solver.start(objective, np.zeros(objective.n_weights), rng)
+        >>> solver.step(objective, state).value < 1.38  # log(4) at the start
+        True
+        """
 
 
 def refusal(solver: Solver, objective: Objective) -> str:

@@ -43,6 +43,18 @@ class Checkpoint:
         Values that identify this problem, for example the loss and C. A file with other
         values, other examples, another solver or other sizes is rejected. Estimators add their
         parameters, except those that concern only the run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from structlearn import Checkpoint, SequenceLabeler
+    >>> X, Y = [[["the"], ["cat"]]], [["D", "N"]]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = Checkpoint(Path(folder) / "fit.ckpt", iterations=1)
+    ...     _ = SequenceLabeler(checkpoint=place, max_iter=2, tol=None).fit(X, Y)  # is killed here
+    ...     SequenceLabeler(checkpoint=place, max_iter=4, tol=None).fit(X, Y).n_iter_
+    4
     """
 
     path: PathLike
@@ -62,13 +74,49 @@ class Checkpoint:
 
     @classmethod
     def of(cls, place: Checkpoint | PathLike, parameters: Mapping[str, Any]) -> Checkpoint:
-        """Return where a run is saved, with the parameters that a restart must share."""
+        """Return where a run is saved, with the parameters that a restart must share.
+
+        Parameters
+        ----------
+        place
+            A checkpoint, or the path of a file.
+        parameters
+            Parameters of the run by name; those that a restart may change are left out.
+
+        Returns
+        -------
+        Checkpoint
+            The same place, with `problem` filled in.
+
+        Examples
+        --------
+        >>> Checkpoint.of("fit.ckpt", {"C": 2.0, "max_iter": 100}).problem
+        {'C': 2.0}
+        """
         mine = place if isinstance(place, Checkpoint) else cls(place)
         facts = {name: x for name, x in parameters.items() if name not in _FREE}
         return replace(mine, problem=facts | dict(mine.problem))
 
     def due(self, iteration: int, seconds: float) -> bool:
-        """Tell whether to save, `seconds` after the last time."""
+        """Tell whether to save now.
+
+        Parameters
+        ----------
+        iteration
+            Number of the iteration.
+        seconds
+            Time since the last save.
+
+        Returns
+        -------
+        bool
+            Whether the run is to be saved.
+
+        Examples
+        --------
+        >>> Checkpoint("fit.ckpt", seconds=60.0).due(iteration=7, seconds=61.0)
+        True
+        """
         if self.iterations is not None:
             return iteration % self.iterations == 0
         return seconds >= self.seconds

@@ -46,6 +46,15 @@ class Descent(Solver):
     B. Andres, "Machine Learning I: conditional graphical models", lecture notes, TU Dresden, 2025.
     L. Armijo, "Minimization of functions having Lipschitz continuous first partial derivatives",
     1966.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import Descent
+    >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
+    >>> labeler = SequenceLabeler(solver=Descent(search="exact"), tol=1e-3)
+    >>> labeler.fit(X, Y).converged_
+    True
     """
 
     factor: float = 2.0

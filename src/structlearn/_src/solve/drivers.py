@@ -62,6 +62,15 @@ class Annealed(_Driver):
     References
     ----------
     Y. Nesterov, "Smooth minimization of non-smooth functions", 2005.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import Annealed
+    >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
+    >>> labeler = SequenceLabeler(loss="hinge", solver=Annealed(factor=0.1))
+    >>> labeler.fit(X, Y).converged_
+    True
     """
 
     inner: Solver = field(default_factory=Lbfgs)
@@ -136,6 +145,16 @@ class Cccp(_Driver):
     A. Yuille and A. Rangarajan, "The concave-convex procedure", 2003.
     W. Ping, Q. Liu and A. Ihler, "Marginal structured SVM with hidden variables", 2014,
     algorithm 2.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import Cccp, Lbfgs
+    >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
+    >>> hidden = SequenceLabeler(hidden="node", solver=Cccp(Lbfgs()), random_state=0)
+    >>> hidden = hidden.set_params(max_iter=3, tol=None)
+    >>> hidden.fit(X, Y).n_iter_
+    3
     """
 
     inner: Solver
@@ -254,6 +273,15 @@ class Paired(_Driver):
     ----------
     S. Bach et al., "Paired-dual learning for fast training of latent variable hinge-loss MRFs",
     2015.
+
+    Examples
+    --------
+    >>> from structlearn import GridLabeler
+    >>> from structlearn.solvers import Paired, Stochastic
+    >>> solver = Paired(Stochastic(), sweeps=2)
+    >>> labeler = GridLabeler(solver=solver, inference="bp", max_iter=3, tol=None)
+    >>> labeler.fit([[[0.9, 0.8], [0.1, 0.2]]], [[[1, 1], [0, 0]]]).n_iter_
+    3
     """
 
     inner: Solver
@@ -280,6 +308,6 @@ class Paired(_Driver):
         return self.inner.start(view.warmed(memory), weights, rng)
 
     def step(self, objective: Objective, state: State) -> Report:
-        """Take one step of the inner solver, inference going on from where it stood."""
+        """Take one step of the inner solver, with inference warm-started."""
         report = self.inner.step(objective.with_budget(Budget(self.sweeps)), state)
         return report._replace(exact=False)

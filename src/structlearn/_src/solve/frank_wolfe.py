@@ -52,10 +52,9 @@ class FrankWolfe(Solver):
         Passes between two evaluations of objective and gap, each of which costs up to a pass.
     shards
         Number of parts of the data whose steps are taken at once, from the same weights, and merged
-        four times per pass: see `structlearn._src.solve.shards`. More shards need more passes (on
-        1,117 sentences of CoNLL-2000, merged once per pass, 4 shards took 3 times as many and 16
-        took 10 times as many),
-        so that the default, one, is the quickest where all data are at hand.
+        four times per pass. More shards need more passes (on 1,117 sentences of CoNLL-2000, merged
+        once per pass, 4 shards took 3 times as many and 16 took 10 times as many), so that the
+        default, one, is the fastest where all data are at hand.
 
     References
     ----------
@@ -63,6 +62,15 @@ class FrankWolfe(Solver):
     optimization for structural SVMs", 2013, algorithm 4.
     D. Garber and O. Meshi, "Linear-memory and decomposition-invariant linearly convergent
     conditional gradient algorithm for structured polytopes", 2016.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import FrankWolfe
+    >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
+    >>> labeler = SequenceLabeler(loss="hinge", solver=FrankWolfe(evaluate=1))
+    >>> labeler.fit(X, Y).converged_
+    True
     """
 
     pairwise: int = 3
@@ -295,7 +303,8 @@ def _most_links(state: State) -> int:
 
 def _workspace(chains: ChainArrays, links: int, n_weights: int) -> FlowWorkspace:
     longest, K = chains.longest, chains.states
-    wide, integers = (longest, K), np.int64
+    wide = longest, K
+    integers = np.int64
     return FlowWorkspace(
         nodes=np.empty(wide),
         delta=np.empty(wide),

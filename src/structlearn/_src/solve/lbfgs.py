@@ -16,7 +16,7 @@ from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
 from structlearn._src.solve.search import Point, backtrack, final_report, norm, still_moving, wolfe
 
-_FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that counts as none
+FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that counts as none
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,15 @@ class Lbfgs(Solver):
     References
     ----------
     D. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization", 1989.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import Lbfgs
+    >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
+    >>> labeler = SequenceLabeler(solver=Lbfgs(memory=5))
+    >>> labeler.fit(X, Y).converged_
+    True
     """
 
     memory: int = 10
@@ -70,15 +79,15 @@ class Lbfgs(Solver):
             state["pairs"] = 0
             found, _ = self._advance(objective, state, start)
         if found is None:
-            gradient = norm(self._downhill(objective, start))
+            gradient = self._norm(self._downhill(objective, start))
             error = objective.hints.error * abs(start.value)
             return final_report(start, gradient, arrived=gradient == 0.0 or gain <= error)
-        still_moving(state, self._downhill(objective, start), objective.n_jobs)
-        add_pair(state, start, found, objective.n_jobs)
+        self._moving(objective, state, self._downhill(objective, start))
+        self._remember(objective, state, start, found)
         state |= found._asdict()
         state["iteration"] += 1
         downhill = self._downhill(objective, found)
-        moving = still_moving(state, downhill, objective.n_jobs)
+        moving = self._moving(objective, state, downhill)
         length = math.sqrt(dot(downhill, downhill, objective.n_jobs))
         return Report(found.value, gradient=length, moving=moving)
 
@@ -94,12 +103,12 @@ class Lbfgs(Solver):
         """Return the next point, and what the direction promised to first order."""
         downhill = self._downhill(objective, start)
         inverse = state.get("inverse")
-        direction = newton_direction(state, downhill, inverse, objective.n_jobs)
+        direction = self._direction(objective, state, downhill)
         # Without any curvature the first trial moves the weights by 1, or by their size.
         known = state["pairs"] or inverse is not None
         size = objective.hints.step or 1.0
         least = np.finfo(float).tiny * max(size, 1.0)  # of a slope that a step can be divided by
-        first = 1.0 if known else size / max(norm(downhill), least)
+        first = 1.0 if known else size / max(self._norm(downhill), least)
         found = self._search(objective, start, downhill, direction, first)
         return found, -first * dot(downhill, direction, objective.n_jobs)
 
@@ -112,6 +121,20 @@ class Lbfgs(Solver):
     ) -> Point | None:
         """Return a lower point along `direction`."""
         return wolfe(objective, start, direction, first)
+
+    # ---- what vectors elsewhere do in their own way ----------------------------------------
+
+    def _direction(self, objective: Objective, state: State, downhill: Floats) -> Floats:
+        return newton_direction(state, downhill, state.get("inverse"), objective.n_jobs)
+
+    def _remember(self, objective: Objective, state: State, start: Point, found: Point) -> None:
+        add_pair(state, start, found, objective.n_jobs)
+
+    def _moving(self, objective: Objective, state: State, gradient: Floats) -> bool:
+        return still_moving(state, gradient, objective.n_jobs)
+
+    def _norm(self, vector: Floats) -> float:
+        return norm(vector)
 
 
 @dataclass(frozen=True)
@@ -128,9 +151,23 @@ class Owlqn(Lbfgs):
     their sign become 0. With a smooth penalty it is L-BFGS with a simpler line search. Weights that
     must not fall below 0 have one orthant for all steps.
 
+    Parameters
+    ----------
+    memory, refresh
+        As in `Lbfgs`.
+
     References
     ----------
     G. Andrew and J. Gao, "Scalable training of L1-regularized log-linear models", 2007.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import Owlqn
+    >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
+    >>> labeler = SequenceLabeler(solver=Owlqn(), l1_ratio=0.5, C=5.0)
+    >>> labeler.fit(X, Y).converged_
+    True
     """
 
     name: ClassVar[str] = "owlqn"
@@ -191,7 +228,7 @@ def add_pair(state: State, start: Point, found: Point, n_jobs: int | None) -> No
         return np.array([step @ change, step @ step, change @ change])
 
     bend, *squares = summed(products, size, n_jobs)
-    if not bend > _FLAT * math.sqrt(squares[0]) * math.sqrt(squares[1]):
+    if not bend > FLAT * math.sqrt(squares[0]) * math.sqrt(squares[1]):
         return
     k = state["pairs"] % len(steps)
     state["pairs"] += 1
@@ -215,11 +252,7 @@ def newton_direction(
     """
     n = _used(state)
     steps, changes, dots = state["steps"][:n], state["changes"][:n], state["dots"][:n, :n]
-    oldest_first = [(state["pairs"] - n + i) % n for i in range(n)]
-    back, forth = np.zeros(n), np.zeros(n)
-    along = multiply(steps, gradient, n_jobs)
-    for i in reversed(oldest_first):  # those still 0 in `back` are older, in `forth` newer
-        back[i] = (along[i] - dots[i] @ back) / dots[i, i]
+    back = newest_first(multiply(steps, gradient, n_jobs), dots, state["pairs"])
     scale = _scale(state, inverse, n_jobs)
     turned = np.empty_like(gradient)
 
@@ -230,8 +263,7 @@ def newton_direction(
         return changes[:, part] @ own
 
     along = summed(turn, len(gradient), n_jobs)
-    for i in oldest_first:
-        forth[i] = back[i] - (along[i] + forth @ dots[:, i]) / dots[i, i]
+    forth = oldest_first(along, back, dots, state["pairs"])
 
     def finish(part: slice) -> None:
         turned[part] += forth @ steps[:, part]
@@ -239,6 +271,27 @@ def newton_direction(
 
     over(finish, len(gradient), n_jobs)
     return turned
+
+
+def newest_first(along: Floats, dots: Floats, pairs: int) -> Floats:
+    """Return how much of each change is taken off the gradient: the first of the two loops.
+
+    `along` has the products of the gradient with the steps, `dots` those of steps and changes.
+    """
+    n = len(along)
+    back = np.zeros(n)
+    for i in ((pairs - 1 - j) % n for j in range(n)):  # those still 0 are older
+        back[i] = (along[i] - dots[i] @ back) / dots[i, i]
+    return back
+
+
+def oldest_first(along: Floats, back: Floats, dots: Floats, pairs: int) -> Floats:
+    """Return how much of each step is added: the second loop, with products with the changes."""
+    n = len(along)
+    forth = np.zeros(n)
+    for i in ((pairs + j) % n for j in range(n)):  # those still 0 are newer
+        forth[i] = back[i] - (along[i] + forth @ dots[:, i]) / dots[i, i]
+    return forth
 
 
 def _scale(state: State, inverse: Floats | None, n_jobs: int | None) -> float:

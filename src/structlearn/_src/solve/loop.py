@@ -14,6 +14,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.checks import generator
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError, CheckpointWarning, warn
 from structlearn._src.common.history import History
 from structlearn._src.common.paths import PathLike
@@ -24,6 +25,7 @@ from structlearn._src.learn.world import Memory, count_steps, remembers
 from structlearn._src.solve.base import Report, Solver, State, current_weights, refusal
 from structlearn._src.solve.checkpoint import Checkpoint, Snapshot, fingerprint, load, save
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn
+from structlearn._src.solve.loop_doc import RUN
 from structlearn._src.solve.stopping import Outlook, gain_left, small_reason, standstill_reason
 
 _DIVERGED = "diverged: the weights became too large; take smaller steps"
@@ -36,14 +38,24 @@ _DOUBT = 10.0  # times `tol`: what they must gain to show that it was none
 
 
 class Event(NamedTuple):
-    """What a callback receives after every iteration."""
+    """What a callback receives after every iteration.
 
-    iteration: int
-    value: float
-    gap: float
-    gradient: float
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> def stop_early(event):
+    ...     return event.iteration == 2
+    >>> labeler = SequenceLabeler(callbacks=[stop_early])
+    >>> labeler.fit([[["the"], ["cat"]]], [["D", "N"]]).n_iter_
+    2
+    """
+
+    iteration: int  #: number of the iteration, from 1
+    value: float  #: as in `History`, like the next two; NaN if unknown
+    gap: float  #: bound on the distance to the optimum
+    gradient: float  #: norm of the gradient
     weights: Floats  #: read-only and only of this moment: copy them to keep them
-    history: History
+    history: History  #: all iterations so far
     inference_steps: int  #: message sweeps, or steps of ADMM, so far in all worlds
     #: Returns the estimator with these weights, to predict with; None where solvers run alone.
     current: Callable[[], Any] | None = None
@@ -71,6 +83,7 @@ class Fit(NamedTuple):
     memory: Memory = None  #: where inference stands
 
 
+@completed(RUN)
 def run(
     solver: Solver,
     objective: Objective,
@@ -97,34 +110,6 @@ def run(
 
     The result is the best of all weights if the solver knows their values, otherwise those of the
     last step. Ctrl-C ends the run and keeps that result.
-
-    Parameters
-    ----------
-    solver
-        Solver that takes the steps.
-    objective
-        Objective to minimise.
-    weights
-        Initial weights; they are not modified.
-    max_iter
-        Maximum number of iterations, including those before a restart.
-    tol
-        Relative tolerance; None never stops early.
-    patience
-        Number of iterations with next to no gain that are required; by default the solver's own.
-    rng
-        Random generator; a fresh one if None.
-    callbacks
-        Called with an `Event` after every iteration; one that returns True ends the run.
-    watch
-        Time limit and progress.
-    checkpoint
-        Where (and how often) the run is saved, and resumed from if the file exists. The result is
-        then identical, bit for bit, to the result of an uninterrupted run.
-    tested
-        Whether convergence is tested by further steps if the solver cannot certify it.
-    gradient_tol
-        The run also ends when the gradient norm, if steps report it, does not exceed this.
     """
     if why := refusal(solver, objective):
         raise ArgumentError(f"solver={solver.name!r}: {why}")
@@ -294,11 +279,13 @@ class _Loop:
         if objective.approximate or refusal(solver, objective):
             return ""  # nothing here can tell
         kinks = not objective.smooth and Ability.SOFTEN in objective.abilities
-        best, report = self.best, Report()
+        best = self.best
         for target in map(objective.softened, _SOFT) if kinks else (objective,):
             state = solver.start(target, best, self.rng)
+            moving = True  # until the gradient has fallen once: nearly smooth kinks throw it about
             for _ in range(_PROBES):
                 report = solver.step(target, state)
+                moving = moving and report.moving
                 if report.done:
                     break
             value = objective.value(state["weights"])
@@ -308,7 +295,7 @@ class _Loop:
         if gain > little:
             self.best, self.value = best, least
             return f"{_STALLED}, yet other steps gained {gain:.3g} more"
-        lost = (report.stuck or report.moving) and (kinks or objective.smooth)
+        lost = (report.stuck or moving) and (kinks or objective.smooth)
         return f"{_STALLED} where no search can tell how far away the optimum is" if lost else ""
 
     def progress_text(self) -> str:

@@ -52,6 +52,15 @@ class Online(Stepping):
     W. Xu, "Towards optimal one pass large scale learning with averaged stochastic gradient
     descent", 2011, section 3.3.
     J. Duchi, E. Hazan and Y. Singer, "Adaptive subgradient methods", 2011, section 5.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import Online
+    >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
+    >>> labeler = SequenceLabeler(solver=Online(step_size=0.5), max_iter=5, tol=None)
+    >>> labeler.fit(X, Y).n_iter_
+    5
     """
 
     rule: str = "decaying"

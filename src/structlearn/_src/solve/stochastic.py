@@ -202,6 +202,15 @@ class Stochastic(Stepping):
         its current weights, which are not the result if it averages.
     batch_size
         Number of examples per step; None for all.
+
+    Examples
+    --------
+    >>> from structlearn import SequenceLabeler
+    >>> from structlearn.solvers import Stochastic
+    >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
+    >>> labeler = SequenceLabeler(solver=Stochastic(batch_size=1), max_iter=5, tol=None)
+    >>> labeler.fit(X, Y).n_iter_
+    5
     """
 
     batch_size: int | None = None

@@ -72,11 +72,32 @@ class Columns(NamedTuple):
 
 
 def read_columns(path: PathLike) -> Columns:
-    """Read the column file at `path`: one line per token, an empty line after each sequence.
+    r"""Read a column file: one line per token, an empty line after each sequence.
 
     From CoNLL-U files the ten columns of words are read, without comments, multiword ranges and
-    empty nodes. The method `labels` returns the last column as labels of sequences, or another one:
-    in CoNLL-U, ``labels(3)`` returns the universal tags.
+    empty nodes.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Columns
+        The cells as numbers, with their vocabularies. The method `labels` returns the last column
+        as labels of sequences, or another one: in CoNLL-U, ``labels(3)`` returns the universal
+        tags.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from structlearn import read_columns
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+    >>> _ = path.write_text("the DT\ncat NN\n\na DT\n")
+    >>> columns = read_columns(path)
+    >>> [labels.tolist() for labels in columns.labels()]
+    [['DT', 'NN'], ['DT']]
     """
     return parse_columns(words_alone(read_bytes(path)), str(path))
 

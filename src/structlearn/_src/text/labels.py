@@ -179,7 +179,7 @@ def _row(labels: Any, i: int) -> Any:
     if isinstance(labels, np.ndarray):
         flat = labels.ravel()
         return flat.tolist() if isinstance(labels, np.ma.MaskedArray) else flat
-    if not isinstance(labels, Iterable):
+    if type(labels) is not list and not isinstance(labels, Iterable):
         raise ArgumentError(
             f"entry {i} of Y is {labels!r}, but must be the labels of a whole sequence; "
             f"Y is a list of such sequences"
@@ -297,6 +297,8 @@ def _unless(labels: Any, hidden: Any) -> list[Any]:
 
 
 def _count(labels: Any, i: int) -> int:
+    if type(labels) is list:
+        return len(labels)
     if isinstance(labels, str | bytes | Set | Mapping) or not hasattr(labels, "__len__"):
         raise ArgumentError(
             f"the labels of example {i} are {labels!r}; a list with one label for every node is "

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints, offsets_of
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.learn.loss import make_cost, make_loss
@@ -24,6 +25,7 @@ from structlearn._src.torch.chain_function import (
     ended_values,
     gradients,
 )
+from structlearn._src.torch.chain_layer_doc import CHAIN_LOSS
 from structlearn._src.torch.plain_chain import soft_max
 from structlearn._src.torch.table_worlds import (
     REDUCTIONS,
@@ -41,6 +43,7 @@ from structlearn._src.torch.table_worlds import (
 )
 
 
+@completed(CHAIN_LOSS)
 class ChainLoss(nn.Module):
     r"""Loss of label sequences under a linear-chain model, for the scores of a network.
 
@@ -48,7 +51,7 @@ class ChainLoss(nn.Module):
 
     .. math:: \theta(y) = a_{y_1} + \sum_t s_t(y_t) + \sum_t A_{y_t y_{t+1}} + b_{y_T}
 
-    and the loss of a sequence is the value of its free world less that of its clamped world,
+    and the loss of a sequence is the value of its free world minus the value of its clamped world,
 
     .. math:: \Phi(\theta + \Delta; \epsilon_y, \epsilon_h)
               - \Phi(\theta \text{ with the labels}; \epsilon_h) ,
@@ -62,12 +65,12 @@ class ChainLoss(nn.Module):
     loss
         "log" (CRF), "hinge", "latent-hinge", "marginal", "eps", "hybrid" or "perceptron".
     alpha
-        Share of the log loss in "hybrid".
+        Mixing weight of the log loss in "hybrid".
     eps_y, eps_h
-        Temperatures in the place of those that the name of the loss stands for.
-    cost
-        What a wrong label costs in losses with a margin: "hamming", "hamming-mean", or numbers
-        by true label, or by true and given label.
+        Temperatures of outputs and of hidden variables, instead of the defaults of the loss.
+    cost : str or array-like
+        Cost of a wrong label in losses with a margin: "hamming", "hamming-mean", or an array of
+        costs by true label, or by true and predicted label.
     transitions
         Whether the layer has transitions, starts and ends of its own to learn.
     hidden_states
@@ -76,7 +79,7 @@ class ChainLoss(nn.Module):
     forbidden
         "BIO", "BIOES", "IOB1", or pairs (a, b) of labels where b must not follow a.
     names
-        Names of the labels, where `forbidden` speaks of them; numbers by default.
+        Names of the labels, if `forbidden` uses them; numbers by default.
     reduction
         "mean" or "sum" over the sequences, or "none".
     n_jobs
@@ -89,8 +92,8 @@ class ChainLoss(nn.Module):
 
     Notes
     -----
-    Tensors of the host are solved by compiled loops in double precision, those on a card by kernels
-    in Triton in their own precision, and derivatives of higher order by plain PyTorch.
+    CPU tensors are processed by compiled loops in double precision, tensors on a GPU by Triton
+    kernels in their own precision, and derivatives of higher order by plain PyTorch.
 
     References
     ----------
@@ -173,7 +176,7 @@ class ChainLoss(nn.Module):
         draw_small(self)
 
     def extra_repr(self) -> str:
-        """Say what the layer is."""
+        """Return the text that `repr` shows of the layer."""
         return f"n_labels={self.n_labels}, reduction={self.reduction!r}"
 
     def forward(
@@ -183,19 +186,7 @@ class ChainLoss(nn.Module):
         mask: Tensor | None = None,
         transitions: Tensor | None = None,
     ) -> Tensor:
-        """Return the loss of a batch.
-
-        Parameters
-        ----------
-        scores
-            (B, T, K) of all labels at all positions; minus infinity rules a label out.
-        labels
-            (B, T) From 0 to K - 1, or -1 where the label is not known.
-        mask
-            (B, T) Which positions count: those in front. All by default.
-        transitions
-            (K, K) or (B, T - 1, K, K) Tables to add to those of the layer.
-        """
+        """Return the loss of a batch."""
         losses = [self._losses(spec, scores, labels, mask, transitions) for spec in self._specs]
         total = losses[0] if len(losses) == 1 else torch.stack(losses).sum(0)
         return reduced(total, self.reduction)
@@ -205,40 +196,43 @@ class ChainLoss(nn.Module):
         transitions: Tensor | None,
     ) -> Tensor:  # fmt: skip
         """Return the losses (B,) of some parts of the loss."""
-        check_tensors(scores=scores, mask=mask, transitions=transitions, layer=self.transitions)
+        check_tensors(
+            scores=scores, labels=labels, mask=mask, transitions=transitions, layer=self.transitions
+        )
         nodes = self._node_scores(scores, spec.loss.eps_h)
         check_whole("labels", labels, tuple(nodes.shape[:2]))
-        check_tensors(scores=scores, labels=labels)
         if not card_chain.fits(nodes):
             nodes, edges, inside = self._tables(scores, mask, transitions, spec.loss.eps_h)
             return _apply(spec, nodes, edges, labels, inside)[0]
         edges = self._edges(nodes, transitions)
-        zeros = nodes.new_zeros(self.n_labels)
-        ends = [zeros if t is None else t.to(nodes) for t in (self.starts, self.ends)]
+        both = self.starts, self.ends
+        ends = [nodes.new_zeros(self.n_labels) if t is None else t.to(nodes) for t in both]
         if self._never:
             edges = edges + self._never_pairs.to(edges)
             ends = [ends[0] + self._never_first.to(edges), ends[1] + self._never_last.to(edges)]
         some = None if mask is None else full_mask(mask, nodes)
-        return _apply_ended(spec, nodes, edges, *ends, labels, some)
+        # The way around `torch.compile` takes a while, and is not needed where nothing is compiled.
+        apply = _apply_ended if torch.compiler.is_compiling() else ended_values
+        return apply(spec, nodes, edges, *ends, labels, some)  # type: ignore[no-any-return]
 
     def log_partition(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> Tensor:
-        """Return the log of the sum of the exponentials of the scores of all paths, (B,)."""
+        """Return the log partition functions: sums over all paths, in the log domain."""
         nodes, edges, mask = self._tables(scores, mask, transitions)
         return _apply(self._free, nodes, edges, _no_labels(mask), mask)[0]
 
     def marginals(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> Tensor:
-        """Return the probabilities (B, T, K) of labels, 0 outside the mask; differentiable."""
+        """Return the probabilities of labels; differentiable."""
         nodes, edges, mask = self._tables(scores, mask, transitions)
         return self._gradients(nodes, edges, mask)[1]
 
     def entropy(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> Tensor:
-        r"""Return the entropy (B,) of the paths, :math:`\log Z - E[\theta]`; differentiable."""
+        r"""Return the entropy of the paths, :math:`\log Z - E[\theta]`; differentiable."""
         nodes, edges, mask = self._tables(scores, mask, transitions)
         if edges.ndim == 2:
             edges = edges.expand(len(nodes), nodes.shape[1] - 1, -1, -1)
@@ -259,7 +253,7 @@ class ChainLoss(nn.Module):
     def decode(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> list[list[int]]:
-        """Return the best labels of every sequence, as lists."""
+        """Return the best labels of every sequence."""
         nodes, edges, inside = self._tables(scores, mask, transitions)
         batch = nodes.detach(), edges.detach(), None, _no_labels(inside), inside, None
         found = card_chain.solve(self._best, *batch)
@@ -275,10 +269,7 @@ class ChainLoss(nn.Module):
     def k_best(
         self, scores: Tensor, k: int, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> tuple[Tensor, list[list[list[int]]]]:
-        """Return the scores (B, k) of the best paths, and their labels for every sequence.
-
-        Where there are fewer paths the scores are minus infinity, and no labels are listed.
-        """
+        """Return the best paths and their scores."""
         chains, offsets = self._chains(scores, mask, transitions)
         values, labels = chains.k_best(checks.integer("k", k, low=1))
         check_possible(values[:, 0])
@@ -297,7 +288,7 @@ class ChainLoss(nn.Module):
         transitions: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Return independent exact draws of paths (n, B, T), -1 outside the mask."""
+        """Return independent exact draws of paths."""
         chains, offsets = self._chains(scores, mask, transitions)
         seed = int(torch.randint(2**62, (), generator=generator))
         drawn = chains.draw(checks.integer("n", n, low=1), np.random.default_rng(seed))
@@ -352,9 +343,8 @@ class ChainLoss(nn.Module):
     def _edges(self, nodes: Tensor, more: Tensor | None) -> Tensor:
         """Return one table (K, K), or one for each edge."""
         size = (self.n_labels, self.n_labels)
-        edges = nodes.new_zeros(size)
-        if self.transitions is not None:
-            edges = self.transitions.to(nodes.dtype)
+        own = self.transitions
+        edges = nodes.new_zeros(size) if own is None else own.to(nodes.dtype)
         if more is None:
             return edges
         each = (nodes.shape[0], nodes.shape[1] - 1, *size)

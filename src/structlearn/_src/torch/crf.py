@@ -26,8 +26,8 @@ _REDUCTIONS = (*REDUCTIONS, "token_mean")
 class CRF(nn.Module):
     """Linear-chain CRF with the call, the parameters and the state dictionary of ``torchcrf.CRF``.
 
-    A program that imports it from here in the place of ``torchcrf`` goes on as before. `ChainLoss`
-    has more: margins, hybrid losses, labels that are not known, marginals, k best paths.
+    A program that imports it from here instead of ``torchcrf`` works unchanged. `ChainLoss` offers
+    more: margins, hybrid losses, unknown labels, marginals, k best paths.
 
     Parameters
     ----------
@@ -56,11 +56,30 @@ class CRF(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw parameters from -0.1 to 0.1."""
+        """Draw parameters from -0.1 to 0.1.
+
+        Examples
+        --------
+        >>> layer = CRF(3)
+        >>> layer.reset_parameters()
+        >>> bool((layer.transitions.abs() <= 0.1).all())
+        True
+        """
         draw_small(self)
 
     def extra_repr(self) -> str:
-        """Say what the layer is."""
+        """Return the text that `repr` shows of the layer.
+
+        Returns
+        -------
+        str
+            Its main parameters.
+
+        Examples
+        --------
+        >>> CRF(3).extra_repr()
+        'num_tags=3'
+        """
         return f"num_tags={self.num_tags}"
 
     @torch.compiler.disable
@@ -79,6 +98,19 @@ class CRF(nn.Module):
             Which positions count: those in front.
         reduction
             "sum", "mean" over sequences, "token_mean", or "none".
+
+        Returns
+        -------
+        Tensor
+            The log likelihood, a scalar, or an array of shape (batch,) with ``reduction="none"``.
+
+        Examples
+        --------
+        >>> import torch
+        >>> crf = CRF(5, batch_first=True)
+        >>> tags = torch.zeros(2, 3, dtype=torch.long)
+        >>> crf(torch.zeros(2, 3, 5), tags, reduction="none").shape
+        torch.Size([2])
         """
         checks.one_of("reduction", reduction, _REDUCTIONS)
         scores, inside = self._batched(emissions, mask)
@@ -94,7 +126,27 @@ class CRF(nn.Module):
         return reduced(likelihood, reduction)
 
     def decode(self, emissions: Tensor, mask: Tensor | None = None) -> list[list[int]]:
-        """Return the best labels of every sequence."""
+        """Return the best labels of every sequence.
+
+        Parameters
+        ----------
+        emissions
+            Scores of all labels at all positions, (batch, length, labels) with `batch_first`,
+            otherwise (length, batch, labels).
+        mask
+            Which positions count: those in front; all by default.
+
+        Returns
+        -------
+        list of lists of int
+            Labels, as many as the mask has positions.
+
+        Examples
+        --------
+        >>> import torch
+        >>> CRF(2, batch_first=True).decode(torch.tensor([[[9.0, 0.0], [0.0, 9.0]]]))
+        [[0, 1]]
+        """
         scores, inside = self._batched(emissions, mask)
         return self._layer.decode(scores, inside, self.transitions)
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError, UncertifiedWarning, warn
 from structlearn._src.common.names import SURROGATES
 from structlearn._src.field.admm import HingeResult, solve_map
@@ -21,6 +22,7 @@ from structlearn._src.field.hinges import Hinges
 from structlearn._src.learn.world import Memory, check_fits
 from structlearn._src.places.cuda import Cuda
 from structlearn._src.places.on import on
+from structlearn._src.torch.field_layer_doc import FIELD_LOSS
 from structlearn._src.torch.table_worlds import array, at_least_single, check_tensors, tensor_like
 
 _KINK = 1e-6  # forms this near to 0 are at the kink of their hinge, where multipliers decide
@@ -140,8 +142,9 @@ def _least_energy(problem: _Problem, weights: Tensor, values: Tensor) -> Tensor:
     return energy
 
 
+@completed(FIELD_LOSS)
 class FieldLoss(nn.Module):
-    r"""How much more energy the labels of a hinge-loss field need than the best of all values.
+    r"""Energy of the labels of a hinge-loss field minus the minimal energy of all values.
 
     With inputs :math:`x` (truth values that a network may have computed), weights :math:`w \ge 0`,
     labels :math:`\hat y` and hidden variables :math:`z`,
@@ -149,20 +152,20 @@ class FieldLoss(nn.Module):
     .. math:: \ell(w, x) = \min_z \, [w^\top \phi(x, \hat y, z) - h(\hat y, z)]
               - \min_{y, z} \, [w^\top \phi(x, y, z) - h(y, z)]
 
-    with a surrogate :math:`h` of the entropy. Both minima are certified. Gradients by weights are
-    sums of hinges, those by inputs follow from the multipliers (envelope theorem). Labels are
-    constants: there is no gradient by them.
+    with a surrogate :math:`h` of the entropy. Both minima are certified. Gradients with respect to
+    the weights are sums of hinges; those with respect to the inputs follow from the multipliers
+    (envelope theorem). Labels are constants, without gradients.
 
     Parameters
     ----------
     hinges
         The field; observed atoms are variables too.
-    inputs
+    inputs : array-like of int
         Numbers of the variables whose values are given in the call; none by default.
-    weights
-        (groups) To begin with; 1 by default. They are a parameter of the layer. Below 0 they count
-        as 0 and have no gradient, so that they stay there: after steps of an optimiser,
-        ``layer.weights.data.clamp_(min=0)`` keeps them alive.
+    weights : array-like of shape (groups,), optional
+        (groups) Initial weights, 1 by default. They are a parameter of the layer. Weights below 0
+        count as 0 and have no gradient, so they could not grow again: call
+        ``layer.weights.data.clamp_(min=0)`` after each step of an optimiser.
     surrogate
         "loss", "entropy" or "none", as in `HingeField.fit`.
     strength
@@ -172,13 +175,13 @@ class FieldLoss(nn.Module):
     n_jobs
         Number of threads; all cores by default.
     steps
-        Number of steps of ADMM of a call, which then goes on from the `memory` that it is given:
-        paired-dual learning. The loss is that of local copies, and gradients are those with the
-        variables of ADMM held where they stand. By default both minima are certified.
+        Number of steps of ADMM per call, which continue from the `memory` that is passed:
+        paired-dual learning. The loss is computed from the local copies, and gradients treat the
+        variables of ADMM as constants. By default both minima are certified.
 
     Notes
     -----
-    Tensors on a card are solved there, others at the place of ``structlearn.on``.
+    Problems whose tensors are on a GPU are solved there, others at the place of ``structlearn.on``.
 
     References
     ----------
@@ -240,21 +243,7 @@ class FieldLoss(nn.Module):
         weights: Tensor | None = None,
         memory: Memory = None,
     ) -> Tensor:
-        """Return the loss, at least 0 up to the tolerance.
-
-        Parameters
-        ----------
-        labels
-            (variables) True values in [0, 1], NaN where a variable is hidden; those of inputs do
-            not matter.
-        inputs
-            (inputs) Values in [0, 1] of the variables that are given.
-        weights
-            (groups) In the place of those of the layer; negative ones count as 0.
-        memory
-            What `begin` returned for the same labels: where ADMM stands, brought up to date in
-            place. It belongs to layers with `steps`, which begin anew without it.
-        """
+        """Return the loss, at least 0 up to the tolerance."""
         x = self._checked(inputs)
         free, clamped, values = self._worlds(labels, x)
         strengths = self._weights(weights, x)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.graph.batch import tables_to_potentials
 from structlearn._src.inference import decode
@@ -27,6 +28,7 @@ from structlearn._src.torch.graph_function import (
     checked_arrays,
     lay_out,
 )
+from structlearn._src.torch.graph_layer_doc import GRAPH_LOSS
 from structlearn._src.torch.table_worlds import (
     REDUCTIONS,
     at_least_single,
@@ -101,11 +103,31 @@ class GraphLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw small transitions."""
+        """Draw small transitions.
+
+        Examples
+        --------
+        >>> from structlearn.torch import GraphLoss
+        >>> layer = GraphLoss(3)
+        >>> layer.reset_parameters()
+        >>> bool((layer.transitions.abs() <= 0.1).all())
+        True
+        """
         draw_small(self)
 
     def extra_repr(self) -> str:
-        """Say what the layer is."""
+        """Return the text that `repr` shows of the layer.
+
+        Returns
+        -------
+        str
+            Its main parameters.
+
+        Examples
+        --------
+        >>> GraphLoss(3).extra_repr()
+        "n_labels=3, inference='auto'"
+        """
         return f"n_labels={self.n_labels}, inference={self.inference!r}"
 
     def _batch(self, labels: Ints, sizes: Ints, scopes: tuple[Ints, ...]) -> GraphBatch:
@@ -167,28 +189,34 @@ class GraphLayer(nn.Module):
         return tensor_like(found, tables[0])
 
 
+@completed(GRAPH_LOSS)
 class GraphLoss(GraphLayer):
     r"""Loss of labels on graphs with any edges, for the scores of a network.
 
     .. math:: \theta(y) = \sum_i s_i(y_i) + \sum_{(i, j)} A_{y_i y_j}
 
     with scores :math:`s` of nodes and a table :math:`A` for edges. The loss of a graph is the value
-    of its free world less that of its clamped world; nodes labelled -1 are hidden.
+    of its free world minus the value of its clamped world; nodes labelled -1 are hidden.
 
     Parameters
     ----------
     n_labels
         Number of labels.
-    loss, alpha, eps_y, eps_h, cost, reduction, n_jobs
+    loss
+        As in `ChainLoss`.
+    **options
+        The other parameters, as follows.
+    alpha, eps_y, eps_h, cost, reduction, n_jobs
         As in `ChainLoss`.
     transitions
         Whether the layer has an edge table of its own to learn.
     inference
-        "auto" is exact where elimination is quick, else by messages; "exact", "bp" or "trw".
+        "auto" is exact where elimination is fast, otherwise message passing; "exact", "bp" or
+        "trw".
     sweeps
-        Number of message sweeps of a call, which then goes on from the `memory` that it is given:
-        paired learning. Gradients are those with the messages held where they stand. By default
-        messages go on until they rest.
+        Number of message sweeps per call, each of which continues from the `memory` that it is
+        given: paired learning. Gradients then treat the messages as constants. By default messages
+        are passed until they converge.
 
     Attributes
     ----------
@@ -219,23 +247,7 @@ class GraphLoss(GraphLayer):
         transitions: Tensor | None = None,
         memory: Memory = None,
     ) -> Tensor:
-        """Return the loss of a batch of graphs whose nodes lie one after another.
-
-        Parameters
-        ----------
-        scores
-            (N, K) of all labels at all nodes.
-        labels
-            (N,) From 0 to K - 1, or -1 where the label is not known.
-        edges
-            (E, 2) Pairs of nodes.
-        graphs
-            (N,) Which graph each node belongs to, in rising order; one graph by default.
-        transitions
-            (1, K, K) or (E, K, K) Tables to add to that of the layer.
-        memory
-            What `begin` returned: where messages stand, brought up to date in place.
-        """
+        """Return the loss of a batch of graphs, whose nodes are concatenated."""
         check_tensors(scores=scores, labels=labels)
         batch, tables = self._prepare(scores, labels, edges, graphs, transitions)
         return self._losses(batch, tables, memory)
@@ -254,7 +266,7 @@ class GraphLoss(GraphLayer):
         graphs: Tensor | None = None,
         transitions: Tensor | None = None,
     ) -> Tensor:
-        """Return the best labels (N,)."""
+        """Return the best labels."""
         return self._best(*self._prepare(scores, None, edges, graphs, transitions))
 
     @torch.compiler.disable
@@ -265,7 +277,7 @@ class GraphLoss(GraphLayer):
         graphs: Tensor | None = None,
         transitions: Tensor | None = None,
     ) -> Tensor:
-        """Return the probabilities (N, K) of labels."""
+        """Return the probabilities of labels."""
         return self._marginals(*self._prepare(scores, None, edges, graphs, transitions))
 
     def _prepare(

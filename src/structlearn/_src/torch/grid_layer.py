@@ -32,10 +32,13 @@ class GridLoss(GraphLayer):
     ----------
     n_labels
         Number of labels.
+    loss
+        As in `ChainLoss`.
     neighbours
         4 or 8.
-    loss, alpha, eps_y, eps_h, cost, reduction, n_jobs, transitions, inference, sweeps
-        As in `GraphLoss`.
+    **options
+        The other parameters of `GraphLoss`: alpha, eps_y, eps_h, cost, reduction, n_jobs,
+        transitions, inference and sweeps.
 
     Attributes
     ----------
@@ -82,16 +85,51 @@ class GridLoss(GraphLayer):
             (B, H, W) Which pixels count; all by default.
         transitions
             (2 or 4, K, K) Tables to add to those of the layer; or (B, H, W, 2 or 4, K, K), for
-            each pixel those of the edges that leave it. What leaves the image does not count.
+            each pixel those of the edges that start there. Edges that leave the image are ignored.
         memory
-            What `begin` returned: where messages stand, brought up to date in place.
+            Result of `begin`: the state of message passing, which is updated in place.
+
+        Returns
+        -------
+        Tensor
+            The loss, a scalar, or an array of shape (B,) with ``reduction="none"``.
+
+        Examples
+        --------
+        >>> import torch
+        >>> layer = GridLoss(2, transitions=False)
+        >>> scores = torch.tensor([[[[1.0, 0.0], [0.0, 3.0]]]])
+        >>> round(layer(scores, torch.tensor([[[0, 1]]])).item(), 3)
+        0.362
         """
         check_tensors(scores=scores, labels=labels)
         batch, tables, _ = self._prepare(scores, labels, mask, transitions)
         return self._losses(batch, tables, memory)
 
     def begin(self, labels: Tensor, mask: Tensor | None = None) -> Memory:
-        """Return the memory of a batch before any inference."""
+        """Return the memory of a batch before any inference.
+
+        Parameters
+        ----------
+        labels
+            (B, H, W) Labels, -1 where they are unknown.
+        mask
+            (B, H, W) Which pixels count; all by default.
+
+        Returns
+        -------
+        tuple
+            State of message passing, which calls of the layer update in place.
+
+        Examples
+        --------
+        >>> import torch
+        >>> layer = GridLoss(2, transitions=False)
+        >>> scores = torch.tensor([[[[1.0, 0.0], [0.0, 3.0]]]])
+        >>> memory = layer.begin(torch.tensor([[[0, -1]]]))
+        >>> layer(scores, torch.tensor([[[0, -1]]]), memory=memory).shape
+        torch.Size([])
+        """
         check_tensors(labels=labels)
         scores = torch.zeros(*labels.shape, self.n_labels, device=labels.device)
         return self._prepare(scores, labels, mask, None)[0].objective.begin()
@@ -100,7 +138,30 @@ class GridLoss(GraphLayer):
     def decode(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> Tensor:
-        """Return the best labels (B, H, W), -1 outside the mask."""
+        """Return the best labels.
+
+        Parameters
+        ----------
+        scores
+            (B, H, W, K) Scores of all labels at all pixels.
+        mask
+            (B, H, W) Which pixels count; all by default.
+        transitions
+            (2 or 4, K, K) or (B, H, W, 2 or 4, K, K) Tables to add to those of the layer.
+
+        Returns
+        -------
+        Tensor of shape (B, H, W)
+            One label for every pixel, -1 outside the mask.
+
+        Examples
+        --------
+        >>> import torch
+        >>> layer = GridLoss(2, transitions=False)
+        >>> scores = torch.tensor([[[[1.0, 0.0], [0.0, 3.0]]]])
+        >>> layer.decode(scores)
+        tensor([[[0, 1]]])
+        """
         batch, tables, inside = self._prepare(scores, None, mask, transitions)
         out = torch.full(inside.shape, -1, device=scores.device)
         out[inside] = self._best(batch, tables)
@@ -110,7 +171,30 @@ class GridLoss(GraphLayer):
     def marginals(
         self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
     ) -> Tensor:
-        """Return the probabilities (B, H, W, K) of labels, 0 outside the mask."""
+        """Return the probabilities of labels.
+
+        Parameters
+        ----------
+        scores
+            (B, H, W, K) Scores of all labels at all pixels.
+        mask
+            (B, H, W) Which pixels count; all by default.
+        transitions
+            (2 or 4, K, K) or (B, H, W, 2 or 4, K, K) Tables to add to those of the layer.
+
+        Returns
+        -------
+        Tensor of shape (B, H, W, K)
+            Probabilities, 0 outside the mask; not differentiable.
+
+        Examples
+        --------
+        >>> import torch
+        >>> layer = GridLoss(2, transitions=False)
+        >>> scores = torch.tensor([[[[1.0, 0.0], [0.0, 3.0]]]])
+        >>> layer.marginals(scores).shape
+        torch.Size([1, 1, 2, 2])
+        """
         batch, tables, inside = self._prepare(scores, None, mask, transitions)
         found = self._marginals(batch, tables)
         out = found.new_zeros((*inside.shape, self.n_labels))

@@ -18,22 +18,23 @@ from structlearn._src.torch.table_worlds import array, check_tensors
 
 
 class RuleLoss(nn.Module):
-    r"""Loss of a rule model in which a network gives the truth values of some predicates.
+    r"""Loss of a rule model in which a network computes the truth values of some predicates.
 
-    The atoms of these *deep* predicates are targets of the model, like those that are to be found;
-    here they are inputs. The loss says how much more energy the known truth of the other targets
-    needs than the best of all values, and is differentiable by the inputs and by the weights of
-    the rules, so that rules and network learn together (`FieldLoss` has the equation).
+    The atoms of these *deep* predicates are targets of the model and inputs of the layer. The loss
+    is the energy of the known truth of the other targets minus the minimal energy (`FieldLoss` has
+    the equation). It is differentiable with respect to the inputs and the weights of the rules, so
+    rules and network are trained together.
 
     Parameters
     ----------
     model
-        The rules with their atoms: observed ones, targets, and the truth of some targets. The layer
-        takes them as they are now; what the model is given later does not count.
+        The rules with their atoms: observed ones, targets, and the truth of some targets. Atoms
+        that are added to the model later have no effect on the layer.
     deep
-        Predicates whose values a network gives, by name; their atoms are targets of the model.
+        Names of the predicates whose values a network computes; their atoms are targets of the
+        model.
     surrogate, strength, tol, n_jobs, steps
-        As in `FieldLoss`; with `steps`, rules and network are learnt by paired-dual steps.
+        As in `FieldLoss`; with `steps`, rules and network are trained by paired-dual learning.
 
     Attributes
     ----------
@@ -101,7 +102,28 @@ class RuleLoss(nn.Module):
         return self._field.weights
 
     def atoms(self, predicate: str) -> list[tuple[Any, ...]]:
-        """Return the arguments of a predicate's targets, in the order of their values."""
+        """Return the arguments of a predicate's targets, in the order of their values.
+
+        Parameters
+        ----------
+        predicate
+            Name of the predicate.
+
+        Returns
+        -------
+        list of tuples
+            Arguments of every atom.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from structlearn import RuleModel
+        >>> rules = ["1: Sees(A) -> Cat(A) ^2", "1: !Cat(A) ^2"]
+        >>> model = RuleModel(rules).target(Sees=[("a",), ("b",)])
+        >>> model = model.target(Cat=[("a",), ("b",)]).truth(Cat=[("a", 1.0)])
+        >>> RuleLoss(model, "Sees").atoms("Sees")
+        [('a',), ('b',)]
+        """
         self._find(predicate)
         return list(self._atoms[self.model.tables.relation(predicate).name])
 
@@ -120,23 +142,85 @@ class RuleLoss(nn.Module):
             One for each deep atom, in the order of `atoms`. Of several predicates, a mapping from
             their names, or all in one tensor, in the order of `deep`.
         weights
-            (rules) In the place of those of the layer.
+            (rules) Weights, instead of those of the layer.
         memory
-            What `begin` returned, for layers with `steps`: where ADMM stands, brought up to date
-            in place.
+            Result of `begin`, for layers with `steps`: the state of ADMM, which is updated in
+            place.
+
+        Returns
+        -------
+        Tensor of shape ()
+            The loss.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from structlearn import RuleModel
+        >>> rules = ["1: Sees(A) -> Cat(A) ^2", "1: !Cat(A) ^2"]
+        >>> model = RuleModel(rules).target(Sees=[("a",), ("b",)])
+        >>> model = model.target(Cat=[("a",), ("b",)]).truth(Cat=[("a", 1.0)])
+        >>> layer = RuleLoss(model, "Sees", surrogate="none")
+        >>> round(layer(torch.tensor([0.9, 0.2])).item(), 2)
+        0.6
         """
         labels = torch.from_numpy(self._labels)
         return self._field(labels, self._inputs(values), weights, memory)
 
     def begin(self, values: Tensor | Mapping[str, Tensor] | None = None) -> Memory:
-        """Return the memory of a layer with `steps` before the first call."""
+        """Return the memory of a layer with `steps` before the first call.
+
+        Parameters
+        ----------
+        values
+            Truth values of the deep atoms, as in the call; 0.5 by default.
+
+        Returns
+        -------
+        tuple
+            State of ADMM, which calls of the layer update in place.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from structlearn import RuleModel
+        >>> rules = ["1: Sees(A) -> Cat(A) ^2", "1: !Cat(A) ^2"]
+        >>> model = RuleModel(rules).target(Sees=[("a",), ("b",)])
+        >>> model = model.target(Cat=[("a",), ("b",)]).truth(Cat=[("a", 1.0)])
+        >>> layer = RuleLoss(model, "Sees", steps=2)
+        >>> memory = layer.begin()
+        >>> layer(torch.tensor([0.9, 0.2]), memory=memory).shape
+        torch.Size([])
+        """
         inputs = None if values is None else self._inputs(values).detach()
         return self._field.begin(torch.from_numpy(self._labels), inputs)
 
     def predict(
         self, values: Tensor | Mapping[str, Tensor], predicate: str | None = None
     ) -> Tensor | dict[str, Tensor]:
-        """Return the best values of the targets of a predicate, or of all that are not deep."""
+        """Return the inferred values of the targets.
+
+        Parameters
+        ----------
+        values
+            Truth values of the deep atoms, as in the call.
+        predicate
+            Name of a predicate; by default all that are not deep.
+
+        Returns
+        -------
+        Tensor of shape (atoms,) or dict
+            Values in the order of `atoms`; without `predicate` a dictionary of them by predicate.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from structlearn import RuleModel
+        >>> rules = ["1: Sees(A) -> Cat(A) ^2", "1: !Cat(A) ^2"]
+        >>> model = RuleModel(rules).target(Sees=[("a",), ("b",)])
+        >>> model = model.target(Cat=[("a",), ("b",)]).truth(Cat=[("a", 1.0)])
+        >>> RuleLoss(model, "Sees").predict(torch.tensor([0.9, 0.2]), "Cat").round(decimals=2)
+        tensor([0.4500, 0.1000])
+        """
         found = self._field.predict(self._inputs(values).detach())
         if predicate is not None:
             return found[torch.from_numpy(self._find(predicate))]
@@ -147,7 +231,25 @@ class RuleLoss(nn.Module):
         }
 
     def write_weights(self) -> RuleModel:
-        """Give the model the weights of the layer, and return it."""
+        """Set the weights of the model to those of the layer, and return the model.
+
+        Returns
+        -------
+        RuleModel
+            The model that the layer was made from.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from structlearn import RuleModel
+        >>> rules = ["1: Sees(A) -> Cat(A) ^2", "1: !Cat(A) ^2"]
+        >>> model = RuleModel(rules).target(Sees=[("a",), ("b",)])
+        >>> model = model.target(Cat=[("a",), ("b",)]).truth(Cat=[("a", 1.0)])
+        >>> layer = RuleLoss(model, "Sees")
+        >>> _ = layer.weights.data.mul_(2.0)
+        >>> layer.write_weights().weights_
+        array([2., 2.])
+        """
         learnt = array(self.weights.detach().clamp(min=0.0))
         if learnt.shape != self.model.weights_.shape:
             raise ArgumentError(

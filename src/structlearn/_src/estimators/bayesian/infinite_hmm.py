@@ -11,9 +11,11 @@ from scipy.special import logsumexp
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, cut
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.base import check_is_fitted, threads
 from structlearn._src.estimators.bayesian import observed
+from structlearn._src.estimators.bayesian.infinite_hmm_doc import INFINITE_HMM
 from structlearn._src.estimators.bayesian.observed import Points, Symbols
 from structlearn._src.estimators.bayesian.sampled import (
     Sampled,
@@ -151,12 +153,25 @@ class StateChain(Sampled):
         return cut(self.summary_.state_shares().argmax(1), self.offsets_)
 
     def similarity(self, positions: Any = None) -> Floats:
-        """Return the frequency with which two steps share a state, (positions, positions).
+        """Return the fraction of the draws in which two steps share a state.
 
         Parameters
         ----------
-        positions
+        positions : array-like of int, optional
             Steps, numbered through all training sequences; by default all.
+
+        Returns
+        -------
+        array of shape (positions, positions)
+            Numbers between 0 and 1, with ones on the diagonal.
+
+        Examples
+        --------
+        >>> from structlearn import InfiniteHMM
+        >>> X = [["a", "a", "b", "b", "a", "a"]]
+        >>> model = InfiniteHMM(emission="categorical", burn_in=5, n_draws=3, random_state=0).fit(X)
+        >>> model.similarity([0, 1, 2]).shape
+        (3, 3)
         """
         check_is_fitted(self, "draws_")
         n = int(self.offsets_[-1])
@@ -167,6 +182,7 @@ class StateChain(Sampled):
         return summary.similarity([draw.states for draw in self.draws_], chosen)
 
 
+@completed(INFINITE_HMM)
 @documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class InfiniteHMM(StateChain):
@@ -241,19 +257,7 @@ class InfiniteHMM(StateChain):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, lengths: Any = None) -> Any:
-        """Sample from the posterior given sequences.
-
-        Parameters
-        ----------
-        X
-            List of arrays (steps, features), with rows of NaN for missing steps; for symbols, a
-            list of sequences, with None or -1 for missing symbols. A single array or frame, or an
-            array (sequences, steps, features), is accepted too.
-        y
-            Ignored.
-        lengths
-            If X is a single array, the lengths of the sequences in it.
-        """
+        """Sample from the posterior given sequences."""
         self._prepare()
         observed.check_no_lengths(X, y, lengths)
         given = self._read(X, lengths, first=True)
@@ -270,7 +274,7 @@ class InfiniteHMM(StateChain):
         return [p.argmax(1) for p in self.predict_proba(X, lengths)]
 
     def predict_proba(self, X: Any, lengths: Any = None) -> list[Floats]:
-        """Return the probabilities of the states (steps, states), averaged over all draws.
+        """Return the probabilities of the states, averaged over all draws.
 
         They sum to less than 1 if draws have states that match none of `states_`.
         """

@@ -50,7 +50,26 @@ class Scaled(ClassifierMixin, FittedSettings):
         return observed.scaled(X, self.centre_, self.scale_)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of all classes (rows, classes)."""
+        """Return the probabilities of all classes (rows, classes).
+
+        Parameters
+        ----------
+        X : array of shape (rows, features)
+            Features.
+
+        Returns
+        -------
+        array of shape (rows, classes)
+            Fractions that sum to 1, in the order of `classes_`.
+
+        Examples
+        --------
+        >>> from structlearn import InfiniteSVM
+        >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], ["low", "low", "high", "high"]
+        >>> model = InfiniteSVM(burn_in=10, n_draws=3, random_state=0).fit(X, y)
+        >>> model.predict_proba([[1.5]]).shape
+        (1, 2)
+        """
         from sklearn.utils.validation import validate_data
 
         fitted = self._with_fitted_params()
@@ -59,7 +78,26 @@ class Scaled(ClassifierMixin, FittedSettings):
         return fitted._shares(fitted._scaled(X))
 
     def predict(self, X: Any) -> Any:
-        """Return the most probable class of every row."""
+        """Return the most probable class of every row.
+
+        Parameters
+        ----------
+        X : array of shape (rows, features)
+            Features.
+
+        Returns
+        -------
+        array of shape (rows,)
+            Classes.
+
+        Examples
+        --------
+        >>> from structlearn import InfiniteSVM
+        >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], ["low", "low", "high", "high"]
+        >>> model = InfiniteSVM(burn_in=10, n_draws=3, random_state=0).fit(X, y)
+        >>> model.predict([[-1.5], [1.5]])
+        array(['low', 'high'], dtype='<U4')
+        """
         shares = self.predict_proba(X)
         return self.classes_[shares.argmax(axis=1)]
 
@@ -86,7 +124,28 @@ class MixtureClassifier(Scaled, Sampled):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Any:
-        """Sample from the posterior given rows (rows, features) and a class for each."""
+        """Sample from the posterior given rows and a class for each.
+
+        Parameters
+        ----------
+        X : array of shape (rows, features)
+            Features.
+        y : array-like of shape (rows,)
+            Classes.
+
+        Returns
+        -------
+        Self
+            The fitted model.
+
+        Examples
+        --------
+        >>> from structlearn import InfiniteSVM
+        >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], ["low", "low", "high", "high"]
+        >>> model = InfiniteSVM(burn_in=10, n_draws=3, random_state=0).fit(X, y)
+        >>> model.classes_.tolist()
+        ['high', 'low']
+        """
         self._prepare()
         X, labels = self._read(X, y)
         self.prior_ = observed.wishart(X.shape[1], self.spread, self.strength, self.degrees)

@@ -58,8 +58,10 @@ class MaxMarginHMM(StateChain):
         The chain and its sampler, as in `InfiniteHMM`.
     merge
         Whether similar states, with similar classifiers, are merged during burn-in.
-    warm_start, random_state, n_jobs, time_limit, progress
+    warm_start, n_jobs, time_limit, progress
         As in `InfiniteHMM`.
+    random_state : int, Generator or RandomState, optional
+        Random seed.
 
     Attributes
     ----------
@@ -104,13 +106,25 @@ class MaxMarginHMM(StateChain):
 
         Parameters
         ----------
-        X
+        X : list of arrays of shape (steps, features), or array
             List of arrays (steps, features), with rows of NaN for missing steps; or one array.
-        y
+        y : list, or array-like
             Labels of the steps of every sequence, -1 or None if unknown; or one label for
             every sequence, which applies to all its steps.
-        lengths
+        lengths : array-like of int, optional
             If X is a single array, the lengths of the sequences in it. Then y may be one array too.
+
+        Returns
+        -------
+        Self
+            The fitted model.
+
+        Examples
+        --------
+        >>> X = [[[-2.0], [-1.5], [2.0], [1.5]]]
+        >>> model = MaxMarginHMM(burn_in=10, n_draws=3, random_state=0)
+        >>> model.fit(X, [["low", "low", "high", None]]).classes_.tolist()
+        ['high', 'low']
         """
         self._prepare()
         points = observed.read_points(X, lengths)
@@ -134,7 +148,28 @@ class MaxMarginHMM(StateChain):
         return self.coder_.names
 
     def predict(self, X: Any, lengths: Any = None) -> Any:
-        """Return the label of every step, sequence by sequence, or of every sequence."""
+        """Return the label of every step, sequence by sequence, or of every sequence.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (steps, features), or array
+            Sequences, as in `fit`.
+        lengths : array-like of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        list of arrays of shape (steps,)
+            Labels of the steps; after a fit with one label for every sequence, an array of shape
+            (sequences,).
+
+        Examples
+        --------
+        >>> X, y = [[[-2.0], [-1.5], [2.0], [1.5]]], [["low", "low", "high", "high"]]
+        >>> model = MaxMarginHMM(burn_in=10, n_draws=3, random_state=0).fit(X, y)
+        >>> model.predict(X)[0].tolist()
+        ['low', 'low', 'high', 'high']
+        """
         shares = self.predict_proba(X, lengths)
         if self.per_sequence_:
             return self.classes_[shares.argmax(1)]
@@ -143,21 +178,80 @@ class MaxMarginHMM(StateChain):
     def predict_proba(self, X: Any, lengths: Any = None) -> Any:
         """Return the fractions of the votes for each label, of steps or of whole sequences.
 
-        One array (steps, labels) for every sequence; after a fit with one label for every
-        sequence, a single array (sequences, labels) with the means over steps.
+        Parameters
+        ----------
+        X : list of arrays of shape (steps, features), or array
+            Sequences, as in `fit`.
+        lengths : array-like of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        list of arrays of shape (steps, labels)
+            One array for every sequence; after a fit with one label for every sequence, a single
+            array of shape (sequences, labels) with the means over steps.
+
+        Examples
+        --------
+        >>> X, y = [[[-2.0], [-1.5]], [[2.0], [1.5]]], ["low", "high"]
+        >>> model = MaxMarginHMM(burn_in=10, n_draws=3, random_state=0).fit(X, y)
+        >>> model.predict_proba(X).shape
+        (2, 2)
         """
         rows = self.predict_steps(X, lengths)
         return np.array([own.mean(0) for own in rows]) if self.per_sequence_ else rows
 
     def predict_steps(self, X: Any, lengths: Any = None) -> list[Floats]:
-        """Return the fractions of the votes for each label, one array (steps, labels) each."""
+        """Return the fractions of the votes for each label in every step.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (steps, features), or array
+            Sequences, as in `fit`.
+        lengths : array-like of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        list of arrays of shape (steps, labels)
+            One array for every sequence, also after a fit with one label for every sequence.
+
+        Examples
+        --------
+        >>> X, y = [[[-2.0], [-1.5]], [[2.0], [1.5]]], ["low", "high"]
+        >>> model = MaxMarginHMM(burn_in=10, n_draws=3, random_state=0).fit(X, y)
+        >>> [steps.shape for steps in model.predict_steps(X)]
+        [(2, 2), (2, 2)]
+        """
         fitted = self._with_fitted_params()
         fitted._check("vote", "n_rounds")
         points = self._read_points(X, lengths)
         return cut(fitted._votes(points), points.offsets)
 
     def score(self, X: Any, y: Any, lengths: Any = None) -> float:
-        """Return the fraction of correct labels among those that are known."""
+        """Return the fraction of correct labels among those that are known.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (steps, features), or array
+            Sequences, as in `fit`.
+        y : list, or array-like
+            True labels, as in `fit`.
+        lengths : array-like of int, optional
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            Accuracy between 0 and 1.
+
+        Examples
+        --------
+        >>> X, y = [[[-2.0], [-1.5], [2.0], [1.5]]], [["low", "low", "high", "high"]]
+        >>> model = MaxMarginHMM(burn_in=10, n_draws=3, random_state=0).fit(X, y)
+        >>> model.score(X, y)
+        1.0
+        """
         found = self.predict(X, lengths)
         points = self._read_points(X, lengths)
         truth = observed.read_labels(y, points)

@@ -72,7 +72,7 @@ def all_or_nothing(fit: Fit) -> Fit:
     @wraps(fit)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         trial = copy(self)
-        if not getattr(self, "warm_start", False):
+        if not checks.boolean("warm_start", getattr(self, "warm_start", False)):
             for name in [name for name in vars(trial) if name.endswith("_")]:
                 delattr(trial, name)
         fitted = fit(trial, *args, **kwargs)
@@ -236,10 +236,23 @@ class Sampled(FittedSettings):
         return self.data_signature_
 
     def traces(self) -> dict[str, NDArray[Any]]:
-        """Return what was recorded in every sweep after burn-in, arrays (chains, sweeps).
+        """Return what was recorded in every sweep after burn-in.
 
         All sweeps are included, whatever `thin` is. The axes are those that ArviZ's ``from_dict``
         expects of a posterior.
+
+        Returns
+        -------
+        dict of arrays of shape (chains, sweeps)
+            By name, for example "n_states" and "log_density" of a hidden Markov model.
+
+        Examples
+        --------
+        >>> from structlearn import InfiniteHMM
+        >>> X = [["a", "a", "b", "b", "a", "a"]]
+        >>> model = InfiniteHMM(emission="categorical", burn_in=5, n_draws=3, random_state=0)
+        >>> model.fit(X).traces()["n_states"].shape
+        (4, 3)
         """
         check_is_fitted(self, "draws_")
         burn_in = self.settings_["burn_in"]
@@ -248,7 +261,21 @@ class Sampled(FittedSettings):
         return {name: runner.traced(self.chains_, name, burn_in) for name in self._TRACED}
 
     def diagnostics(self) -> dict[str, dict[str, float]]:
-        """Return mean, R-hat and effective sample size of each of the `traces`."""
+        """Return mean, R-hat and effective sample size of each of the `traces`.
+
+        Returns
+        -------
+        dict of dicts
+            For every trace a dictionary with the keys "mean", "r_hat" and "effective_size".
+
+        Examples
+        --------
+        >>> from structlearn import InfiniteHMM
+        >>> X = [["a", "a", "b", "b", "a", "a"]]
+        >>> model = InfiniteHMM(emission="categorical", burn_in=5, n_draws=3, random_state=0).fit(X)
+        >>> sorted(model.diagnostics()["log_density"])
+        ['effective_size', 'mean', 'r_hat']
+        """
         return {
             name: {
                 "mean": float(draws.mean()),

@@ -67,18 +67,18 @@ class HingeField(FieldEstimator):
 
     Parameters
     ----------
-    A
+    A : array or sparse matrix of shape (forms, variables), or Hinges
         (forms, variables) Coefficients: an array, or a SciPy sparse matrix of any format. Or
         `Hinges`, which include the next four parameters.
-    b
+    b : array-like of shape (forms,), or float
         (forms) Constants; here as below, a single number applies to all forms.
-    powers
+    powers : array-like of shape (forms,), or int
         (forms) 1 for linear hinges, 2 for squared ones; ignored for hard forms.
-    kinds
+    kinds : list of str, or str
         (forms) "hinge", or "<=" and "=" for hard constraints :math:`l \le 0` and :math:`l = 0`.
-    groups
+    groups : array-like of shape (forms,), or None
         (forms) Index of the weight of each form, from 0; by default all the same.
-    weights
+    weights : array-like of shape (groups,), or float
         (groups) At least 0.
     {inference}
 
@@ -87,6 +87,11 @@ class HingeField(FieldEstimator):
     weights_
         The weights, given or learnt; can be set.
     {found}
+
+    References
+    ----------
+    S. Bach, M. Broecheler, B. Huang and L. Getoor, "Hinge-loss Markov random fields and
+    probabilistic soft logic", JMLR 2017.
 
     Examples
     --------
@@ -98,11 +103,6 @@ class HingeField(FieldEstimator):
     array([0.75])
     >>> round(field.energy_, 4), field.gap_ < 1e-5
     (0.75, True)
-
-    References
-    ----------
-    S. Bach, M. Broecheler, B. Huang and L. Getoor, "Hinge-loss Markov random fields and
-    probabilistic soft logic", JMLR 2017.
     """
 
     def __init__(
@@ -131,13 +131,45 @@ class HingeField(FieldEstimator):
 
     @classmethod
     def of(cls, hinges: Hinges, weights: Any = 1.0, **options: Any) -> HingeField:
-        """Create a field from existing forms."""
+        """Create a field from existing forms.
+
+        Parameters
+        ----------
+        hinges
+            The forms.
+        weights : array-like of shape (groups,), or float
+            Weights of the groups, at least 0.
+        **options
+            Parameters of inference: `tol`, `max_iter`, `n_jobs`, `time_limit`, `progress`.
+
+        Returns
+        -------
+        HingeField
+            The field.
+
+        Examples
+        --------
+        >>> first = HingeField([[1.0], [-1.0]], [0.0, 1.0], powers=2, groups=[0, 1], weights=[1, 3])
+        >>> HingeField.of(first.hinges, weights=[1, 1]).predict().round(4)
+        array([0.5])
+        """
         return cls(hinges, weights=weights, **options)
 
     # ---- best values ---------------------------------------------------------------------
 
     def predict(self) -> Floats:
-        """Return the inferred values of all variables; computed once for the same weights."""
+        """Return the inferred values of all variables; computed once for the same weights.
+
+        Returns
+        -------
+        array of shape (variables,)
+            Values in [0, 1].
+
+        Examples
+        --------
+        >>> HingeField([[1.0, 0.0], [-1.0, -1.0]], [-0.2, 1.5], powers=2).predict().round(2)
+        array([0.35, 1.  ])
+        """
         return self.result_.y.copy()
 
     def map(self, fixed: Any = None) -> HingeResult:
@@ -145,8 +177,21 @@ class HingeField(FieldEstimator):
 
         Parameters
         ----------
-        fixed
+        fixed : dict, or array-like of shape (variables,), optional
             A mapping from variable to value, or an array with NaN for the others.
+
+        Returns
+        -------
+        HingeResult
+            The values `y` of shape (variables,), their `energy`, the lower bound `lower` on the
+            optimal energy, the `gap` between the two, the largest `violation` of a hard form, and a
+            `status`.
+
+        Examples
+        --------
+        >>> field = HingeField([[1.0, -1.0], [0.0, 1.0]], [0.0, -0.5], powers=2)
+        >>> field.map(fixed={0: 1.0}).y.round(2)
+        array([1.  , 0.75])
         """
         if fixed is None:
             return self.result_
@@ -179,7 +224,23 @@ class HingeField(FieldEstimator):
         )
 
     def energy(self, y: Any) -> float:
-        """Energy of given values, whether or not they satisfy the hard constraints."""
+        """Return the energy of given values, whether or not they satisfy the hard constraints.
+
+        Parameters
+        ----------
+        y : array-like of shape (variables,)
+            Values in [0, 1].
+
+        Returns
+        -------
+        float
+            The energy.
+
+        Examples
+        --------
+        >>> HingeField([[1.0], [-1.0]], [0.0, 1.0], powers=2).energy([0.5])
+        0.5
+        """
         values = checks.numbers("y", y)
         if values.shape != (self.hinges.n_variables,):
             raise ArgumentError(
@@ -210,13 +271,26 @@ class HingeField(FieldEstimator):
 
         Parameters
         ----------
-        truth
+        truth : array-like of shape (variables,)
             (variables) In [0, 1]; NaN if a variable is latent.
-        learnt
+        learnt : array-like of bool of shape (groups,), optional
             (groups) Boolean: the groups whose weights are learnt; by default all that have hinges.
-        given
+        given : array-like of bool of shape (variables,), optional
             (variables) Boolean: the variables with a truth that are input, not to be predicted.
         {field_learning}
+
+        Returns
+        -------
+        HingeField
+            The field itself, with the weights that were learnt.
+
+        Examples
+        --------
+        >>> field = HingeField([[1.0], [-1.0]], [0.0, 1.0], powers=2, groups=[0, 1], weights=[1, 1])
+        >>> before = field.predict()
+        >>> after = field.fit([0.9], max_iter=20, tol=None).predict()
+        >>> bool(abs(after - 0.9) < abs(before - 0.9))
+        True
         """
         from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
 

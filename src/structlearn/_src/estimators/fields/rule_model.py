@@ -11,6 +11,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.frames import make_frame
 from structlearn._src.common.html import rows_table
@@ -18,6 +19,7 @@ from structlearn._src.common.paths import PathLike
 from structlearn._src.estimators.base import Estimator, threads
 from structlearn._src.estimators.doc import documented
 from structlearn._src.estimators.fields.hinge_field import FieldEstimator, HingeField
+from structlearn._src.estimators.fields.rule_model_doc import RULE_MODEL
 from structlearn._src.estimators.fields.storage import load_rules, save_rules
 from structlearn._src.field.admm import HingeResult
 from structlearn._src.metrics.ranking import BLOCKWISE, METRICS
@@ -37,6 +39,7 @@ from structlearn._src.rules.syntax import Rule
 from structlearn._src.rules.tables import Tables
 
 
+@completed(RULE_MODEL)
 @documented
 @dataclass(eq=False, repr=False)
 class RuleModel(FieldEstimator, Estimator):
@@ -123,13 +126,7 @@ class RuleModel(FieldEstimator, Estimator):
         greedy: bool = False,
         **parameters: Any,
     ) -> Self:
-        """Read rules and atoms from PSL files.
-
-        `model` is a JSON file of PSL 2.4, or a file of rules that ends in ``.psl``, whose ``.data``
-        files are `data`: one for all splits, or a mapping from split to path; by default those in
-        the same folder. `split` selects the data, besides those for all splits: "infer", "learn",
-        "validation" or "all". The rest are parameters of the model.
-        """
+        """Read rules and atoms from PSL files."""
         program = read_program(model, data, greedy=greedy)
         return cls(program.rules_for(split), greedy=greedy, **parameters).read(program, split)
 
@@ -146,19 +143,13 @@ class RuleModel(FieldEstimator, Estimator):
     def observe(
         self, data: Mapping[str, Any] | None = None, /, *, header: bool = False, **atoms: Any
     ) -> Self:
-        """Add atoms with known values: columns of arguments, and optionally values (1 if absent).
-
-        Data are given by predicate, as keywords or in a mapping: a pandas, polars or
-        Arrow frame; a list of rows; one or more paths of files with commas (``.csv``), tabs (any
-        other) or Parquet; the name of a table in `source`. `header` skips the first line of text
-        files.
-        """
+        """Add atoms with known values: columns of arguments, and perhaps values (1 if absent)."""
         return self._add("observe", data, atoms, header)
 
     def target(
         self, data: Mapping[str, Any] | None = None, /, *, header: bool = False, **atoms: Any
     ) -> Self:
-        """Add atoms whose values are to be found; data as in `observe`, without values."""
+        """Add atoms whose values are to be inferred; data as in `observe`, without values."""
         return self._add("target", data, atoms, header)
 
     def truth(
@@ -209,12 +200,7 @@ class RuleModel(FieldEstimator, Estimator):
         return self._ground.tables
 
     def estimate(self, *, broken: bool = False) -> list[RuleSize]:
-        """Count the groundings of every rule without creating them.
-
-        With `broken`, also count those of hard rules that observed atoms alone violate. No values
-        of the targets can repair them, and inference omits them, as PSL does. This takes longer,
-        because all observed atoms are joined.
-        """
+        """Count the groundings of every rule without creating them."""
         return self._ground.sizes(count_broken=broken)
 
     @property
@@ -243,10 +229,9 @@ class RuleModel(FieldEstimator, Estimator):
         return list(map(str, self._rules))
 
     def split(self, rule: int | str, by: str) -> Self:
-        """Replace a rule by one copy for each constant of its variable `by`, each with a weight.
+        """Replace a rule by one copy for each constant of a variable, each with a weight.
 
-        The rule is given by its number or text, as in ``split("1: Likes(P, T)", "T")``. The
-        constants are those that occur there in the atoms so far, and each copy starts with the
+        The constants are those that occur there in the atoms so far, and each copy starts with the
         weight of the rule; `fit` then learns one for each, and `rules_`, `weights_` and files
         contain them all.
         """
@@ -262,11 +247,6 @@ class RuleModel(FieldEstimator, Estimator):
         """Infer the values of the targets.
 
         Inference is warm-started from the last result, and nothing is computed twice.
-
-        Returns a frame of the kind `frame`, "pandas", "polars" or "dict" of arrays; by default the
-        first that is installed. It has a column for each argument, named as in the frame of
-        targets or else ``argument1`` and so on, and the column ``value``. If several predicates
-        have targets and `predicate` names none, the result is a dict of frames by predicate.
         """
         values = self.result_.y
         frames = {}
@@ -295,11 +275,7 @@ class RuleModel(FieldEstimator, Estimator):
         return self._field
 
     def explain(self, atom: str | Sequence[Any]) -> list[Pull]:
-        """List the groundings that pull a target up or down, strongest first.
-
-        The atom is given as ``"Likes('bob', 'tea')"``, where quotes may be omitted, or as
-        ``("Likes", "bob", "tea")``.
-        """
+        """List the groundings that pull a target up or down, strongest first."""
         number = find_atom(self.tables, atom)
         result = self.result_
         return explain(self.grounding_, number, result.y, result.multipliers)
@@ -313,17 +289,7 @@ class RuleModel(FieldEstimator, Estimator):
         threshold: float | None = None,
         category: int | Sequence[int] | None = None,
     ) -> float:
-        """Compare the inferred values with the truth, where it is known.
-
-        The metric is "auroc", "aupr", "aupr_negative" or "aupr_trapezoid", "mse", "rmse" or "mae",
-        "accuracy", "precision", "recall" or "f1", "precision_negative" or "recall_negative",
-        "categorical" or "mrr". A truth of at least `threshold` (0.5) is positive, and for the
-        metrics from "accuracy" to "recall_negative" so is a value. The last two compare the targets
-        of a block, which differ only in the arguments `category` (by default the last): the
-        fraction of positives that have the largest value of their block, and the mean reciprocal
-        rank of the first positive. Further truth may be given, as for `truth`; with `predicate`
-        only its atoms are scored.
-        """
+        """Compare the inferred values with the truth, where it is known."""
         compare = METRICS[checks.one_of("metric", metric, tuple(METRICS))]
         options: dict[str, Any] = {} if threshold is None else {"threshold": threshold}
         if (metric in ("mse", "rmse", "mae") and options) or (metric not in BLOCKWISE and category):
@@ -361,6 +327,21 @@ class RuleModel(FieldEstimator, Estimator):
         fixed
             Rules that keep their weights, by number or text.
         {field_learning}
+
+        Returns
+        -------
+        Self
+            The model, with the weights that were learnt.
+
+        Examples
+        --------
+        >>> from structlearn import RuleModel
+        >>> model = RuleModel(["2: Friends(A, B) & Smokes(A) -> Smokes(B) ^2", "1: !Smokes(A) ^2"])
+        >>> model = model.observe(Friends=[("ann", "bob")], Smokes=[("ann", 1.0)])
+        >>> model = model.target(Smokes=[("bob",)])
+        >>> model = model.fit({"Smokes": [("bob", 1.0)]}, max_iter=20, tol=None)
+        >>> bool(model.weights_[0] > model.weights_[1])
+        True
         """
         from structlearn._src.estimators.fields.learning import FieldLearning  # not to predict
 
@@ -388,7 +369,7 @@ class RuleModel(FieldEstimator, Estimator):
 
     @classmethod
     def load(cls, path: PathLike, **parameters: Any) -> Self:
-        """Load a model that was written by `save`; `parameters` override those in the file."""
+        """Load a model that was written by `save`."""
         return load_rules(path, cls, parameters)
 
     def __repr__(self) -> str:

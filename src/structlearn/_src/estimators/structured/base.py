@@ -203,7 +203,28 @@ class StructuredEstimator(_Fitted):
         return learning
 
     def objective(self, X: Any, Y: Any, sample_weight: Any = None) -> StructuredObjective:
-        """Return the objective that `fit` would minimise: a function of the weights."""
+        """Return the objective that `fit` would minimise: a function of the weights.
+
+        Parameters
+        ----------
+        X, Y : list
+            Examples and their labels, as in `fit`.
+        sample_weight : array-like of shape (examples,), optional
+            Weight of each example.
+
+        Returns
+        -------
+        structlearn.losses.Objective
+            The objective, whose `value` and `value_gradient` take weights of shape (weights,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn import SequenceLabeler
+        >>> objective = SequenceLabeler().objective([[["the"], ["cat"]]], [["D", "N"]])
+        >>> round(objective.value(np.zeros(objective.n_weights)), 4)  # log(4), of 4 labellings
+        1.3863
+        """
         found: StructuredObjective = self._learning.objective(self, X, Y, sample_weight)
         return found
 
@@ -226,7 +247,29 @@ class StructuredEstimator(_Fitted):
         return found
 
     def top_features(self, n: int = 20) -> Ranked:
-        """Return the `n` features with the largest weights, as (feature, label, weight)."""
+        """Return the features whose weights have the largest absolute values.
+
+        Parameters
+        ----------
+        n
+            Number of features.
+
+        Returns
+        -------
+        list of tuples (feature, label, weight)
+            At most `n` of them, those of the largest weights first. For models with hidden states,
+            the second entry is a state.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> X = [[["the"], ["cat"]], [["the"], ["dog"], ["sleeps"]]]
+        >>> labeler = SequenceLabeler(C=10.0).fit(X, [["D", "N"], ["D", "N", "V"]])
+        >>> for feature, label, weight in labeler.top_features(2):
+        ...     print(feature, label, round(weight, 2))
+        the D 1.18
+        sleeps V 1.04
+        """
         check_is_fitted(self, "weights_")
         checks.integer("n", n)
         return top_features(self.plan_, self.weights_, n, self._featured())
@@ -249,7 +292,8 @@ class StructuredEstimator(_Fitted):
         """Return examples without labels, and their tables."""
         check_is_fitted(self, "weights_")
         checks.one_of("inference", self.inference, OFFERED)
-        n_jobs, batch = threads(self.n_jobs), self.plan_.read(X)
+        n_jobs = threads(self.n_jobs)
+        batch = self.plan_.read(X)
         return batch, self.plan_.model.push(self.weights_, batch.examples.inputs, n_jobs)
 
     def _best(self, batch: Batch, tables: Tables, joint: bool = False) -> Ints:

@@ -52,12 +52,24 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
 
         Parameters
         ----------
-        X
+        X : list, or array of shape (examples, features)
             The examples.
-        y
+        y : array-like of shape (examples,)
             (examples,) Their classes.
-        sample_weight
+        sample_weight : array-like of shape (examples,), optional
             (examples,) Weight of each example.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+
+        Examples
+        --------
+        >>> from structlearn import MulticlassClassifier
+        >>> classifier = MulticlassClassifier(C=10.0).fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+        >>> classifier.classes_.tolist()
+        ['a', 'b']
         """
         return self._learning.fit(self, X, y, sample_weight)
 
@@ -69,10 +81,27 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As in `fit`.
-        classes
+        X : list, or array of shape (examples, features)
+            Examples, as in `fit`.
+        y : array-like of shape (examples,)
+            Their classes.
+        classes : array-like of shape (classes,), optional
             All classes that may occur; by default those of the first call.
+        sample_weight : array-like of shape (examples,), optional
+            Weight of each example.
+
+        Returns
+        -------
+        Self
+            The estimator with its new weights.
+
+        Examples
+        --------
+        >>> from structlearn import MulticlassClassifier
+        >>> classifier = MulticlassClassifier(solver="sgd", random_state=0)
+        >>> classifier = classifier.partial_fit([[0.0], [1.0]], ["a", "a"], classes=["a", "b"])
+        >>> classifier.partial_fit([[5.0], [6.0]], ["b", "b"]).predict([[9.0]])
+        array(['b'], dtype='<U1')
         """
         return self._learning.partial_fit(self, X, y, classes, sample_weight)
 
@@ -82,11 +111,23 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
 
         Parameters
         ----------
-        X
+        X : list, or array of shape (examples, features)
             As in `fit`.
         joint
             Maximise over hidden variables too, instead of summing them out at the temperature
             `eps_h` of the loss.
+
+        Returns
+        -------
+        array of shape (examples,)
+            The classes.
+
+        Examples
+        --------
+        >>> from structlearn import MulticlassClassifier
+        >>> classifier = MulticlassClassifier(C=10.0).fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+        >>> classifier.predict([[0.5], [2.5]])
+        array(['a', 'b'], dtype='<U1')
         """
         joint = checks.boolean("joint", joint)
         batch, tables = self._read(X)
@@ -94,13 +135,51 @@ class StructuredClassifier(ClassifierMixin, StructuredEstimator):
 
     @placed_as("over_examples")
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities (examples, classes), at temperature 1."""
+        """Return the probabilities of the classes, at temperature 1.
+
+        Parameters
+        ----------
+        X : list, or array of shape (examples, features)
+            Examples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (examples, classes)
+            Probabilities, in the order of `classes_`.
+
+        Examples
+        --------
+        >>> from structlearn import MulticlassClassifier
+        >>> classifier = MulticlassClassifier(C=10.0).fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+        >>> classifier.predict_proba([[0.0]]).round(2)
+        array([[0.95, 0.05]])
+        """
         return self._marginals(*self._read(X))
 
     def dominance(self, X: Any, y: Any) -> Dominance:
         """Return the probabilities of the true and of the most likely class of every example.
 
         If no class has a probability of at least 1/2, the hinge loss need not be consistent.
+
+        Parameters
+        ----------
+        X : list, or array of shape (examples, features)
+            Examples, as in `fit`.
+        y : array-like of shape (examples,)
+            True classes.
+
+        Returns
+        -------
+        Dominance
+            A record with two arrays of shape (examples,): `true`, the probability of the given
+            class, and `best`, the probability of the most likely class.
+
+        Examples
+        --------
+        >>> from structlearn import MulticlassClassifier
+        >>> X, y = [[0.0], [1.0], [2.0]], ["a", "a", "b"]
+        >>> MulticlassClassifier(C=10.0).fit(X, y).dominance(X, y).best.round(2)
+        array([0.95, 0.69, 0.79])
         """
         found: Dominance = self._learning.dominance(self, X, y)
         return found
@@ -158,7 +237,27 @@ class SequenceClassifier(StructuredClassifier):
 
     @placed_as("over_examples")
     def predict_hidden(self, X: Any) -> list[Any]:
-        """Return the best hidden states of every sequence given its predicted class."""
+        """Return the best hidden states of every sequence given its predicted class.
+
+        Parameters
+        ----------
+        X : list
+            Sequences, as in `fit`.
+
+        Returns
+        -------
+        list of arrays of shape (positions,)
+            One state, from 0 to ``hidden_states - 1``, for every position.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn import SequenceClassifier
+        >>> X = [np.eye(3), np.eye(3)[::-1]]
+        >>> classifier = SequenceClassifier(C=10.0, random_state=0).fit(X, ["up", "down"])
+        >>> [states.shape for states in classifier.predict_hidden(X)]
+        [(3,), (3,)]
+        """
         batch, tables = self._read(X)
         found = self._hidden(batch, tables, self._best(batch, tables))
         return batch.data.cut(found[batch.hidden_variables])
@@ -228,7 +327,26 @@ class MulticlassClassifier(StructuredClassifier):
         return super()._read(X)
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the scores (examples, classes); with two classes (examples,), their difference."""
+        """Return the scores of the classes.
+
+        Parameters
+        ----------
+        X : array of shape (examples, features)
+            Examples, as in `fit`.
+
+        Returns
+        -------
+        array of shape (examples, classes)
+            Scores; with two classes an array of shape (examples,), the score of the second class
+            minus the score of the first.
+
+        Examples
+        --------
+        >>> from structlearn import MulticlassClassifier
+        >>> classifier = MulticlassClassifier(C=10.0).fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+        >>> classifier.decision_function([[0.0], [2.0]]).round(2)
+        array([-2.97,  1.34])
+        """
         scores = self._read(X)[1][0]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 

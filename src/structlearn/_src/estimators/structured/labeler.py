@@ -28,9 +28,42 @@ if TYPE_CHECKING:
     from structlearn._src.learn.dominance import Dominance
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class Labeler(StructuredEstimator):
-    """Base class of estimators that label every node."""
+    """Base class of estimators that label every node.
+
+    A subclass defines how its input is read (`_reader`) and which model is used (`_design`).
+
+    Parameters
+    ----------
+    {hidden}
+    {shared}
+
+    Examples
+    --------
+    Sequences that close to a ring:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from structlearn.extend import GraphReader, Labeler, PairwiseDesign
+    >>> class RingReader(GraphReader):
+    ...     def read(self, X):
+    ...         return super().read([ring(x) for x in X])
+    >>> def ring(x):
+    ...     nodes = np.arange(len(x))
+    ...     return x, np.stack([nodes, np.roll(nodes, -1)], axis=1)
+    >>> @dataclass(kw_only=True, eq=False, repr=False)
+    ... class RingLabeler(Labeler):
+    ...     def _reader(self, X):
+    ...         return RingReader.learn([ring(x) for x in X], True)
+    ...
+    ...     def _design(self, reader, data, coder):
+    ...         return PairwiseDesign().fitted_to(data)
+    >>> x = [[1.0], [0.9], [-1.0], [-0.8]]
+    >>> RingLabeler(C=10.0).fit([x], [[1, 1, 0, 0]]).predict([x])
+    [array([1, 1, 0, 0])]
+    """
 
     tied: bool = True
     hidden: str | None = None
@@ -60,13 +93,27 @@ class Labeler(StructuredEstimator):
 
         Parameters
         ----------
-        X
+        X : list
             One structure per example.
-        Y
+        Y : list
             Labels of every example; an unknown label is -1 or None, or masked in a masked
             array.
-        sample_weight
+        sample_weight : array-like of shape (examples,), optional
             (examples,) Weight of each example.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> X = [[["the"], ["cat"]], [["a"], ["dog"], ["sleeps"]]]
+        >>> Y = [["D", None], ["D", "N", "V"]]
+        >>> labeler = SequenceLabeler(C=10.0).fit(X, Y)
+        >>> labeler.classes_.tolist()
+        ['D', 'N', 'V']
         """
         return self._learning.fit(self, X, Y, sample_weight)
 
@@ -78,11 +125,27 @@ class Labeler(StructuredEstimator):
 
         Parameters
         ----------
-        X, Y, sample_weight
-            As in `fit`.
-        classes
+        X, Y : list
+            Examples and their labels, as in `fit`.
+        classes : array-like of shape (classes,), optional
             All labels that may occur; by default those of the first call, which also fixes the
             features.
+        sample_weight : array-like of shape (examples,), optional
+            Weight of each example.
+
+        Returns
+        -------
+        Self
+            The estimator with its new weights.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> labeler = SequenceLabeler(solver="sgd", random_state=0)
+        >>> first, second = [["the"], ["cat"]], [["the"], ["dog"]]
+        >>> labeler = labeler.partial_fit([first], [["D", "N"]], classes=["D", "N"])
+        >>> labeler.partial_fit([second], [["D", "N"]]).predict([second])[0].tolist()
+        ['D', 'N']
         """
         return self._learning.partial_fit(self, X, Y, classes, sample_weight)
 
@@ -94,7 +157,7 @@ class Labeler(StructuredEstimator):
 
         Parameters
         ----------
-        X
+        X : list
             As in `fit`.
         joint
             Maximise over hidden variables too, instead of summing them out at the temperature
@@ -104,6 +167,16 @@ class Labeler(StructuredEstimator):
         -------
         list of arrays
             One label per node, -1 for nodes that are always hidden.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn import GridLabeler
+        >>> image = np.array([[0.9, 0.8, 0.1], [0.7, 1.0, 0.2]])
+        >>> labeler = GridLabeler(C=10.0, edges="potts").fit([image], [(image > 0.5).astype(int)])
+        >>> labeler.predict([image[:, ::-1]])[0]
+        array([[0, 1, 1],
+               [0, 1, 1]])
         """
         joint = checks.boolean("joint", joint)
         batch, tables = self._read(X)
@@ -111,7 +184,28 @@ class Labeler(StructuredEstimator):
 
     @placed_as("over_examples")
     def predict_marginals(self, X: Any) -> list[Any]:
-        """Return the marginals of the labels, an array (..., classes) for every example."""
+        """Return the marginal probabilities of the labels.
+
+        Parameters
+        ----------
+        X : list
+            Examples, as in `fit`.
+
+        Returns
+        -------
+        list of arrays
+            For every example an array of shape (nodes, classes), or (rows, columns, classes) for
+            images: the probability of every label in the order of `classes_`.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> X, Y = [[["the"], ["cat"]]], [["D", "N"]]
+        >>> labeler = SequenceLabeler(C=10.0).fit(X, Y)
+        >>> labeler.predict_marginals(X)[0].round(2)
+        array([[0.93, 0.07],
+               [0.07, 0.93]])
+        """
         batch, tables = self._read(X)
         return batch.data.cut(self._marginals(batch, tables))
 
@@ -119,11 +213,26 @@ class Labeler(StructuredEstimator):
     def predict_hidden(self, X: Any) -> list[Any]:
         """Return the best hidden states given the predicted labels.
 
+        Parameters
+        ----------
+        X : list
+            Examples, as in `fit`.
+
         Returns
         -------
         list of arrays
             The states, if there are hidden states at the nodes. Otherwise the labels of the nodes
             that are always hidden, -1 for all others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structlearn import SequenceLabeler
+        >>> X = [np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])]
+        >>> labeler = SequenceLabeler(hidden="node", hidden_states=2, random_state=0)
+        >>> states = labeler.fit(X, [[0, 1, 1]]).predict_hidden(X)
+        >>> states[0].shape
+        (3,)
         """
         batch, tables = self._read(X)
         labels = self._best(batch, tables)
@@ -136,6 +245,26 @@ class Labeler(StructuredEstimator):
         """Return the fraction of correct labels over all examples, ignoring hidden ones.
 
         Labels that did not occur in training count as wrong.
+
+        Parameters
+        ----------
+        X, Y : list
+            Examples and their labels, as in `fit`.
+        sample_weight : array-like of shape (examples,), optional
+            Weight of each example.
+
+        Returns
+        -------
+        float
+            Accuracy between 0 and 1, or NaN if no label is known.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> X, Y = [[["the"], ["cat"]]], [["D", "N"]]
+        >>> labeler = SequenceLabeler(C=10.0).fit(X, Y)
+        >>> labeler.score(X, [["D", "D"]])
+        0.5
         """
         batch, tables = self._read(X)
         found = self._best(batch, tables)[batch.outputs]
@@ -148,6 +277,26 @@ class Labeler(StructuredEstimator):
         """Return the probabilities of the true and of the most likely labelling of every example.
 
         If no labelling has a probability of at least 1/2, the hinge loss need not be consistent.
+
+        Parameters
+        ----------
+        X, Y : list
+            Examples and their labels, as in `fit`.
+
+        Returns
+        -------
+        Dominance
+            A record with two arrays of shape (examples,): `true`, the probability of the given
+            labels, and `best`, the probability of the most likely labels; `share` is the fraction
+            of examples without a labelling of probability 1/2 or more.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> X, Y = [[["the"], ["cat"]]], [["D", "N"]]
+        >>> labeler = SequenceLabeler(C=10.0).fit(X, Y)
+        >>> labeler.dominance(X, Y).best.round(2)
+        array([0.89])
         """
         found: Dominance = self._learning.dominance(self, X, Y)
         return found

@@ -37,14 +37,51 @@ class Graph(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GraphReader(NodeReader):
-    """Graphs: tuples of node features, edges, and perhaps edge features and hidden nodes."""
+    """Graphs: tuples of node features, edges, and perhaps edge features and hidden nodes.
+
+    Parameters
+    ----------
+    nodes
+        Reads the features of nodes.
+    between
+        Reads the features of edges, if they have any.
+
+    Examples
+    --------
+    >>> from structlearn.extend import GraphReader
+    >>> graph = [[1.0], [2.0], [3.0]], [[0, 1], [1, 2]]
+    >>> reader, data = GraphReader.learn([graph], intercept=True)
+    >>> reader.width, data.n_nodes
+    (1, 3)
+    """
 
     nodes: Nodes
     between: Nodes | None = None  #: reads the features of edges, if they have any
 
     @classmethod
     def learn(cls, X: Any, intercept: bool) -> tuple[GraphReader, GraphData]:
-        """Return the reader that fits the input, and what it reads."""
+        """Return a reader that fits the input, and what it reads.
+
+        Parameters
+        ----------
+        X : list of tuples
+            Graphs, as in `GraphLabeler`.
+        intercept
+            Whether every node has an additional feature that is always 1.
+
+        Returns
+        -------
+        tuple (GraphReader, GraphData)
+            The reader, and nodes, edges and features of the graphs.
+
+        Examples
+        --------
+        >>> from structlearn.extend import GraphReader
+        >>> graph = [[1.0], [2.0], [3.0]], [[0, 1], [1, 2]]
+        >>> _, data = GraphReader.learn([graph], intercept=True)
+        >>> data.features.shape
+        (3, 2)
+        """
         graphs = [_graph(x, i) for i, x in enumerate(listed(X))]
         nodes, *rows = learn_nodes([graph.features for graph in graphs], bool(intercept))
         between = None
@@ -54,7 +91,26 @@ class GraphReader(NodeReader):
         return cls(nodes, between), _graph_data(graphs, rows, edge_rows)
 
     def read(self, X: Any) -> GraphData:
-        """Return nodes, edges and features of the graphs."""
+        """Return nodes, edges and features of the graphs.
+
+        Parameters
+        ----------
+        X : list of tuples
+            Graphs, with the features of those that were given to `learn`.
+
+        Returns
+        -------
+        GraphData
+            All graphs, one after the other.
+
+        Examples
+        --------
+        >>> from structlearn.extend import GraphReader
+        >>> graph = [[1.0], [2.0], [3.0]], [[0, 1], [1, 2]]
+        >>> reader, _ = GraphReader.learn([graph], intercept=False)
+        >>> reader.read([graph, graph]).offsets
+        array([0, 3, 6])
+        """
         graphs = [_graph(x, i) for i, x in enumerate(listed(X))]
         rows = self.nodes.read([graph.features for graph in graphs])
         edge_rows = None if self.between is None else self.between.read(_edge_parts(graphs))

@@ -15,6 +15,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints, as_array, locate, offsets_of
 from structlearn._src.common.checks import MOST
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.estimators.doc import documented
 from structlearn._src.model.model import EdgeSet, GraphData
 from structlearn._src.model.term import Features, Sparse, take_rows
 from structlearn._src.text.attributes import Attributes, Expanded, fit_transform
@@ -55,6 +56,9 @@ class ArrayNodes:
         return feature_names(self.width, self.intercept, self.columns)
 
     def _checked(self, part: Any, i: int) -> NDArray[Any]:
+        plain = type(part) is np.ndarray and part.dtype == np.float64
+        if plain and part.shape[1:] == (self.width,):
+            return part  # as most are; of small ones, checks would cost more than the prediction
         array = as_numbers(part, f"the {self.of} features of example {i}")
         if array.shape[:1] == (0,):
             return np.empty((0, self.width))
@@ -273,8 +277,12 @@ class NodeReader:
         """Number of features of nodes, without the intercept."""
         return self.nodes.width
 
+    @documented
     def names(self) -> list[str]:
-        """Name of every feature."""
+        """Return the names of the features.
+
+        {names}
+        """
         return self.nodes.names()
 
     @property

@@ -40,7 +40,7 @@ class SequenceLabeler(Labeler):
     transitions
         "table" has a weight for every pair of neighbouring labels; "features" also one for every
         pair of labels and every feature of the later position; "none" has no transitions.
-    forbidden
+    forbidden : str or list of pairs, optional
         Transitions to rule out in training and prediction: "BIO", "BIOES", "IOB1", or pairs
         ``(a, b)`` where ``b`` must not follow ``a``; pairs of labels that do not occur have no
         effect.
@@ -163,7 +163,28 @@ class SequenceLabeler(Labeler):
     def decode(self, X: Any, k: int = 1) -> list[list[tuple[float, Any]]]:
         """Return the `k` best labellings of every sequence, best first, each with its score.
 
-        There are fewer if fewer exist.
+        Parameters
+        ----------
+        X : list
+            Sequences, as in `fit`.
+        k
+            Number of labellings for each sequence.
+
+        Returns
+        -------
+        list of lists of tuples (score, labels)
+            For every sequence at most `k` labellings, fewer if fewer exist: the score, and an array
+            of shape (positions,) with the labels.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> X = [[["the"], ["cat"]], [["a"], ["dog"], ["sleeps"]]]
+        >>> labeler = SequenceLabeler(C=10.0).fit(X, [["D", "N"], ["D", "N", "V"]])
+        >>> for score, labels in labeler.decode(X[:1], k=2)[0]:
+        ...     print(round(score, 2), labels.tolist())
+        3.71 ['D', 'N']
+        0.06 ['N', 'V']
         """
         checks.integer("k", k, low=1)
         batch, tables = self._read(X)

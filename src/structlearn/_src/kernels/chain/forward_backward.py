@@ -25,7 +25,7 @@ import math
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, kernel
+from structlearn._src.kernels.jit import inline, inner, kernel
 
 _WIDE = 150.0  # two rows and a table of this spread stay above the smallest float, 1e-308
 _TINY = 1e-140  # times two such factors, exp(-300) = 1e-130, still above the smallest float
@@ -79,7 +79,7 @@ def _log_sum(rows, t, edges, e, fixed, axis):
     return top + math.log(total)
 
 
-@inner
+@inline
 def filter_chain(start, stop, soft, tops, tables, e, step, table_tops, alpha, inverses):
     """Filtered probabilities `alpha` of one chain, and one over the sums that scaled them.
 
@@ -177,7 +177,7 @@ def smooth_chain_log(
 # ---- a batch ---------------------------------------------------------------------------------
 
 
-@inner
+@inline
 def lower(rows, first, last, out, best):
     """Write some rows less their maximum to `out`; return it, or NaN if they spread too wide.
 

@@ -54,7 +54,9 @@ def best_path(nodes, start, stop, edges, e, step, delta, labels):
     labels[stop - 1] = best
     for t in range(last - 1, -1, -1):
         f = e + step * t
-        next_, best, most = best, 0, delta[t, 0] + edges[f, 0, best]
+        next_ = best
+        best = 0
+        most = delta[t, 0] + edges[f, 0, next_]
         for i in range(1, K):
             v = delta[t, i] + edges[f, i, next_]
             if v > most:

@@ -19,9 +19,9 @@ import numpy as np
 from structlearn._src.kernels.jit import inner, lean, or_python
 
 LINEAR = 0  # hinges first, so that `sort <= SQUARED` tells them from hard forms
-SQUARED = 1
-AT_MOST = 2
-EQUAL = 3
+SQUARED = 1  # a hinge, too
+AT_MOST = 2  # hard, as are all from here on
+EQUAL = 3  # hard from both sides
 SHORT = 8  # entries up to which comparing all pairs takes less than marks
 
 

@@ -55,20 +55,22 @@ def read_beliefs(borders, net, state, eps, first, last, out, value):
 def _normalised_outgoing(s, row, net, state, w, marginals, workspace):
     """What the variable of slot `s` tells its factor, w log tau - message, with its constant.
 
-    Messages leave the constant open; the value needs it.
+    Messages leave the constant open; the value needs it. It is read off where the marginal is
+    largest: the smallest ones have lost their digits.
     """
     v, m = net.slots[s, 0], net.slots[s, 2]
     b = net.variables[v, 1]
     states = net.variables[v + 1, 1] - b
     outgoing(s, net, state, workspace.incoming, row, workspace.two)
-    for x in range(states):
-        tau = marginals[b + x]
-        message = state.messages[m + x]
-        if tau > 0.0 and message > -np.inf:
-            shift = w * np.log(tau) - message - workspace.incoming[row, x]
-            for y in range(states):
-                workspace.incoming[row, y] += shift
-            break
+    best = 0
+    for x in range(1, states):
+        if marginals[b + x] > marginals[b + best]:
+            best = x
+    message = state.messages[m + best]
+    if marginals[b + best] > 0.0 and message > -np.inf:
+        shift = w * np.log(marginals[b + best]) - message - workspace.incoming[row, best]
+        for x in range(states):
+            workspace.incoming[row, x] += shift
 
 
 @lean

@@ -207,7 +207,9 @@ def carry(wiring, position, chains, K, nodes, edges, tables, back):
         k = wiring.table_offsets[f]
         last = wiring.scope_offsets[f + 1] - 1
         a, b = position[wiring.scopes[wiring.scope_offsets[f]]], position[wiring.scopes[last]]
-        flat, at, down, right = nodes, a * K, 0, 1
+        flat = nodes
+        at = a * K
+        down, right = 0, 1
         if a != b:
             flat = edges
             first = min(a, b)

@@ -22,8 +22,8 @@ HASH, START, LENGTH, KEY = range(4)
 
 _SEED = 8191  # any number but 0, which would hide leading zero bytes
 _FACTOR = 8388593  # a prime below 2**23: times 40 bits it stays below 2**63
-_MASK = 2**40 - 1
-_NEWLINE = 10
+_MASK = 2**40 - 1  # the 40 bits of a hash
+_NEWLINE = 10  # the byte that ends a line
 _SKIPPED = np.frombuffer(b"-DOCSTART-", np.uint8)
 
 
