@@ -120,10 +120,29 @@ html_sidebars = {page: [] for page in _ALONE}
 def setup(app: Any) -> None:
     """Register the renderer of formulas, and what is left out."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.connect("html-page-context", _mend_back_links)
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-signature", _sign)
     app.connect("autodoc-process-docstring", _add_types, priority=400)  # before numpydoc, at 500
     app.connect("autodoc-process-docstring", _list_references, priority=410)
+
+
+def _mend_back_links(
+    app: Any, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Let "[docs]" beside a source lead to the name by which it is documented."""
+    if page.startswith("_modules/") and "body" in context:
+        context["body"] = _BACK.sub(_to_documented, context["body"])
+
+
+def _to_documented(link: re.Match[str]) -> str:
+    """Return a link to a name on the page that documents it."""
+    name = link[1].rpartition(".")[2]
+    _, found, rest = f".{link[2]}.".partition(f".{name}.")
+    return f"api/generated/{link[1]}.html#" + (f"{link[1]}.{rest}"[:-1] if found else link[2])
+
+
+_BACK = re.compile(r"api/generated/([\w.]+)\.html#([\w.]+)")
 
 
 def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
