@@ -37,7 +37,8 @@ class _StandIn:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return list(_parameters(cls))
+        own: type = cls
+        return list(_parameters(own))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters as they were given; `deep` adds those of parameters."""
