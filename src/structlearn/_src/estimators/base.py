@@ -37,8 +37,8 @@ class _StandIn:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        of: type = cls
-        return list(_parameters(of))
+        own: type = cls
+        return list(_parameters(own))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters as they were given.
