@@ -50,7 +50,5 @@ NOT_REPRODUCED: tuple[tuple[Document, str, str], ...] = (
 
 #: Experiments without a full run on file, and why. CPU minutes are estimates from single units.
 UNFINISHED: dict[str, str] = {
-    "infinite": "it takes about a quarter of a CPU hour, which was not left",
-    "infinite-chain": "it takes about half a CPU hour, which was not left",
     "actions": "it takes about half a CPU hour, which was not left",
 }
