@@ -1,12 +1,13 @@
 """A Dask cluster on this machine against one process: times, optima and what travels.
 
-Usage: python benchmarks/cluster.py [overhead] [conll] [grids] [rules] [--workers 2 4]
+Usage: python benchmarks/cluster.py [overhead] [conll] [grids] [rules] [ground] [--workers 2 4]
        [--weights 1000000] [--forms 1000000] [--iterations 20]
 
 Without names all sections run. Workers are processes with one thread each, and so is the process
-that they are compared with. `rules` has a million groundings by default; `--forms 10000000` is the
-full size. CoNLL-2000 is looked for in the folder that STRUCTLEARN_DATA names. Bytes are those that
-pass through the scheduler, which runs in this process: all that it or anybody here writes to it.
+that they are compared with. `rules` and `ground` have a million groundings by default;
+`--forms 10000000` is the full size. `ground` also reads and grounds a program, on the workers.
+CoNLL-2000 is looked for in the folder that STRUCTLEARN_DATA names. Bytes are those that pass
+through the scheduler, which runs in this process: all that it or anybody here writes to it.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import contextlib
 import os
 import pathlib
 import sys
+import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+GROUNDINGS_PER_GROUP = 2400  # of the trust program, about
 REPEATS = 20  # evaluations; the least time counts, since other work disturbs
 _ROW = "{:<26} {:>8} {:>10} {:>12} {:>16}"
 
@@ -206,11 +210,28 @@ def rules(given: Any) -> None:
     compare("rules", given, lambda: solve_map(hinges, weights, tol=1e-4, n_jobs=1).energy)
 
 
+def ground(given: Any) -> None:
+    """Read the trust program from files, ground it, and infer."""
+    import psl_models
+    from structlearn import RuleModel
+
+    warnings.simplefilter("ignore")  # some rules may have no groundings
+    with tempfile.TemporaryDirectory() as folder:
+        groups = max(given.forms // GROUNDINGS_PER_GROUP, 1)
+        path = psl_models.trust(pathlib.Path(folder), groups)
+
+        def work() -> float:
+            return float(RuleModel.from_file(path, tol=1e-4, n_jobs=1).result_.energy)
+
+        compare("ground", given, work)
+
+
 SECTIONS: dict[str, Callable[[Any], None]] = {
     "overhead": overhead,
     "conll": conll,
     "grids": grids,
     "rules": rules,
+    "ground": ground,
 }
 
 if __name__ == "__main__":

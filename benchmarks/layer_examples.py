@@ -87,7 +87,7 @@ def main():
     parser.add_argument("--device", default="cpu", help="of the tagger")
     parser.add_argument("--sentences", type=int, default=1000, help="of the tagger")
     parser.add_argument("--epochs", type=int, default=8, help="of the tagger")
-    parser.add_argument("--jobs", type=int, default=14)
+    parser.add_argument("--jobs", type=int, default=14, help="processes at a time")
     parser.add_argument("--limit", type=float, default=170.0, help="seconds for all")
     parser.add_argument("--examples", nargs="+", default=list(EXAMPLES), choices=EXAMPLES)
     args = parser.parse_args()

@@ -18,6 +18,8 @@ import numpy as np
 from campaign.base import Check, HangError
 from campaign.catalogue import CHECKS
 
+_PER_CORE = 0.25  # GiB of addresses that threads reserve: stacks, heaps of malloc and of DuckDB
+
 
 @dataclass
 class Outcome:
@@ -59,10 +61,13 @@ def attempt(name: str, seed: int) -> Outcome:
 
 
 class _memory_limited:  # noqa: N801
-    """Let the process ask for so many GiB more, and no more."""
+    """Let the process ask for so many GiB more, and no more.
+
+    Every core may have threads of its own, whose stacks and heaps count though nobody uses them.
+    """
 
     def __init__(self, gib: float) -> None:
-        self.gib = gib
+        self.gib = gib + _PER_CORE * (os.cpu_count() or 1)
 
     def __enter__(self) -> None:
         self.before = resource.getrlimit(resource.RLIMIT_AS)

@@ -123,6 +123,7 @@ def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-signature", _sign)
     app.connect("autodoc-process-docstring", _add_types, priority=400)  # before numpydoc, at 500
+    app.connect("autodoc-process-docstring", _list_references, priority=410)
 
 
 def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool:
@@ -177,6 +178,25 @@ def _default_of(parameter: inspect.Parameter, said: str = "") -> str:
 
 
 _LONGEST_DEFAULT = 40  # letters: longer ones are objects, which print badly
+
+
+def _list_references(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Give every reference an item of a list; "D. Liu" would begin a list from D by itself."""
+    if "References" not in lines:
+        return
+    start = lines.index("References") + 2
+    begins = True
+    for i in range(start, len(lines)):
+        line = lines[i]
+        if i + 1 < len(lines) and re.fullmatch(r"-{3,}", lines[i + 1]):
+            return  # the next section
+        if not line.strip() or line.startswith((" ", "..")):
+            begins = True
+            continue
+        lines[i] = f"- {line.replace('.', chr(92) + '.', 1)}" if begins else f"  {line}"
+        begins = line.endswith(".")
 
 
 # Formulas become MathML here, which browsers draw themselves: pages need nothing from elsewhere.

@@ -87,6 +87,20 @@ def test_exact_on_forests(schedule, eps):
         np.testing.assert_allclose(beliefs(answer), flat(graph, distribution), atol=1e-8)
 
 
+@pytest.mark.parametrize("least", [-700.0, -720.0, -740.0, -800.0])
+def test_values_do_not_hang_on_probabilities_that_have_few_digits(least):
+    """The first state is so unlikely that its probability is a number without all its digits."""
+    rng = np.random.default_rng(2)
+    graph = FactorGraph()
+    for card in (2, 3, 2):
+        graph.add_variable(None, card)
+    graph.add_factor([0], [least, 0.0])
+    graph.add_factor([0, 1], rng.normal(size=(2, 3)))
+    graph.add_factor([1, 2], rng.normal(size=(3, 2)))
+    value, _ = naive.value_and_distribution(graph)
+    assert bp(graph).value == pytest.approx(value, abs=1e-10)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_best_assignment_of_a_forest(schedule):
     rng = np.random.default_rng(2)

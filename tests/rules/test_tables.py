@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import duckdb
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from structlearn._src.common.errors import ArgumentError, AtomError, DataNotFoundError, FormatError
 from structlearn._src.rules.ground_program import GroundProgram
@@ -174,6 +175,15 @@ def tables():
     return made
 
 
+def test_no_memory_for_a_database_is_a_memory_error(monkeypatch):
+    def refuse():
+        raise duckdb.OutOfMemoryException("Allocation failure")
+
+    monkeypatch.setattr(duckdb, "connect", refuse)
+    with pytest.raises(MemoryError, match="memory"):
+        Tables({})
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -185,6 +195,7 @@ def tables():
         ([["b"], ["c", 1, 2]], "row 2 has 3 columns, but P takes 1 argument"),
         ([[]], "row 1 has 0 columns"),
         ([3], "must be sequences of 1 arguments"),
+        (csr_array(np.eye(2)), "must be sequences of 1 arguments"),
         ([["b", 1.0], [None, 1.0]], "row 2 of the rows has no argument 1 of P: give all 1"),
         ([[float("nan"), 1.0]], "row 1 of the rows has no argument 1 of P"),
         ([["a", 0.75]], r"P\('a'\) is given twice, with the values 0.5 and 0.75"),

@@ -8,7 +8,6 @@ from scipy.special import gammaln
 
 from papers.comparators.infinite_logit import Logit
 from structlearn._src.kernels.draw import mixture as kernels
-from structlearn._src.sample import split_merge
 from structlearn._src.sample.emission import Gaussian, Moments, NormalWishart
 from structlearn._src.sample.hdp import Gamma
 from structlearn._src.sample.hinge import Hinge, LabelEmission
@@ -20,6 +19,7 @@ from structlearn._src.sample.mixture import (
     kernel_prior,
     votes,
 )
+from structlearn._src.sample.sides import FittedSides, SequentialSides
 from structlearn._src.sample.split_merge import split_or_merge
 
 
@@ -96,7 +96,10 @@ def test_partitions_have_their_probabilities(n_labels, classifier, sweeps, n_mov
 
 MOVES = [
     pytest.param(None, "", None, 0.0, 0.06, id="as they are"),
-    pytest.param(split_merge, "log_proposal", lambda chain, sides: 0.0, 0.1, 1.0, id="no proposal"),
+    *(
+        pytest.param(kind, "log_probability", lambda self, sides: 0.0, 0.09, 1.0, id=kind.__name__)
+        for kind in (FittedSides, SequentialSides)  # without how likely a split is
+    ),
     pytest.param(
         LabelEmission, "log_weight_of", lambda self, given, rng: -8.0, 0.1, 1.0, id="no way back"
     ),

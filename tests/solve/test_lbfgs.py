@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.learn.objective import Hints, ValueGradient
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn, add_pair, newton_direction, no_pairs
 from structlearn._src.solve.loop import run
 from structlearn._src.solve.search import Point, wolfe
@@ -120,6 +121,25 @@ def test_line_search_ends_where_wolfe_wants(first):
         length = np.linalg.norm(found.weights - weights) / np.linalg.norm(direction)
         assert found.value <= begin.value + 1e-4 * length * along
         assert found.gradient @ direction >= 0.9 * along
+
+
+@pytest.mark.parametrize(("told", "trials"), [(1e-6, 1), (1e-9, 20)])
+def test_line_search_knows_the_error_of_values(told, trials):
+    """Near the optimum rounding hides all gains; derivatives decide where that is known."""
+
+    class Rounded(Quadratic):
+        hints = Hints(error=told)
+
+        def value_gradient(self, weights, memory=None):
+            value, gradient, memory = super().value_gradient(weights, memory)
+            return ValueGradient(value + 1e-7 * abs(value) * (self.calls > 1), gradient, memory)
+
+    toy = Rounded()
+    weights = toy.optimum() + 1e-6
+    begin = Point(weights, *toy.value_gradient(weights))
+    found = wolfe(toy, begin, toy.optimum() - weights, 1.0)
+    assert toy.calls == 1 + trials
+    assert (found is not None) == (trials == 1)
 
 
 def test_line_search_needs_a_way_down():

@@ -210,6 +210,51 @@ def test_bad_input_on_a_card(monkeypatch, change, message):
 
 
 @inside
+def test_what_is_seen_before_a_batch_is_solved():
+    """Marks of all kinds, each from the input that it is for."""
+    from structlearn._src.cuda.fused_chain import CardChains
+    from structlearn._src.cuda.inspection import Inspection
+
+    scores, labels = problem(torch.float, hidden=False)
+    edges = torch.randn(3, 3)
+
+    def seen(**change):
+        ends = torch.zeros(3), torch.zeros(3)
+        given = {"scores": scores, "edges": edges, "ends": ends, "labels": labels, "mask": MASK}
+        found = Inspection(CardChains.of(**given | change), 1.0)
+        return found.wrong, found.loose, found.hidden
+
+    low = torch.tensor([0.0, -np.inf, 0.0])
+    assert seen() == (False, False, False)
+    assert seen(labels=torch.where(labels == 0, -1, labels)) == (False, False, True)
+    assert seen(labels=torch.where(MASK, -2, 0))[0]
+    assert seen(mask=torch.zeros_like(MASK))[0]
+    assert seen(scores=scores.log())[0]
+    assert seen(scores=scores.clamp(max=0.5).sub(1.0) * np.inf) == (False, True, False)
+    assert seen(ends=(low, -low))[0]
+    assert seen(ends=(low, torch.zeros(3)))[1]
+    assert seen(edges=edges * np.nan)[0]
+    assert seen(edges=torch.eye(3) * 19.0) == (False, True, False)
+    assert seen(edges=torch.eye(3) * 17.0) == (False, False, False)
+    outside = torch.where(MASK[..., None], scores, np.nan)
+    assert seen(scores=outside) == (False, False, False)
+
+
+@inside
+def test_transitions_that_need_no_check_lose_no_path(ways):
+    """At the largest spread that is not looked at, with scores that pull the other way."""
+    torch.manual_seed(3)
+    scores = 40.0 * torch.randn(5, 6, 3)
+    labels = torch.randint(-1, 3, (5, 6))
+    made = layer("log", torch.float)
+    with torch.no_grad():
+        made.transitions.copy_(torch.tensor([[18.0, 0.0, 0.0], [0.0, 0.0, 18.0], [0.0, 9.0, 0.0]]))
+    weights = (1.0,) * 5
+    expected, found = ways(lambda: gradients(made, scores, labels, None, weights=weights))
+    close(found, expected, torch.float)
+
+
+@inside
 def test_no_path_on_a_card(monkeypatch):
     monkeypatch.setattr(card_chain, "DEVICES", ["cpu"])
     scores, labels = problem(torch.float)

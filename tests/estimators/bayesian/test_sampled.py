@@ -236,6 +236,15 @@ def test_parameters_beyond_rounding_are_refused(model, change):
         odd.fit(X) if isinstance(model, InfiniteHMM) else odd.fit(X, Y)
 
 
+def test_what_is_no_list_and_no_truth_value_is_refused():
+    with pytest.raises(ArgumentError, match="Y is float32; give a list of labels"):
+        copy.deepcopy(LABELLED).fit([X], np.float32(0.5))
+    with pytest.raises(ArgumentError, match="X is ndarray; give a list of sequences"):
+        copy.deepcopy(HMM).fit(np.array(0.5))
+    with pytest.raises(ArgumentError, match=r"warm_start=.* must be True or False"):
+        copy.deepcopy(HMM).set_params(warm_start=np.array([True, True])).fit(X)
+
+
 @pytest.mark.parametrize("model", [LABELLED, SVM])
 def test_parameters_at_the_border_are_taken(model):
     largest = dict.fromkeys(("C", "cost", "variance"), 1e9) | {"spread": 1e-8}

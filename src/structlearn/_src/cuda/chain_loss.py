@@ -13,6 +13,7 @@ from structlearn._src.cuda.fused_chain import (
     solve_log,
     solve_scaled,
 )
+from structlearn._src.cuda.fused_chain import cut_sums as cut_sums
 from structlearn._src.cuda.inspection import Inspection
 from structlearn._src.learn.loss import Cost, Loss
 
@@ -47,16 +48,18 @@ def solve(
     clamp: bool = True,
     factors: Tensor | None = None,
     products: bool = True,
+    kind: torch.dtype = torch.float64,
 ) -> CardFound:
     """Return free less clamped values with gradients, and flags of those not to be trusted.
 
     In gradients chains count by their `factors`; without `clamp` the free world is alone. Products
     of matrices are taken where they are possible, or the log domain alone; nothing is waited for.
+    Values are added in double precision, and returned as numbers of some `kind`.
     """
     found: CardFound | None = None
     for part in loss.parts:
         costs = _costs(batch, cost) if part.with_cost and cost is not None else None
-        task = Task(part.eps_y, part.share, clamp, costs, factors)
+        task = Task(part.eps_y, part.share, clamp, costs, factors, kind)
         quick = products and part.eps_y > 0.0 and _single(batch)
         each = solve_scaled(batch, task) if quick else solve_log(batch, task)
         found = each if found is None else found.plus(each)
@@ -71,6 +74,7 @@ def settle(
     cost: Cost | None,
     clamp: bool = True,
     factors: Tensor | None = None,
+    kind: torch.dtype = torch.float64,
 ) -> tuple[CardFound, bool]:
     """Solve again in the log domain if there are flags, and tell if there are some even then.
 
@@ -78,7 +82,7 @@ def settle(
     """
     if not bool(found.flags.any()):
         return found, False
-    found = solve(batch, loss, cost, clamp, factors, products=False)
+    found = solve(batch, loss, cost, clamp, factors, False, kind)
     return found, bool(found.flags.any())
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from structlearn._src.cuda.launcher import Launcher
 from structlearn._src.cuda.log_kernel import log_chains
 from structlearn._src.cuda.scaled_kernel import scaled_chains
 
@@ -26,6 +27,8 @@ class Choice(NamedTuple):
 # 512 positions and 50 states, when marginals still had sums of their own.
 _SMALL = Choice(16, 2, "tf32x3")
 _LARGE = Choice(16, 8, "tf32x3")
+_scaled = Launcher(scaled_chains)
+_log = Launcher(log_chains)
 _TILE_SIDE = 32  # states up to which two warps hold all transitions
 
 
@@ -81,21 +84,48 @@ class Task(NamedTuple):
     clamp: bool = True  #: whether the value of the clamped world is taken off
     costs: tuple[Tensor, Tensor] | None = None  #: (K, K) by true label, and (B,) factors of it
     factors: Tensor | None = None  #: (B,) how much chains count in gradients
+    kind: torch.dtype = torch.float64  #: of values
 
 
 class CardFound(NamedTuple):
     """Values of chains and the gradients of their weighted sum."""
 
-    values: Tensor  #: (B,) float64
+    values: Tensor  #: (B,)
     by_scores: Tensor  #: (B, T, K)
-    by_edges: Tensor  #: as the edges
-    by_starts: Tensor  #: (K,)
-    by_ends: Tensor  #: (K,)
+    sums: Tensor  #: ((K + 2) * K) gradients by one table for all edges, by starts and by ends
     flags: Tensor  #: (B,) not 0 where the numbers cannot be trusted
+    by_each: Tensor | None = None  #: (B, T - 1, K, K) gradients by tables of each edge
+
+    @property
+    def by_edges(self) -> Tensor:
+        """The gradient by edges, as these are."""
+        return self.cut(self.sums)[0] if self.by_each is None else self.by_each
+
+    @property
+    def by_starts(self) -> Tensor:
+        """The gradient (K,) by what first labels are worth."""
+        return self.cut(self.sums)[1]
+
+    @property
+    def by_ends(self) -> Tensor:
+        """The gradient (K,) by what last labels are worth."""
+        return self.cut(self.sums)[2]
+
+    def cut(self, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return views (K, K), (K,) and (K,) of sums."""
+        return cut_sums(sums, self.by_scores.shape[-1])
 
     def plus(self, other: CardFound) -> CardFound:
         """Return the sum with another part of the same loss."""
-        return CardFound(*(a + b for a, b in zip(self, other, strict=True)))
+        both = zip(self, other, strict=True)
+        return CardFound(*(None if a is None or b is None else a + b for a, b in both))
+
+
+def cut_sums(sums: Tensor, states: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return views (K, K), (K,) and (K,) of sums of gradients by edges, starts and ends."""
+    square = states * states
+    by_edges = sums[:square].view(states, states)
+    return by_edges, sums[square : square + states], sums[square + states :]
 
 
 def solve_scaled(batch: CardChains, task: Task, choice: Choice | None = None) -> CardFound:
@@ -127,8 +157,8 @@ def _launch(
     # Kernels write all that counts, and nothing outside the mask.
     made = torch.empty_like if batch.mask is None else torch.zeros_like
     by_scores = made(batch.scores)
-    parts = new(programs, wide + 2, wide)
-    values = new(B, dtype=torch.float64)
+    parts = new(programs, (K + 2) * K)
+    values = new(B, dtype=task.kind)
     flags = new(B, dtype=torch.int32)
     workspace = new(2 * programs * T * chains * wide)
     none = batch.scores  # stands where a kernel reads nothing
@@ -144,14 +174,14 @@ def _launch(
         *(none if t is None else t for t in given), *(task.costs or (none, none)),
         none if task.factors is None else task.factors, workspace, by_scores,
     )  # fmt: skip
-    out = (parts, values, flags, B, T, 1.0 / task.eps if task.eps else 1.0, task.share)
-    by_edges = none
+    out = parts, values, flags
+    numbers = B, T, 1.0 / task.eps if task.eps else 1.0, task.share
+    by_each = None
     if precision is not None:
-        scaled_chains[(programs,)](*arrays, *out, **facts, PRECISION=precision)
+        _scaled(programs, (*arrays, *out), numbers, **facts, PRECISION=precision)
     else:
-        by_edges = made(batch.edges) if batch.each else none
+        by_each = made(batch.edges) if batch.each else None
         facts |= {"EACH": batch.each, "MAX": task.eps == 0.0}
-        log_chains[(programs,)](*arrays, by_edges, *out, **facts)
-    sums = parts.sum(0)
-    by_edges = by_edges if batch.each else sums[:K, :K]
-    return CardFound(values, by_scores, by_edges, sums[wide, :K], sums[wide + 1, :K], flags)
+        tensors = (*arrays, none if by_each is None else by_each, *out)
+        _log(programs, tensors, numbers, **facts)
+    return CardFound(values, by_scores, parts.sum(0), flags, by_each)

@@ -16,10 +16,12 @@ import torch
 
 from structlearn._src.cuda import inspect_kernel as kernel
 from structlearn._src.cuda.fused_chain import CardChains, tile_width
+from structlearn._src.cuda.launcher import Launcher
 
 MOST_SPREAD = 18.0  # exp(-18) and exp(36) are within the bounds of `scaled_kernel`
 _WRONG = kernel.HOLES.value | kernel.LABELS.value | kernel.NUMBERS.value
 _ROWS = 128  # positions that one program looks at
+_inspect = Launcher(kernel.inspect_chains)
 
 
 class Inspection:
@@ -34,9 +36,12 @@ class Inspection:
         )  # tables for each edge are not looked at
         self.found = torch.zeros(1, dtype=torch.int32, device=scores.device)
         ends = batch.ends or (scores, scores)
-        kernel.inspect_chains[(-(-B * T // _ROWS),)](
+        tensors = (
             scores, batch.edges, *ends, scores if batch.labels is None else batch.labels,
-            scores if batch.mask is None else batch.mask, self.found, B * T, T, MOST_SPREAD * eps,
+            scores if batch.mask is None else batch.mask, self.found,
+        )  # fmt: skip
+        _inspect(
+            -(-B * T // _ROWS), tensors, (B * T, T, MOST_SPREAD * eps),
             K=K, BK=tile_width(K), ROWS=_ROWS, ENDS=batch.ends is not None,
             MASKED=batch.mask is not None, LABELLED=batch.labels is not None,
             SHARED=not batch.each,

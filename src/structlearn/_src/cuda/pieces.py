@@ -142,10 +142,11 @@ def write_sums(
     here = block * C + tl.arange(0, C) < B
     tl.store(values + rows, value, mask=here)
     tl.store(flags + rows, tl.where(fine, 0, 1), mask=here)
-    part = parts + block.to(tl.int64) * ((BK + 2) * BK)
-    tl.store(part + k[:, None] * BK + k[None, :], by_edges)
+    part = parts + block.to(tl.int64) * ((K + 2) * K)
+    inner = (k < K)[:, None] & (k < K)[None, :]
+    tl.store(part + k[:, None] * K + k[None, :], by_edges, mask=inner)
     there = (lengths > 0)[:, None] & (k < K)[None, :]
     first = by_scores + base[:, None] * K + k[None, :]
     last = first + ((lengths - 1) * K)[:, None]
-    tl.store(part + BK * BK + k, tl.sum(tl.load(first, mask=there, other=0.0), 0))
-    tl.store(part + (BK + 1) * BK + k, tl.sum(tl.load(last, mask=there, other=0.0), 0))
+    tl.store(part + K * K + k, tl.sum(tl.load(first, mask=there, other=0.0), 0), mask=k < K)
+    tl.store(part + (K + 1) * K + k, tl.sum(tl.load(last, mask=there, other=0.0), 0), mask=k < K)

@@ -168,8 +168,8 @@ def heat(
     values = np.asarray(table, np.float64)
     most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     size = max(9, min(34, 560 // max(len(columns), 1)))  # cells that can be hit by a mouse
-    left = 24 + 7 * max((len(name) for name in rows), default=0)
-    top = 20 + 6 * max((len(name) for name in columns), default=0)
+    left = 34 + 7 * max((len(name) for name in rows), default=0)  # beside the word on the left
+    top = 34 + 6 * max((len(name) for name in columns), default=0)  # below the word above
     parts = [f'<text x="{left}" y="12">{escape(across)}</text>']
     parts.append(f'<text transform="translate(10 {top + 20}) rotate(90)">{escape(down)}</text>')
     for j, name in enumerate(columns):

@@ -37,11 +37,28 @@ class _StandIn:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        own: type = cls
-        return list(_parameters(own))
+        of: type = cls
+        return list(_parameters(of))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters as they were given; `deep` adds those of parameters."""
+        """Return the parameters as they were given.
+
+        Parameters
+        ----------
+        deep
+            Whether to add the parameters of parameters that are estimators, as ``name__inner``.
+
+        Returns
+        -------
+        dict
+            Values by name.
+
+        Examples
+        --------
+        >>> from structlearn import SequenceLabeler
+        >>> SequenceLabeler(C=2.0).get_params()["C"]
+        2.0
+        """
         found = {name: getattr(self, name) for name in self._get_param_names()}
         if deep:
             for name, value in list(found.items()):

@@ -10,9 +10,11 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
+from structlearn._src.common.document import completed
 from structlearn._src.common.errors import InfeasibleError
 from structlearn._src.common.threads import one_blas_thread
 from structlearn._src.common.watch import Approach, Ending, Progress, Watch, brief
+from structlearn._src.field.admm_doc import SOLVE_MAP
 from structlearn._src.field.consensus import (
     ALLOWED,
     AdmmState,
@@ -80,6 +82,7 @@ class HingeResult:
         return f"HingeResult(energy {self.energy:.6g}, gap {self.gap:.2g}; {self.status})"
 
 
+@completed(SOLVE_MAP)
 def solve_map(
     hinges: Hinges,
     weights: Any,
@@ -92,62 +95,7 @@ def solve_map(
     progress: Progress | bool | None = None,
     n_jobs: int | None = None,
 ) -> HingeResult:
-    r"""Minimise the energy of a hinge-loss field over the box and its hard constraints.
-
-    Parameters
-    ----------
-    hinges
-        The field.
-    weights : array-like of shape (groups,)
-        (groups) At least 0.
-    fixed : dict, or pair of arrays, optional
-        Variables that are given: a mapping from variable to value, or a pair of arrays.
-    start
-        Warm start: the result for other weights, or an initial guess of shape (variables).
-    tol
-        Gap at which to stop, relative to the energy plus the smallest weight.
-    max_iter
-        Maximum number of ADMM steps.
-    time_limit
-        Seconds after which the best values so far are returned.
-    progress
-        Called with the fraction done and a few words; True shows a bar on standard error.
-    n_jobs
-        Number of threads. The result does not depend on it.
-
-    Returns
-    -------
-    HingeResult
-        The values `y` of shape (variables,), their `energy`, a lower bound `lower` on the optimal
-        energy, the `gap` between them, the largest `violation` of a hard form, sums of `hinges` of
-        shape (groups,), `multipliers` of shape (forms,), and a `status`.
-
-    Raises
-    ------
-    InfeasibleError
-        If the hard constraints contradict each other; its `forms` prove it.
-
-    Notes
-    -----
-    Any multipliers :math:`\lambda` (within 0 and the weight for hinges, at least 0 for squared
-    hinges and inequalities) prove the lower bound
-
-    .. math:: \sum_i \lambda_i b_i - \sum_{i \text{ squared}} \lambda_i^2 / 4 w_i
-              + \sum_j \min(0, (A^\top \lambda)_j)
-
-    Examples
-    --------
-    One variable that is pulled to 0 with weight 1 and to 1 with weight 3, both squared:
-
-    >>> from structlearn.fields import Hinges, solve_map
-    >>> field = Hinges(
-    ...     offsets=[0, 1, 2], variables=[0, 0], coefficients=[1.0, -1.0], constants=[0.0, 1.0],
-    ...     kinds=[0, 0], powers=[2, 2], groups=[0, 1], n_variables=1, n_groups=2,
-    ... )
-    >>> result = solve_map(field, [1.0, 3.0])
-    >>> print(result.y.round(4), round(result.energy, 4))
-    [0.75] 0.75
-    """
+    """Minimise the energy of a hinge-loss field over the box and its hard constraints."""
     tol = checks.number("tol", tol, low=0.0)
     max_iter = checks.integer("max_iter", max_iter, low=1)
     if time_limit is not None:

@@ -47,18 +47,15 @@ class Consensus:
 
     One step is :math:`\alpha \leftarrow \alpha + \eta (v - y)`, then :math:`v`, then :math:`y`.
 
-    The object holds the problem, which stays, and scratch space, so that it may run one state at
-    a time. All that changes is in the `AdmmState` that `begin` makes: a record of named arrays
-    which `run` changes in place, and which a checkpoint may hold as it is. Weights are given with
-    every call. Local copies and multipliers take one number per form (see `kernels.field.admm`):
-    with the constant, the length and the kinds a form costs 39 bytes, and 12 more per variable
-    in it, for several threads 24.
+    The object holds the problem and scratch space, so it runs one state at a time. All that changes
+    is in the `AdmmState` that `begin` returns, named arrays that `run` updates in place. Local
+    copies and multipliers take one number per form (see `kernels.field.admm`): a form costs 39
+    bytes, and 12 more per variable in it, or 24 for several threads.
 
-    `step` is :math:`\eta` to begin with, by default the mean weight of the hinges, or 1; a
-    `relaxation` in (0, 2) of 1 is plain ADMM, 1.6 takes fewer steps; the step of hard constraints
-    is `stiffness` times larger. Variables that are `fixed`, by a mapping from variable to value,
-    an array with NaN for the others, or a pair of arrays, leave forms about the others only.
-    Results do not depend on the number of threads; sums are cut after `grain` forms.
+    `step` is the initial :math:`\eta`, by default the mean weight of the hinges, or 1; `relaxation`
+    in (0, 2) is 1 for plain ADMM, and 1.6 takes fewer steps; the step of hard constraints is
+    `stiffness` times larger. Variables may be `fixed`, by a mapping from variable to value, an
+    array with NaN for the others, or a pair of arrays. Sums are cut after `grain` forms.
 
     References
     ----------

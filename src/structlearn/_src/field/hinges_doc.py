@@ -29,6 +29,22 @@ A `RuleModel` with a small ``memory_limit`` makes such forms:
 >>> store = SimpleNamespace(release=lambda: None)
 >>> Hinges.stored(store, vars(forms), n_variables=1, n_groups=1).n_forms
 2""",
+    "piece": """\
+Parameters
+----------
+first, last
+    The range, from `first` up to `last`, which is not included.
+
+Returns
+-------
+Hinges
+    The forms of the range, over all variables and with all groups.
+
+Examples
+--------
+>>> from structlearn import HingeField
+>>> HingeField([[1.0], [-1.0], [2.0]], [0.0, 1.0, -1.0]).hinges.piece(1, 3).n_forms
+2""",
     "take": """\
 Parameters
 ----------

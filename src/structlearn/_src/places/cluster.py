@@ -190,7 +190,9 @@ class Cluster(KeepingPlace):
     # ---- what runs here ----------------------------------------------------------------------
 
     def objective(self, objective: Any) -> Any:
-        """Cut an objective into one shard for each worker."""
+        """Cut an objective into one shard for each worker; one that is there already stays."""
+        if isinstance(objective, RemoteObjective):
+            return objective
         if not can_be_cut(objective):
             if not isinstance(objective, FieldError):  # whose inference is what takes time
                 warn(
@@ -207,6 +209,10 @@ class Cluster(KeepingPlace):
             return Shard(cut.pop(i) if i in cut else objective.shards(n)[i], ends[i])
 
         return RemoteObjective(objective, Remote(Kept(self, shard, len(ends) - 1), ends[:-1]))
+
+    def spread(self, make: Callable[[int], Any], n: int) -> Kept:
+        """Let workers keep pieces that `make` returns by their number."""
+        return Kept(self, make, n)
 
     def make_consensus(
         self, function: Callable[..., Consensus], hinges: Any, **options: Any

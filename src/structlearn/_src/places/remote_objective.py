@@ -195,6 +195,7 @@ class RemoteObjective(Objective):
     view: View = ()
     tangent: Tangent | None = None
     warm: RemoteMemory | None = None
+    size: int | None = None  #: number of examples, where the origin has not all of them
 
     @property
     def penalty(self) -> Any:  # type: ignore[override]
@@ -209,7 +210,7 @@ class RemoteObjective(Objective):
     @property
     def n_examples(self) -> int:
         """Number of examples."""
-        return int(self.origin.n_examples)
+        return int(self.origin.n_examples) if self.size is None else self.size
 
     @property
     def data(self) -> object:
@@ -257,6 +258,8 @@ class RemoteObjective(Objective):
 
     def diagonal(self, weights: Floats) -> Floats | None:
         """Positive estimate of the curvature of every weight."""
+        if self.size is not None:
+            return None  # the origin does not know how many examples there are
         found: Floats | None = self.origin.diagonal(weights)
         return found
 

@@ -188,6 +188,7 @@ def _is_row(row: Any) -> bool:
         hasattr(row, "__len__")
         and not isinstance(row, str | bytes | Mapping | Set)
         and getattr(row, "ndim", 1) > 0
+        and not hasattr(row, "nnz")  # a sparse array, which has no length
     )
 
 

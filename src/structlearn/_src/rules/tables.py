@@ -17,6 +17,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.checks import integer
 from structlearn._src.common.errors import ArgumentError, AtomError, did_you_mean
 from structlearn._src.common.frames import column_names
+from structlearn._src.rules.interrupt import interruptible
 from structlearn._src.rules.load import TEXTS, Stage, atom_text, cell, file_paths, stage
 from structlearn._src.rules.source import attach, quoted
 
@@ -92,7 +93,8 @@ class Tables:
         self.source = None if source is None else Path(source)
         self._threads = None if n_jobs is None else integer("n_jobs", n_jobs, low=1)
         self._memory = memory
-        self._connect()
+        with interruptible():
+            self._connect()
         self.connection.execute("CREATE TABLE constants (code INTEGER, text VARCHAR)")
         self.relations: dict[str, Relation] = {}
         self._covers: dict[tuple[Any, ...], bool] = {}

@@ -59,6 +59,10 @@ class Conjugate(_Emission):
         """Draw parameters of new states: from the posterior given no position at all."""
         return self.draw_posterior(self.statistics(np.empty(0, np.int64), n_states, 0, 0), rng)
 
+    def begin(self, n_states: int, rng: Generator) -> Arrays:
+        """Return the parameters of states that a chain begins with: drawn from their prior."""
+        return self.draw_prior(n_states, rng)
+
     def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
         """Return the posterior mean, whatever the parameters before."""
         return self.posterior_mean(self.statistics(states, n_states))
@@ -90,6 +94,10 @@ class NonConjugate(_Emission):
     weight: the log density of the reversed path, which begins with the unnormalised posterior, less
     that of the path as it is proposed. The mean of these weights is the evidence.
     """
+
+    @abstractmethod
+    def begin(self, n_states: int, rng: Generator) -> Arrays:
+        """Return the parameters of states that a chain begins with: such that tell none apart."""
 
     @abstractmethod
     def draw(
@@ -347,6 +355,22 @@ class Categorical(Conjugate):
         """Expected probabilities."""
         mass = self.prior + statistics[0]
         return (np.log(mass / mass.sum(-1, keepdims=True)),)
+
+
+def student_constants(strength: float, degrees: float, width: int, rows: int) -> Floats:
+    """(rows + 1,) Constants of the predictive densities after so many points, without volumes.
+
+    That after n points is Student's t: by the squared distance d of a point from the mean in the
+    scale matrix S, with N = strength + n, it is ``constant - log |S| / 2 - (degrees + n + 1) / 2 *
+    log(1 + d N / (N + 1))``.
+    """
+    n = np.arange(rows + 1)
+    shrunk: Floats = (
+        0.5 * width * np.log((strength + n) / (strength + n + 1.0) / np.pi)
+        + gammaln((degrees + n + 1.0) / 2)
+        - gammaln((degrees + n + 1.0 - width) / 2)
+    )
+    return shrunk
 
 
 def covariances(parameters: Arrays) -> Floats:

@@ -59,6 +59,11 @@ class Process(NamedTuple):
         """Number of states that are represented."""
         return len(self.sticks) - 1
 
+    @property
+    def masses(self) -> Floats:
+        """(states,) What every row has of each state before any transition is seen."""
+        return self.alpha * np.maximum(self.sticks[:-1], _TINY)
+
     def split(self, k: int, share: float) -> Process:
         """Break the stick of state `k`; what it loses is that of a new state, the last one."""
         sticks = np.insert(self.sticks, self.n_states, (1.0 - share) * self.sticks[k])
@@ -79,7 +84,7 @@ class Process(NamedTuple):
 
     def log_probability(self, counts: Ints) -> float:
         """Log probability of the states given concentration and sticks, rows integrated out."""
-        masses = self.alpha * np.maximum(self.sticks[:-1], _TINY)
+        masses = self.masses
         cells = gammaln(masses + counts) - gammaln(masses)
         rows = gammaln(self.alpha) - gammaln(self.alpha + counts.sum(1))
         return float(rows.sum() + cells.sum())

@@ -99,7 +99,7 @@ def start(model: HmmModel, states: Ints, rng: Generator) -> HmmState:
     gamma = hdp.first_value(model.gamma)
     sticks = np.append(np.full(n, 1.0 / (n + gamma)), gamma / (n + gamma))
     empty = Process(alpha, gamma, sticks, np.zeros((n + 1, n + 1)))
-    parameters = tuple(emission.draw_prior(n, rng) for emission in model.emissions)
+    parameters = tuple(emission.begin(n, rng) for emission in model.emissions)
     return draw_given_paths(model, HmmState(states, empty, parameters), rng)
 
 

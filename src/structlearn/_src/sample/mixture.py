@@ -23,11 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import gammaln
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.draw import mixture as kernels
-from structlearn._src.sample.emission import Gaussian, Moments, NormalWishart
+from structlearn._src.sample.emission import Gaussian, Moments, NormalWishart, student_constants
 from structlearn._src.sample.hdp import Concentration, Restaurant, draw_gamma, first_value
 from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel, HmmState, statistics
@@ -112,10 +111,10 @@ class MixtureSampler:
         self._log_new += np.where(labelled.labels < 0, 0.0, expected)
 
     def begin(self, rng: Generator) -> MixtureState:
-        """Return a state with rows in components at random, and weights from their prior."""
+        """Return a state with rows in components at random, and weights of 0."""
         drawn = rng.integers(self.n_start, size=self.model.n_positions)
         _, assigned = np.unique(drawn, return_inverse=True)
-        (weights,) = self.model.emissions[1].draw_prior(int(assigned.max()) + 1, rng)
+        (weights,) = self.model.emissions[1].begin(int(assigned.max()) + 1, rng)
         return MixtureState.of(assigned.astype(np.int64), weights, first_value(self.model.alpha))
 
     def step(
@@ -204,13 +203,7 @@ def kernel_prior(prior: NormalWishart, rows: int, classifier: Hinge) -> kernels.
     """Return what kernels know of the priors, for components of up to so many rows."""
     strength = float(prior.strength)
     degrees = float(prior.degrees)
-    width = prior.width
-    n = np.arange(rows + 1)
-    constants = (
-        0.5 * width * np.log((strength + n) / (strength + n + 1.0) / np.pi)
-        + gammaln((degrees + n + 1.0) / 2)
-        - gammaln((degrees + n + 1.0 - width) / 2)
-    )
+    constants = student_constants(strength, degrees, prior.width, rows)
     factor = np.linalg.cholesky(prior.scale)
     return kernels.Prior(prior.mean, factor, constants, strength, degrees, *classifier.code)
 

@@ -12,11 +12,7 @@ a split that separates them is proposed, else a merge of their states. The stick
 uniform place. Parameters of non-conjugate emissions are proposed anew, in large states only for
 moves that would be accepted without them: delayed acceptance.
 
-Which positions leave in a split is drawn from a chain of two sides (`launch`). Two clusters begin
-at the two positions, the anchors, and are fitted by a few rounds: the best sides given the
-clusters, and the clusters given the sides. Positions that follow each other are linked; in a
-mixture no two are. All this depends on the union of the sides and on the anchors alone, so that a
-merge knows the probability of the split back.
+Which positions leave in a split is drawn as in `sides`.
 
 References
 ----------
@@ -30,27 +26,28 @@ J. Christen and C. Fox, "Markov chain Monte Carlo using an approximation", JCGS 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.common.arrays import Bools, Ints
 from structlearn._src.sample import hdp
-from structlearn._src.sample.emission import Arrays, Conjugate, Emission
+from structlearn._src.sample.emission import Arrays, Conjugate, Emission, Gaussian
 from structlearn._src.sample.hdp import Process
 from structlearn._src.sample.hmm import HmmModel, HmmState, HmmStatistics
 from structlearn._src.sample.runner import streams
+from structlearn._src.sample.sides import (
+    FittedSides,
+    SequentialSides,
+    Union,
+    fit_sides,
+    sequential_sides,
+)
 
 SLACK = 20.0  # of log ratios: what labels make up for, where points and paths say no
-_ROUNDS = 5  # of fitting two clusters, most of which stay the same after two or three
-_BLOCK = 50  # positions that follow each other are fitted together, so that links are seen
-_BLOCKS = 40  # of these at most: more hardly move the clusters
-_SCORED = 2**13  # positions whose densities are found at a time
-_WINDOW = 10  # positions before and after an anchor that its cluster begins with
+_CANDIDATES = 16  # positions of which the nearest to an anchor is the other one
 
 
 class Anchors(NamedTuple):
@@ -59,6 +56,7 @@ class Anchors(NamedTuple):
     places: Ints
     by_state: bool  #: whether states were drawn before the positions
     emissions: Sequence[Emission]  #: those that tell the sides of a split apart
+    fitted: bool  #: whether sides are fitted, or chosen one after the other
 
 
 class Change(NamedTuple):
@@ -80,18 +78,35 @@ def split_or_merge(
     by_state = rng.random() < 0.5
     labelled = not model.conjugate or rng.random() < 0.5
     emissions = model.emissions if labelled else model.conjugate
-    places = _choose_states(state, rng) if by_state else _choose(model.n_positions, rng)
+    fitted = rng.random() < 0.5
+    places = _choose_states(state, rng) if by_state else _choose_places(model, rng)
     if places is None:
         return state, found, False
     one, two = state.states[places]
     propose = _split if one == two else _merge
-    moved = propose(model, state, found, Anchors(places, by_state, emissions), rng)
+    moved = propose(model, state, found, Anchors(places, by_state, emissions, fitted), rng)
     return (state, found, False) if moved is None else (*moved, True)
 
 
 def _choose(n: int, rng: Generator) -> Ints | None:
     """Draw two of `n` places; None if there are not as many."""
     return rng.choice(n, 2, replace=False) if n > 1 else None
+
+
+def _choose_places(model: HmmModel, rng: Generator) -> Ints | None:
+    """Draw two positions, half of the time such that have points near each other.
+
+    States have no part in this. Points that are near and in two states tell that these are alike.
+    """
+    n = model.n_positions
+    points = next((e for e in model.conjugate if isinstance(e, Gaussian)), None)
+    if points is None or n < 2 or rng.random() < 0.5:
+        return _choose(n, rng)
+    first = int(rng.integers(n))
+    others = rng.integers(n - 1, size=_CANDIDATES)
+    others += others >= first
+    away = ((points.data[others] - points.data[first]) ** 2).sum(1)
+    return np.array([first, others[away.argmin()]])
 
 
 def _choose_states(state: HmmState, rng: Generator) -> Ints | None:
@@ -124,14 +139,16 @@ def _split(
     """Propose to separate two positions that share a state; None if that is rejected."""
     union = Union.of(state.states, model.offsets, anchors.places)
     k = int(state.states[anchors.places[0]])
-    chain = launch(union, anchors.emissions, rng, model.n_jobs)
-    sides = chain.draw(1, rng)[0].astype(bool)
-    new = split_states(state, k, union.positions[sides], rng.random())
+    share = rng.random()
+    process = state.process.split(k, share)
+    proposal = _propose(model, state, union, anchors, process, (k, state.n_states), rng)
+    sides = proposal.draw(rng)
+    new = split_states(state, k, union.positions[sides], share)
     counts = hdp.count_transitions(new.states, model.offsets, new.n_states, model.n_jobs)
     after = HmmStatistics(counts, _separated(model, found, union, k, sides))
     log_ratio = _log_target(model, new.process, after, [k, -1])
     log_ratio -= _log_target(model, state.process, found, [k])
-    log_ratio += state.process.log_size(k) - log_proposal(chain, sides)
+    log_ratio += state.process.log_size(k) - proposal.log_probability(sides)
     right = float(sides.sum())
     log_ratio += log_choice(new.n_states, len(sides) - right, right) if anchors.by_state else 0.0
     apart = {k: union.positions[~sides], state.n_states: union.positions[sides]}
@@ -156,13 +173,30 @@ def _merge(
     if threshold >= _first_stage(model, log_ratio):
         return None  # whatever the probability of the split back, which is at most 1
     union = Union.of(state.states, model.offsets, anchors.places)
-    chain = launch(union, anchors.emissions, rng, model.n_jobs)
-    log_ratio += log_proposal(chain, union.sides)
+    proposal = _propose(model, state, union, anchors, state.process, (one, two), rng)
+    log_ratio += proposal.log_probability(union.sides)
     new = merge_states(state, one, two)
     apart = {one: union.positions[~union.sides], two: union.positions[union.sides]}
     change = Change(state, apart, new, {place: union.positions})
     proposed = _accepted(model, change, log_ratio, threshold, rng)
     return None if proposed is None else (proposed, after)
+
+
+def _propose(
+    model: HmmModel,
+    state: HmmState,
+    union: Union,
+    anchors: Anchors,
+    process: Process,
+    sides: tuple[int, int],
+    rng: Generator,
+) -> FittedSides | SequentialSides:
+    """Return how sides are proposed; both are states of `process`."""
+    if anchors.fitted:
+        return fit_sides(union, anchors.emissions, rng, model.n_jobs)
+    return sequential_sides(
+        union, anchors.emissions, process, sides, state.states, model.offsets, rng
+    )
 
 
 def _first_stage(model: HmmModel, log_ratio: float) -> float:
@@ -285,113 +319,3 @@ def _separated(
         )
         for own, parts in zip(found.emitted, both, strict=True)
     )
-
-
-# ---- how a split proposes who leaves -----------------------------------------------------
-
-
-class Union(NamedTuple):
-    """Positions of one state, or of two that may become one."""
-
-    positions: Ints
-    anchors: Ints  #: where the two anchors are among `positions`
-    sides: Bools  #: which positions share the state of the second, and not of the first
-    linked: Bools  #: which positions follow the one before in their sequence
-
-    @staticmethod
-    def of(states: Ints, offsets: Ints, anchors: Ints) -> Union:
-        """Find the positions that share the states of two."""
-        one, two = states[anchors]
-        member = (states == one) | (states == two)
-        positions = np.flatnonzero(member)
-        linked = np.diff(positions, prepend=-2) == 1
-        starts = offsets[:-1]
-        linked[np.searchsorted(positions, starts[member[starts]])] = False
-        sides = (states[positions] == two) & (one != two)
-        return Union(positions, np.searchsorted(positions, anchors), sides, linked)
-
-
-def launch(
-    union: Union, emissions: Sequence[Emission], rng: Generator, n_jobs: int | None = 1
-) -> Chains:
-    """Return the chain of two sides, which are certain at the anchors."""
-    n = len(union.positions)
-    some = _some(n, rng)
-    linked = union.linked[some] & (np.diff(some, prepend=-2) == 1)
-    fitted = [emission.subset(union.positions[some]) for emission in emissions]
-    clusters = _seeds(union, emissions)
-    table = np.zeros((2, 2))
-    share = np.zeros(2)
-    before = np.zeros(0, bool)
-    for _ in range(_ROUNDS):
-        sides = _chain(fitted, clusters, linked, share, table, 1).best()[1]
-        if np.array_equal(sides, before):  # nothing changes any more
-            break
-        before = sides
-        clusters = [e.refined(sides, 2, own) for e, own in zip(fitted, clusters, strict=True)]
-        share = _log_shares(sides[~linked])
-        pairs = np.flatnonzero(linked)
-        table = np.array([_log_shares(sides[pairs[sides[pairs - 1] == k]]) for k in (0, 1)])
-    if len(some) < n:
-        fitted = [emission.subset(union.positions) for emission in emissions]
-    chain = _chain(fitted, clusters, union.linked, share, table, n_jobs)
-    chain.nodes[union.anchors, [1, 0]] = -np.inf
-    return chain
-
-
-def log_proposal(chain: Chains, sides: Bools) -> float:
-    """Log probability that a chain of two sides draws these."""
-    linked = np.ones(len(sides), bool)
-    linked[chain.offsets[:-1]] = False
-    after = np.flatnonzero(linked)
-    chosen = sides.astype(np.int64)
-    score = chain.nodes[np.arange(len(sides)), chosen].sum()
-    score += chain.edges[0, chosen[after - 1], chosen[after]].sum()
-    return float(score - chain.log_partition().sum())
-
-
-def _some(n: int, rng: Generator) -> Ints:
-    """Return positions to fit to: all, or blocks of them."""
-    if n <= _BLOCK * _BLOCKS:
-        return np.arange(n)
-    blocks = np.sort(rng.choice(n // _BLOCK, _BLOCKS, replace=False))
-    return (_BLOCK * blocks[:, None] + np.arange(_BLOCK)).ravel()
-
-
-def _seeds(union: Union, emissions: Sequence[Emission]) -> list[Arrays]:
-    """Fit the two clusters to the anchors, and to what is linked to these nearby."""
-    run = np.cumsum(~union.linked)
-    near = [
-        np.flatnonzero((run == run[a]) & (np.abs(np.arange(len(run)) - a) <= _WINDOW))
-        for a in union.anchors
-    ]
-    sides = np.repeat([0, 1], [len(own) for own in near])
-    positions = union.positions[np.concatenate(near)]
-    return [emission.subset(positions).refined(sides, 2, None) for emission in emissions]
-
-
-def _chain(
-    emissions: Sequence[Emission],
-    clusters: list[Arrays],
-    linked: Bools,
-    share: Floats,
-    table: Floats,
-    n_jobs: int | None,
-) -> Chains:
-    nodes = np.zeros((len(linked), 2))
-
-    def work(first: int, last: int) -> None:
-        for emission, parameters in zip(emissions, clusters, strict=True):
-            emission.add_log_densities(parameters, first, last, nodes[first:last])
-
-    ends = [*range(0, len(linked), _SCORED), len(linked)]
-    threads.run(work, list(pairwise(ends)), n_jobs)
-    nodes[~linked] += share
-    offsets = np.append(np.flatnonzero(~linked), len(linked))
-    return Chains(nodes, table[None], offsets, n_jobs)
-
-
-def _log_shares(sides: Ints) -> Floats:
-    """Return the log shares of both sides, as if each had been seen once more."""
-    counts = np.bincount(sides, minlength=2) + 1.0
-    return np.log(counts / counts.sum())

@@ -10,7 +10,7 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.vectors import dot, moved, summed
-from structlearn._src.learn.objective import Objective
+from structlearn._src.learn.objective import Hints, Objective
 from structlearn._src.learn.world import Memory
 from structlearn._src.solve.base import Report, State
 
@@ -64,6 +64,8 @@ def wolfe(objective: Objective, start: Point, direction: Floats, first: float) -
     W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent", 2005, eq. 4.
     """
     n_jobs = objective.n_jobs
+    error = objective.hints.error
+    rounding = error if error > Hints().error else _ROUNDING  # of single precision
     low = origin = _Mark(0.0, start.value, dot(start.gradient, direction, n_jobs))
     high: _Mark | None = None
     best, length = None, first
@@ -71,7 +73,7 @@ def wolfe(objective: Objective, start: Point, direction: Floats, first: float) -
         weights = moved(start.weights, length, direction, n_jobs)
         point = evaluate(objective, weights, start)
         mark = _Mark(length, point.value, dot(point.gradient, direction, n_jobs))
-        if not _lower(origin, mark):
+        if not _lower(origin, mark, rounding):
             high = mark
         elif mark.along < _CURVATURE * origin.along:
             low, best = mark, point
@@ -83,10 +85,10 @@ def wolfe(objective: Objective, start: Point, direction: Floats, first: float) -
     return best
 
 
-def _lower(origin: _Mark, mark: _Mark) -> bool:
+def _lower(origin: _Mark, mark: _Mark, rounding: float) -> bool:
     if _falls(origin.value, mark.value, mark.length * origin.along):
         return True
-    level = mark.value <= origin.value + _ROUNDING * abs(origin.value)
+    level = mark.value <= origin.value + rounding * abs(origin.value)
     return level and mark.along <= (2.0 * _DECREASE - 1.0) * origin.along
 
 

@@ -162,6 +162,19 @@ class Namespace:
         """Every table of keys, in a fixed order."""
         return [table for dictionary in self._dictionaries for table in dictionary.tables]
 
+    @property
+    def staged(self) -> bool:
+        """Whether keys of some rows are built in stages."""
+        return any(len(each.tables) > 1 for each in self._dictionaries)
+
+    def keys(self) -> list[Ints]:
+        """Return the keys of every dictionary, by number."""
+        return [dictionary.tables[-1].keys for dictionary in self._dictionaries]
+
+    def cut(self, each: Ints) -> list[Ints]:
+        """Cut something of every attribute into parts for every dictionary."""
+        return np.split(each, self._starts[1:-1])
+
     def names(self, which: Iterable[int] | None = None) -> list[str]:
         """Return the attributes of these numbers as CRF++ writes them; of all, if not given."""
         numbers = np.arange(len(self)) if which is None else np.array(list(which), np.int64)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import gzip
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -21,6 +23,7 @@ from structlearn._src.text.strings import Index, Strings
 
 _SHARE = 64  # part of the memory limit that the text of a partition is: its columns take more
 _LEAST = 2**16  # bytes of a partition at least
+_PIECES = 8  # of text for each of several parts, so that these are about equal
 
 
 class ColumnFiles:
@@ -30,7 +33,7 @@ class ColumnFiles:
     ----------
     paths
         A path, or several; every file has one token per line, an empty line after each sequence,
-        and may be gzipped.
+        and may be gzipped. A path with ``*``, ``?`` or ``[`` that is no file is a pattern.
     memory_limit
         Limit on the resident memory of the program, for example ``"2GB"``.
 
@@ -52,16 +55,32 @@ class ColumnFiles:
         several: Any = paths if isinstance(paths, list | tuple) else [paths]
         if not several:
             raise ArgumentError("paths is empty; at least one file is needed")
-        self.paths = tuple(as_path(path) for path in several)
+        self.paths = tuple(path for each in several for path in _matched(as_path(each)))
         for path in self.paths:
             if not path.is_file():
                 raise DataNotFoundError(f"there is no file {str(path)!r}: check the path")
         self.store = Store(check_limit(memory_limit))
+        self.share: tuple[int, int] | None = None
+
+    def part(self, number: int, parts: int) -> ColumnFiles:
+        """Return one of several parts of the same files: every so many pieces one."""
+        found = copy(self)
+        found.paths = tuple(path.absolute() for path in self.paths)
+        found.share = number, parts
+        return found
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of every file."""
+        return tuple(path.stat().st_size for path in self.paths)
 
     @property
     def partition_bytes(self) -> int:
         """Bytes of text in a partition, about."""
-        return max(self.store.limit // _SHARE, _LEAST)
+        most = max(self.store.limit // _SHARE, _LEAST)
+        if self.share is None:
+            return most
+        return min(most, sum(self.sizes) // (_PIECES * self.share[1]) + 1)
 
     def __iter__(self) -> Iterator[Columns]:
         width = 0
@@ -80,14 +99,28 @@ class ColumnFiles:
 
     def _pieces(self) -> Iterator[tuple[str, bytes]]:
         """Pieces of text, and what they are called in errors."""
+        number, parts = self.share or (0, 1)
+        size = self.partition_bytes
+        count = 0
         for path in self.paths:
             line = 1
             with _opened(path) as file:
-                for data in _cut(str(path), file, self.partition_bytes):
-                    yield str(path) if line == 1 else f"{path}, from line {line} on", data
+                for data in _cut(str(path), file, size):
+                    if count % parts == number:
+                        yield str(path) if line == 1 else f"{path}, from line {line} on", data
+                    count += 1
                     line += data.count(b"\n")
 
 
+def _matched(path: Path) -> list[Path]:
+    """Return the files that a pattern stands for, in order; any other path by itself."""
+    if path.is_file() or not _PATTERN.search(str(path)):
+        return [path]
+    found = sorted(map(Path, glob.glob(str(path), recursive=True)))
+    return [each for each in found if each.is_file()] or [path]
+
+
+_PATTERN = re.compile(r"[*?\[]")
 _BLANK = re.compile(rb"\n[ \t\r]*\n")  # the end of a sequence
 _OVERLAP = 64  # bytes of a blank line that may lie before the border of two blocks
 
@@ -140,6 +173,14 @@ class StoredColumns(NamedTuple):
 
 def store_columns(files: ColumnFiles) -> StoredColumns:
     """Read all partitions once, and number their cells together."""
+    found = find_columns(files)
+    if found is None:
+        raise FormatError(f"{files.paths[0]}: no token was found in any file")
+    return found
+
+
+def find_columns(files: ColumnFiles) -> StoredColumns | None:
+    """Do the same where there may be no token at all."""
     ids = ArrayWriter(files.store, np.int32)
     sizes: list[Ints] = []
     known: list[Strings] = []
@@ -147,17 +188,17 @@ def store_columns(files: ColumnFiles) -> StoredColumns:
         known = known or [Strings.of([])] * part.width
         cells = np.empty_like(part.ids)
         for c, own in enumerate(part.vocabularies):
-            known[c], numbers = _grown(known[c], own)
+            known[c], numbers = grown(known[c], own)
             cells[:, c] = numbers[part.ids[:, c]]
         ids.append(cells.ravel())
         sizes.append(np.diff(part.offsets))
     if not known:
-        raise FormatError(f"{files.paths[0]}: no token was found in any file")
+        return None
     offsets = np.append(0, np.cumsum(np.concatenate(sizes)))
     return StoredColumns(ids.finish().reshape(-1, len(known)), offsets, tuple(known))
 
 
-def _grown(known: Strings, own: Strings) -> tuple[Strings, Index]:
+def grown(known: Strings, own: Strings) -> tuple[Strings, Index]:
     """Add the strings that are new; return the number of every string of `own`."""
     numbers = known.find(own) if len(known) else np.full(len(own), -1, np.int32)
     new = numbers < 0

@@ -58,10 +58,10 @@ def solve(
         if kernels.two_temperatures(spec.loss) and seen.hidden:
             return None
         given = batch, spec.loss, spec.cost, spec.sides[1], factors
-        found = kernels.solve(*given)
+        found = kernels.solve(*given, kind=nodes.dtype)
         wrong = seen.wrong
         if seen.loose and not wrong:
-            found, wrong = kernels.settle(found, *given)
+            found, wrong = kernels.settle(found, *given, nodes.dtype)
     except torch.cuda.OutOfMemoryError as error:
         raise TooWideError(
             f"the card has no memory left for scores of shape {tuple(nodes.shape)} and as much "
@@ -74,3 +74,9 @@ def solve(
         flags = array(found.flags)
         check_possible(np.where(flags, np.inf, array(found.values)), spec.sides[1])
     return found  # type: ignore[no-any-return]
+
+
+def cut(sums: Tensor, states: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients by edges, starts and ends that sums of kernels hold."""
+    found: tuple[Tensor, Tensor, Tensor] = _kernels().cut_sums(sums, states)
+    return found

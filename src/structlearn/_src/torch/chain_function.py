@@ -223,13 +223,30 @@ class QuickDifference(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, spec: ChainSpec, *tensors: Any) -> Tensor:
         """Return the values (B,)."""
-        values, *found = _ended(spec, *tensors)
+        nodes, edges, starts, ends, labels, mask = tensors
+        found = card_chain.solve(spec, nodes, edges, (starts, ends), labels, mask, None)
+        if found is None:
+            values, *by = _folded(spec, *tensors)
+        elif found.by_each is None:
+            values = found.values
+            by = [found.by_scores, found.sums]
+        else:
+            values, *by = _parts(found)
         ctx.spec = spec
-        ctx.save_for_backward(*tensors, *found)
-        ctx.save_for_forward(*tensors, *found)
+        ctx.save_for_backward(*tensors, *by)
+        ctx.save_for_forward(*tensors, *by)
         return values
 
-    backward = EndedDifference.backward
+    @staticmethod
+    def backward(ctx: Any, factors: Tensor, *_: Any) -> Any:
+        """Gradient by all tables; itself differentiable where that is asked for."""
+        *_, by_scores, sums = ctx.saved_tensors
+        few = len(ctx.saved_tensors) == 8  # six inputs
+        if not few or torch.is_grad_enabled() or not all_alike(factors):
+            return EndedDifference.backward(ctx, factors)
+        factor = factors[0]
+        by = card_chain.cut(sums * factor, by_scores.shape[2])
+        return None, by_scores * factor, *by, None, None
 
     @staticmethod
     def jvp(ctx: Any, *along: Any) -> Any:
@@ -253,8 +270,20 @@ def _ended(
     """Return values and gradients by kernels, or with the ends in the nodes."""
     found = card_chain.solve(spec, nodes, edges, (starts, ends), labels, mask, factors)
     if found is not None:
-        by = found.by_scores, found.by_edges, found.by_starts, found.by_ends
-        return found.values.to(nodes.dtype), *by
+        return _parts(found)
+    return _folded(spec, nodes, edges, starts, ends, labels, mask, factors)
+
+
+def _parts(found: Any) -> tuple[Tensor, ...]:
+    """Return what kernels found: values, and gradients by nodes, edges, starts and ends."""
+    return found.values, found.by_scores, found.by_edges, found.by_starts, found.by_ends
+
+
+def _folded(
+    spec: ChainSpec, nodes: Tensor, edges: Tensor, starts: Tensor, ends: Tensor, labels: Tensor,
+    mask: Tensor | None, factors: Tensor | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return values and gradients with the ends in the nodes, where kernels cannot."""
     inside = full_mask(mask, nodes)
     folded = add_ends(nodes, inside, starts, ends)
     values, by_nodes, by_edges = _elsewhere(spec, folded, edges, labels, inside, factors)
@@ -312,7 +341,7 @@ def _elsewhere(
     """Return values and gradients on another device than the host's: by kernels, or by autograd."""
     found = card_chain.solve(spec, nodes, edges, None, labels, mask, factors)
     if found is not None:
-        return found.values.to(nodes.dtype), found.by_scores, found.by_edges
+        return found.values, found.by_scores, found.by_edges
     check_batch(nodes, edges, labels, mask)
     values, pull = torch.func.vjp(_plain(spec, labels, mask), nodes.detach(), edges.detach())[:2]
     impossible = values.abs() > -0.5 * FLOOR

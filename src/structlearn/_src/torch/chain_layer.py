@@ -196,16 +196,17 @@ class ChainLoss(nn.Module):
         transitions: Tensor | None,
     ) -> Tensor:  # fmt: skip
         """Return the losses (B,) of some parts of the loss."""
-        check_tensors(scores=scores, mask=mask, transitions=transitions, layer=self.transitions)
+        check_tensors(
+            scores=scores, labels=labels, mask=mask, transitions=transitions, layer=self.transitions
+        )
         nodes = self._node_scores(scores, spec.loss.eps_h)
         check_whole("labels", labels, tuple(nodes.shape[:2]))
-        check_tensors(scores=scores, labels=labels)
         if not card_chain.fits(nodes):
             nodes, edges, inside = self._tables(scores, mask, transitions, spec.loss.eps_h)
             return _apply(spec, nodes, edges, labels, inside)[0]
         edges = self._edges(nodes, transitions)
-        zeros = nodes.new_zeros(self.n_labels)
-        ends = [zeros if t is None else t.to(nodes) for t in (self.starts, self.ends)]
+        both = self.starts, self.ends
+        ends = [nodes.new_zeros(self.n_labels) if t is None else t.to(nodes) for t in both]
         if self._never:
             edges = edges + self._never_pairs.to(edges)
             ends = [ends[0] + self._never_first.to(edges), ends[1] + self._never_last.to(edges)]
@@ -342,9 +343,8 @@ class ChainLoss(nn.Module):
     def _edges(self, nodes: Tensor, more: Tensor | None) -> Tensor:
         """Return one table (K, K), or one for each edge."""
         size = (self.n_labels, self.n_labels)
-        edges = nodes.new_zeros(size)
-        if self.transitions is not None:
-            edges = self.transitions.to(nodes.dtype)
+        own = self.transitions
+        edges = nodes.new_zeros(size) if own is None else own.to(nodes.dtype)
         if more is None:
             return edges
         each = (nodes.shape[0], nodes.shape[1] - 1, *size)

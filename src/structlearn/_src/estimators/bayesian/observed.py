@@ -283,7 +283,7 @@ def wishart(width: int, spread: float, strength: float, degrees: float | None) -
 
 def _array(given: Any, what: str, needed: str) -> Any:
     """Return what is an array, or a frame or column that can be one."""
-    if not hasattr(given, "__array__"):
+    if not hasattr(given, "__array__") or np.ndim(given) == 0:
         raise ArgumentError(f"{what} is {type(given).__name__}; give {needed}")
     return np.asanyarray(given)
 

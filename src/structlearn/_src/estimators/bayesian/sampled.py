@@ -72,7 +72,7 @@ def all_or_nothing(fit: Fit) -> Fit:
     @wraps(fit)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
         trial = copy(self)
-        if not getattr(self, "warm_start", False):
+        if not checks.boolean("warm_start", getattr(self, "warm_start", False)):
             for name in [name for name in vars(trial) if name.endswith("_")]:
                 delattr(trial, name)
         fitted = fit(trial, *args, **kwargs)

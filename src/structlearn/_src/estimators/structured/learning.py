@@ -20,6 +20,7 @@ from structlearn._src.common.errors import (
     warn,
 )
 from structlearn._src.common.history import History
+from structlearn._src.common.place import current
 from structlearn._src.common.watch import Ending
 from structlearn._src.estimators.base import check_is_fitted, sample_weights, threads
 from structlearn._src.estimators.fitting import FitSettings, keep, minimise
@@ -30,6 +31,7 @@ from structlearn._src.estimators.structured.base import (
     ModelPlan,
     StructuredEstimator,
 )
+from structlearn._src.estimators.structured.maker import Maker, has_lazy_parts, lean
 from structlearn._src.estimators.structured.parameters import check_parameters, warn_unused
 from structlearn._src.inference.names import PREDICTED
 from structlearn._src.learn.dominance import Dominance
@@ -62,6 +64,8 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
     loss = _check(estimator)
     if isinstance(X, ColumnFiles):
         return _fit_files(estimator, X, Y, loss, sample_weight)
+    if has_lazy_parts(X):
+        return _fit_spread(estimator, X, Y, loss, sample_weight)
     rng = generator(estimator.random_state)
     plan, batch = _learn(estimator, X, Y)
     objective = _objective(estimator, plan, batch, loss, sample_weight)
@@ -87,11 +91,33 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
 def _fit_files(
     estimator: StructuredEstimator, files: ColumnFiles, Y: Any, loss: Loss, sample_weight: Any
 ) -> Any:
-    """Learn from files that need not fit into memory."""
+    """Learn from files that need not fit into memory, or that workers read."""
+    if hasattr(current(), "spread"):
+        return _fit_spread(estimator, files, Y, loss, sample_weight)
     streaming.check(estimator, Y, sample_weight)
     shards = streaming.Shards.read(estimator, files)
     found = streaming.Stream(estimator, shards, loss, _objective).run()
     return _keep(estimator, shards.plan, loss, found, shards.n_sequences)
+
+
+def _fit_spread(
+    estimator: StructuredEstimator, X: Any, Y: Any, loss: Loss, sample_weight: Any
+) -> Any:
+    """Learn from files or partitions of which each worker reads and keeps some."""
+    from structlearn._src.estimators.structured import spread_files, spread_parts
+
+    maker = Maker(lean(estimator), loss, _learn, _objective)
+    if isinstance(X, ColumnFiles):
+        streaming.check(estimator, Y, sample_weight, spread_files.SOLVERS)
+        plan, objective = spread_files.read(maker, X)
+    else:
+        spread_parts.check(estimator, sample_weight)
+        plan, objective = spread_parts.read(maker, X, Y)
+    settings = FitSettings(**{name: getattr(estimator, name) for name in _RUN})
+    rng = generator(estimator.random_state)
+    start = _start(estimator, plan, objective.origin.examples, rng)
+    found = minimise(objective, start, settings, rng=rng)
+    return _keep(estimator, plan, loss, found, objective.n_examples)
 
 
 def _with_current(

@@ -36,7 +36,7 @@ from structlearn._src.text.attributes import Attributes, Expanded
 from structlearn._src.text.labels import LabelCoder
 from structlearn._src.text.partitions import ColumnFiles, StoredColumns, store_columns
 from structlearn._src.text.rows import Rows
-from structlearn._src.text.template import as_template, check_width
+from structlearn._src.text.template import Template, as_template, check_width
 
 _BYTES_PER_TOKEN = 1500  # of a shard in memory: features by row and by column, tables, marginals
 _SHARE = 8  # part of the memory limit for one shard
@@ -55,7 +55,9 @@ _FIXED = {
 }
 
 
-def check(estimator: Any, Y: Any, weights: Any) -> None:
+def check(
+    estimator: Any, Y: Any, weights: Any, solvers: tuple[str, ...] = ("auto", "sdca")
+) -> None:
     """Refuse what streams cannot learn, before any work."""
     if not hasattr(estimator, "template"):
         raise ArgumentError(
@@ -71,11 +73,23 @@ def check(estimator: Any, Y: Any, weights: Any) -> None:
                 f"{name}={getattr(estimator, name)!r} is not for ColumnFiles, which are learnt "
                 f"without {what}; leave it at {default!r}, or use read_columns"
             )
-    if estimator.solver not in ("auto", "sdca"):
+    if estimator.solver not in solvers:
         raise ArgumentError(
             f"solver={estimator.solver!r} needs all data in memory; for ColumnFiles leave it at "
             f"'auto', or use read_columns"
         )
+
+
+def check_template(estimator: Any, width: int) -> Template:
+    """Return the template, if files with so many columns of features can be learnt with it."""
+    template = as_template(estimator.template)
+    check_width(template, width)
+    if template.bigram:
+        raise ArgumentError(
+            "the template has lines that begin with B and name cells, which ColumnFiles cannot "
+            "be learnt with; leave them out, or use read_columns"
+        )
+    return template
 
 
 # ---- from files to shards ------------------------------------------------------------------
@@ -118,11 +132,12 @@ class Shards:
             borders - borders[0], self.columns[borders[0] : borders[-1]], np.empty(0),
             self.plan.reader.width,
         )  # fmt: skip
-        data = graph_data(_without_bigrams(rows), self.offsets[first : last + 1] - start)
+        data = graph_data(without_bigrams(rows), self.offsets[first : last + 1] - start)
         return self.plan.lay_out(data, self.labels[start:stop].astype(np.int64))
 
 
-def _without_bigrams(rows: Rows) -> Expanded:
+def without_bigrams(rows: Rows) -> Expanded:
+    """Return what a template without features of pairs makes of columns."""
     return Expanded(rows, Rows(np.zeros_like(rows.offsets), np.empty(0, np.int32), np.empty(0), 0))
 
 
@@ -135,13 +150,7 @@ def _learn_attributes(
     estimator: Any, stored: StoredColumns, ranges: list[tuple[int, int]], files: ColumnFiles
 ) -> Attributes:
     """Learn the attributes of all shards, and forget those that are too rare."""
-    template = as_template(estimator.template)
-    check_width(template, len(stored.vocabularies) - 1)
-    if template.bigram:
-        raise ArgumentError(
-            "the template has lines that begin with B and name cells, which ColumnFiles cannot "
-            "be learnt with; leave them out, or use read_columns"
-        )
+    template = check_template(estimator, len(stored.vocabularies) - 1)
     n_jobs = n_threads(estimator.n_jobs)
     made = Attributes.over(template, stored.vocabularies[:-1])
     for first, last in ranges:
@@ -188,26 +197,27 @@ def _write(
         after = np.flatnonzero(later)
         steps[own[after - 1], own[after]] = True
         store.release()
-    plan = _plan(estimator, ColumnReader(attributes, n_jobs), coder, seen, steps)
+    plan, _ = make_plan(estimator, ColumnReader(attributes, n_jobs), coder, seen, steps)
     arrays = rows.finish(), columns.finish(), labels.finish()
     return Shards(files, plan, stored.offsets, *arrays, ranges)
 
 
-def _plan(
+def make_plan(
     estimator: Any, reader: ColumnReader, coder: LabelCoder, seen: Any, steps: Any
-) -> ModelPlan:
+) -> tuple[ModelPlan, Batch]:
     """The model of what was seen: a small problem with all its transitions has the same one."""
     pairs = np.argwhere(steps) if steps.any() else np.zeros((1, 2), np.int64)
     n = 2 * len(pairs)
     empty = Rows(np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty(0), reader.width)
-    data = graph_data(_without_bigrams(empty), np.arange(0, n + 1, 2))
+    data = graph_data(without_bigrams(empty), np.arange(0, n + 1, 2))
     design = estimator._design(reader, data, coder)
     model = design.model(data, pairs.ravel(), len(coder.names))
     if estimator.features == "sparse":
         offsets = np.append(0, np.cumsum(seen.sum(axis=1)))
         term = PairsTerm(offsets, np.nonzero(seen)[1].astype(np.int32), seen.shape[1])
         model = LinearModel(((term,), *model.groups[1:]))
-    return ModelPlan(reader, coder, design, model)
+    plan = ModelPlan(reader, coder, design, model)
+    return plan, plan.lay_out(data, pairs.ravel())
 
 
 # ---- passes over shards --------------------------------------------------------------------

@@ -1,0 +1,300 @@
+r"""How a split proposes which positions leave, and how likely any of its proposals is.
+
+Two clusters begin at two positions, the anchors. In one way they are fitted by a few rounds: the
+best sides given the clusters, and the clusters given the sides; then all sides are drawn together,
+from a chain. It finds clusters that are apart. In the other way positions choose their sides one
+after the other, given those before them, with all parameters integrated out. It knows about as much
+of any sides as these themselves tell, so that states that are alike, however their positions are
+shared out, can merge again. Positions that follow each other are linked; in a mixture no two are.
+
+All this depends on the union of the sides and on the anchors alone, so that a merge knows the
+probability of the split back.
+
+References
+----------
+D. Dahl, "Sequentially-allocated merge-split sampler for conjugate and nonconjugate Dirichlet
+process mixture models", technical report, Texas A&M University, 2005.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from structlearn._src.common import threads
+from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.inference.chain_batch import Chains
+from structlearn._src.kernels.draw import allocate as kernels
+from structlearn._src.sample.emission import (
+    Arrays,
+    Categorical,
+    Emission,
+    Gaussian,
+    NormalWishart,
+    student_constants,
+)
+from structlearn._src.sample.hdp import Process, Restaurant
+from structlearn._src.sample.hinge import LabelEmission
+
+_ROUNDS = 5  # of fitting two clusters, most of which stay the same after two or three
+_BLOCK = 50  # positions that follow each other are fitted together, so that links are seen
+_BLOCKS = 40  # of these at most: more hardly move the clusters
+_SCORED = 2**13  # positions whose densities are found at a time
+_WINDOW = 10  # positions before and after an anchor that its cluster begins with
+_RIDGE = 1.0  # of the regressions of labels, whose features have variances of 1
+_FIRM = 8.0  # log odds of a label by its score: right labels have about 0.9, and others 0
+
+
+class Union(NamedTuple):
+    """Positions of one state, or of two that may become one."""
+
+    positions: Ints
+    anchors: Ints  #: where the two anchors are among `positions`
+    sides: Bools  #: which positions share the state of the second, and not of the first
+    linked: Bools  #: which positions follow the one before in their sequence
+
+    @staticmethod
+    def of(states: Ints, offsets: Ints, anchors: Ints) -> Union:
+        """Find the positions that share the states of two."""
+        one, two = states[anchors]
+        member = (states == one) | (states == two)
+        positions = np.flatnonzero(member)
+        linked = np.diff(positions, prepend=-2) == 1
+        starts = offsets[:-1]
+        linked[np.searchsorted(positions, starts[member[starts]])] = False
+        sides = (states[positions] == two) & (one != two)
+        return Union(positions, np.searchsorted(positions, anchors), sides, linked)
+
+
+class FittedSides(NamedTuple):
+    """Sides that are drawn together, by a chain that was fitted to two clusters."""
+
+    chain: Chains
+
+    def draw(self, rng: Generator) -> Bools:
+        """Draw which positions are on the second side."""
+        return self.chain.draw(1, rng)[0].astype(bool)
+
+    def log_probability(self, sides: Bools) -> float:
+        """Log probability that these are drawn."""
+        linked = np.ones(len(sides), bool)
+        linked[self.chain.offsets[:-1]] = False
+        after = np.flatnonzero(linked)
+        chosen = sides.astype(np.int64)
+        score = self.chain.nodes[np.arange(len(sides)), chosen].sum()
+        score += self.chain.edges[0, chosen[after - 1], chosen[after]].sum()
+        return float(score - self.chain.log_partition().sum())
+
+
+def fit_sides(
+    union: Union, emissions: Sequence[Emission], rng: Generator, n_jobs: int | None = 1
+) -> FittedSides:
+    """Fit two clusters, and return the chain of sides, which are certain at the anchors."""
+    n = len(union.positions)
+    some = _some(n, rng)
+    linked = union.linked[some] & (np.diff(some, prepend=-2) == 1)
+    fitted = [emission.subset(union.positions[some]) for emission in emissions]
+    clusters = _seeds(union, emissions)
+    table = np.zeros((2, 2))
+    share = np.zeros(2)
+    before = np.zeros(0, bool)
+    for _ in range(_ROUNDS):
+        sides = _chain(fitted, clusters, linked, share, table, 1).best()[1]
+        if np.array_equal(sides, before):  # nothing changes any more
+            break
+        before = sides
+        clusters = [e.refined(sides, 2, own) for e, own in zip(fitted, clusters, strict=True)]
+        share = _log_shares(sides[~linked])
+        pairs = np.flatnonzero(linked)
+        table = np.array([_log_shares(sides[pairs[sides[pairs - 1] == k]]) for k in (0, 1)])
+    if len(some) < n:
+        fitted = [emission.subset(union.positions) for emission in emissions]
+    chain = _chain(fitted, clusters, union.linked, share, table, n_jobs)
+    chain.nodes[union.anchors, [1, 0]] = -np.inf
+    return FittedSides(chain)
+
+
+def _some(n: int, rng: Generator) -> Ints:
+    """Return positions to fit to: all, or blocks of them."""
+    if n <= _BLOCK * _BLOCKS:
+        return np.arange(n)
+    blocks = np.sort(rng.choice(n // _BLOCK, _BLOCKS, replace=False))
+    return (_BLOCK * blocks[:, None] + np.arange(_BLOCK)).ravel()
+
+
+def _seeds(union: Union, emissions: Sequence[Emission]) -> list[Arrays]:
+    """Fit the two clusters to the anchors, and to what is linked to these nearby."""
+    run = np.cumsum(~union.linked)
+    near = [
+        np.flatnonzero((run == run[a]) & (np.abs(np.arange(len(run)) - a) <= _WINDOW))
+        for a in union.anchors
+    ]
+    sides = np.repeat([0, 1], [len(own) for own in near])
+    positions = union.positions[np.concatenate(near)]
+    return [emission.subset(positions).refined(sides, 2, None) for emission in emissions]
+
+
+def _chain(
+    emissions: Sequence[Emission],
+    clusters: list[Arrays],
+    linked: Bools,
+    share: Floats,
+    table: Floats,
+    n_jobs: int | None,
+) -> Chains:
+    nodes = np.zeros((len(linked), 2))
+
+    def work(first: int, last: int) -> None:
+        for emission, parameters in zip(emissions, clusters, strict=True):
+            emission.add_log_densities(parameters, first, last, nodes[first:last])
+
+    ends = [*range(0, len(linked), _SCORED), len(linked)]
+    threads.run(work, list(pairwise(ends)), n_jobs)
+    nodes[~linked] += share
+    offsets = np.append(np.flatnonzero(~linked), len(linked))
+    return Chains(nodes, table[None], offsets, n_jobs)
+
+
+def _log_shares(sides: Ints) -> Floats:
+    """Return the log shares of both sides, as if each had been seen once more."""
+    counts = np.bincount(sides, minlength=2) + 1.0
+    return np.log(counts / counts.sum())
+
+
+# ---- one after the other -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SequentialSides:
+    """Sides that positions choose one after the other, each given those before it.
+
+    `process` has both `sides` as states of their own, and `states` are those of all positions.
+    Positions come in their order in sequences, and in a mixture at random.
+    """
+
+    union: Union
+    emissions: Sequence[Emission]
+    process: Process | Restaurant
+    sides: tuple[int, int]
+    states: Ints
+    offsets: Ints
+    order: Ints
+
+    def draw(self, rng: Generator) -> Bools:
+        """Draw which positions are on the second side."""
+        sides = np.full(len(self.order), -1)
+        self._allocate(rng.random(len(sides)), sides)
+        return sides == 1
+
+    def log_probability(self, sides: Bools) -> float:
+        """Log probability that these are drawn."""
+        return self._allocate(np.empty(0), sides.astype(np.int64))
+
+    def _allocate(self, uniforms: Floats, sides: Ints) -> float:
+        points = _points(self.union.positions, self.emissions)
+        labelled = _regressions(self.union.positions, self.emissions)
+        workspace = kernels.AllocationWorkspace(
+            np.empty(points.data.shape[2]), np.empty(labelled.features.shape[1]), np.empty(2)
+        )
+        return float(
+            kernels.allocate(
+                self.order, self.union.anchors, self._links(), points,
+                _symbols(self.union.positions, self.emissions), labelled, workspace, uniforms,
+                sides,
+            )
+        )  # fmt: skip
+
+    def _links(self) -> kernels.Links:
+        """Return transitions of which none is counted yet, and what lies around the union."""
+        n = len(self.order)
+        nobody = np.full(n, -1)
+        if isinstance(self.process, Restaurant):
+            return kernels.Links(
+                np.zeros(n, np.int64), nobody, np.zeros((1, 2)), np.zeros((2, 2)),
+                np.zeros((2, 1)), np.zeros(2),
+            )  # fmt: skip
+        positions, linked = self.union.positions, self.union.linked
+        masses = self.process.masses
+        starts = np.isin(positions, self.offsets[:-1])
+        ends = np.isin(positions + 1, self.offsets[1:])
+        before = np.where(starts, 0, 1 + self.states[positions - 1])
+        after = self.states[np.minimum(positions + 1, len(self.states) - 1)]
+        within = np.append(linked[1:], False)
+        return kernels.Links(
+            np.where(linked, -1, before),
+            np.where(within | ends, -1, after),
+            np.tile(masses[list(self.sides)], (1 + len(masses), 1)),
+            np.tile(masses[list(self.sides)], (2, 1)),
+            np.tile(masses, (2, 1)),
+            np.full(2, self.process.alpha),
+        )
+
+
+def sequential_sides(
+    union: Union,
+    emissions: Sequence[Emission],
+    process: Process | Restaurant,
+    sides: tuple[int, int],
+    states: Ints,
+    offsets: Ints,
+    rng: Generator,
+) -> SequentialSides:
+    """Return sides that positions choose one after the other, in an order that is drawn here."""
+    order = np.arange(len(union.positions))
+    if isinstance(process, Restaurant):
+        order = np.append(union.anchors, rng.permutation(np.delete(order, union.anchors)))
+    return SequentialSides(union, emissions, process, sides, states, offsets, order)
+
+
+def _points(positions: Ints, emissions: Sequence[Emission]) -> kernels.PointPosteriors:
+    """Return posteriors of points given none; without Gaussians there are no features."""
+    n = len(positions)
+    found = next((e for e in emissions if isinstance(e, Gaussian)), None)
+    if found is None:
+        return kernels.PointPosteriors(
+            np.zeros((n, 0, 1)), np.zeros(n, bool), np.zeros(1), np.zeros(2, np.int64),
+            np.zeros((2, 0, 1)), np.zeros((2, 0, 1, 1)), np.zeros((2, 0)), 1.0, 1.0,
+        )  # fmt: skip
+    prior = found.prior
+    D = prior.width
+    full = isinstance(prior, NormalWishart)
+    groups, width = (1, D) if full else (D, 1)
+    scale = prior.scale[None] if full else prior.scale[:, None, None]
+    factors = np.linalg.cholesky(scale)
+    logs = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(1)
+    strength, degrees = float(prior.strength), float(prior.degrees)
+    return kernels.PointPosteriors(
+        found.data[positions].reshape(n, groups, width),
+        found.seen[positions],
+        student_constants(strength, degrees, width, n),
+        np.zeros(2, np.int64),
+        np.tile(prior.mean.reshape(groups, width), (2, 1, 1)),
+        np.tile(factors, (2, 1, 1, 1)),
+        np.tile(logs, (2, 1)),
+        strength,
+        degrees,
+    )
+
+
+def _symbols(positions: Ints, emissions: Sequence[Emission]) -> kernels.SymbolMasses:
+    found = next((e for e in emissions if isinstance(e, Categorical)), None)
+    if found is None:
+        return kernels.SymbolMasses(np.full(len(positions), -1), np.ones((2, 1)))
+    return kernels.SymbolMasses(found.data[positions], np.tile(found.prior, (2, 1)))
+
+
+def _regressions(positions: Ints, emissions: Sequence[Emission]) -> kernels.Regressions:
+    found = next((e for e in emissions if isinstance(e, LabelEmission)), None)
+    if found is None:
+        features, labels, n_labels = np.zeros((len(positions), 0)), np.full(len(positions), -1), 1
+    else:
+        features, labels = found.features[positions], found.labels[positions]
+        n_labels = found.n_labels
+    M = features.shape[1]
+    inverses = np.tile(np.eye(M) / _RIDGE, (2, 1, 1))
+    return kernels.Regressions(features, labels, inverses, np.zeros((2, n_labels, M)), _FIRM)
