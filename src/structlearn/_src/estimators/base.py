@@ -37,8 +37,8 @@ class _StandIn:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        own: type = cls
-        return list(_parameters(own))
+        of: type = cls
+        return list(_parameters(of))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters as they were given.
