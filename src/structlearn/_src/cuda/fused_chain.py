@@ -24,12 +24,12 @@ class Choice(NamedTuple):
 
 
 # The best of those tried on an H200 with 4096 chains of 64 positions and 22 states, and with 256 of
-# 512 positions and 50 states, when marginals still had sums of their own.
-_SMALL = Choice(16, 2, "tf32x3")
+# 512 positions and 50 states: `benchmarks/gpu_chains.py`.
+_SMALL = Choice(16, 4, "tf32x3")
 _LARGE = Choice(16, 8, "tf32x3")
 _scaled = Launcher(scaled_chains)
 _log = Launcher(log_chains)
-_TILE_SIDE = 32  # states up to which two warps hold all transitions
+_TILE_SIDE = 32  # states up to which four warps hold all transitions
 
 
 class CardChains(NamedTuple):
