@@ -177,5 +177,5 @@ def test_the_installed_source_does_not_grow():
     """
     layers = [path for path in SOURCE if path.parent.name in ("torch", "cuda")]
     rest = [path for path in SOURCE if path not in layers]
-    assert undocumented(rest) <= 38_300
+    assert undocumented(rest) <= 38_500
     assert undocumented(layers) <= 4_700

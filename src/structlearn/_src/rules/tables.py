@@ -17,6 +17,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.checks import integer
 from structlearn._src.common.errors import ArgumentError, AtomError, did_you_mean
 from structlearn._src.rules.frames import column_names
+from structlearn._src.rules.interrupt import interruptible
 from structlearn._src.rules.load import TEXTS, Stage, atom_text, cell, file_paths, stage
 from structlearn._src.rules.source import attach, quoted
 
