@@ -59,10 +59,6 @@ class Conjugate(_Emission):
         """Draw parameters of new states: from the posterior given no position at all."""
         return self.draw_posterior(self.statistics(np.empty(0, np.int64), n_states, 0, 0), rng)
 
-    def begin(self, n_states: int, rng: Generator) -> Arrays:
-        """Return the parameters of states that a chain begins with: drawn from their prior."""
-        return self.draw_prior(n_states, rng)
-
     def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
         """Return the posterior mean, whatever the parameters before."""
         return self.posterior_mean(self.statistics(states, n_states))
@@ -96,8 +92,8 @@ class NonConjugate(_Emission):
     """
 
     @abstractmethod
-    def begin(self, n_states: int, rng: Generator) -> Arrays:
-        """Return the parameters of states that a chain begins with: such that tell none apart."""
+    def blank(self, n_states: int) -> Arrays:
+        """Return parameters that tell no states apart."""
 
     @abstractmethod
     def draw(

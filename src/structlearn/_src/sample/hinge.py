@@ -201,11 +201,8 @@ class LabelEmission(NonConjugate):
         shape = (n_states, self.n_labels, self.features.shape[1])
         return (prior_weights(self.loss.variance, shape, rng),)
 
-    def begin(self, n_states: int, rng: Generator) -> Arrays:
-        """Return weights of 0: those from the prior are so firm that they would choose the states.
-
-        Scores of both signs and tens in size take hundreds of sweeps to forget.
-        """
+    def blank(self, n_states: int) -> Arrays:
+        """Return weights of 0."""
         return (np.zeros((n_states, self.n_labels, self.features.shape[1])),)
 
     def draw(

@@ -90,8 +90,12 @@ class HmmInfo(NamedTuple):
     log_density: float  #: of what is seen given the paths
 
 
-def start(model: HmmModel, states: Ints, rng: Generator) -> HmmState:
-    """Return a state to begin with, from the states of all positions."""
+def start(model: HmmModel, states: Ints, rng: Generator, *, blank: bool = False) -> HmmState:
+    """Return a state to begin with, from the states of all positions.
+
+    Parameters that are not conjugate come from the prior, or are `blank`: such that tell no states
+    apart.
+    """
     _, states = np.unique(states, return_inverse=True)
     states = states.reshape(-1).astype(np.int64)
     n = int(states.max()) + 1
@@ -99,7 +103,10 @@ def start(model: HmmModel, states: Ints, rng: Generator) -> HmmState:
     gamma = hdp.first_value(model.gamma)
     sticks = np.append(np.full(n, 1.0 / (n + gamma)), gamma / (n + gamma))
     empty = Process(alpha, gamma, sticks, np.zeros((n + 1, n + 1)))
-    parameters = tuple(emission.begin(n, rng) for emission in model.emissions)
+    parameters = tuple(
+        e.blank(n) if blank and isinstance(e, NonConjugate) else e.draw_prior(n, rng)
+        for e in model.emissions
+    )
     return draw_given_paths(model, HmmState(states, empty, parameters), rng)
 
 

@@ -34,9 +34,13 @@ class HmmSampler:
     merges: range = range(0)
 
     def begin(self, rng: Generator) -> HmmState:
-        """Return a state to begin with: every position in a random state."""
+        """Return a state to begin with: every position in a random state.
+
+        Classifiers from the prior are so firm that they choose the states, and take hundreds of
+        sweeps to forget. So they begin blank where searches merge what is left alike.
+        """
         states = rng.integers(self.n_start, size=self.model.n_positions)
-        return hmm.start(self.model, states, rng)
+        return hmm.start(self.model, states, rng, blank=bool(self.merges))
 
     def step(self, state: HmmState, rng: Generator, sweep: int) -> tuple[HmmState, HmmInfo]:
         """Draw paths, split and merge states, and draw everything else."""

@@ -111,10 +111,10 @@ class MixtureSampler:
         self._log_new += np.where(labelled.labels < 0, 0.0, expected)
 
     def begin(self, rng: Generator) -> MixtureState:
-        """Return a state with rows in components at random, and weights of 0."""
+        """Return a state with rows in components at random, and weights from their prior."""
         drawn = rng.integers(self.n_start, size=self.model.n_positions)
         _, assigned = np.unique(drawn, return_inverse=True)
-        (weights,) = self.model.emissions[1].begin(int(assigned.max()) + 1, rng)
+        (weights,) = self.model.emissions[1].draw_prior(int(assigned.max()) + 1, rng)
         return MixtureState.of(assigned.astype(np.int64), weights, first_value(self.model.alpha))
 
     def step(
