@@ -232,4 +232,38 @@ Examples
 >>> y = np.array([0.25, 0.5])
 >>> forms.check_weights([1, 3])
 array([1., 3.])""",
+    "check_fixed": """\
+Parameters
+----------
+fixed : dict, array-like of shape (variables,), pair of arrays or None
+    Values by variable; or one per variable, NaN where it is free; or variables and their values.
+
+Returns
+-------
+tuple of arrays of shape (fixed,)
+    The variables that are given, and their values.
+
+Examples
+--------
+>>> from structlearn import HingeField
+>>> forms = HingeField([[1.0, 1.0]], -1.0).hinges
+>>> forms.check_fixed({1: 0.5})
+(array([1]), array([0.5]))""",
+    "given_values": """\
+Parameters
+----------
+fixed : dict, array-like of shape (variables,), pair of arrays or None
+    Values by variable; or one per variable, NaN where it is free; or variables and their values.
+
+Returns
+-------
+array of shape (variables,)
+    The values.
+
+Examples
+--------
+>>> from structlearn import HingeField
+>>> forms = HingeField([[1.0, 1.0]], -1.0).hinges
+>>> forms.given_values({1: 0.5})
+array([nan, 0.5])""",
 }

@@ -58,9 +58,9 @@ class Sdca(Solver):
     evaluate
         Passes between two evaluations of the objective, each of which costs about half a pass.
     passes
-        Passes after which L-BFGS goes on, whose evaluations are shared by all threads, with a scale
-        for every weight that the stored gradients tell: see `structlearn._src.solve.hand_over`. By
-        default never. On CoNLL-2000, 3 passes and 30 evaluations take the place of 18 passes.
+        Passes after which L-BFGS continues, whose evaluations use all threads. Its first metric is
+        diagonal, from the variances of the labels under the dual variables. By default never. On
+        CoNLL-2000, 3 passes and 30 evaluations take the place of 18 passes.
 
     References
     ----------

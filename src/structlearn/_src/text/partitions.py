@@ -63,7 +63,33 @@ class ColumnFiles:
         self.share: tuple[int, int] | None = None
 
     def part(self, number: int, parts: int) -> ColumnFiles:
-        """Return one of several parts of the same files: every so many pieces one."""
+        r"""Return one of several parts of the same files, of which workers read one each.
+
+        Parameters
+        ----------
+        number
+            Which part, from 0.
+        parts
+            How many parts there are; a part has every piece whose number leaves `number` modulo it.
+
+        Returns
+        -------
+        ColumnFiles
+            Files that yield this part only.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from structlearn import ColumnFiles
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name, "train.txt")
+        >>> _ = path.write_text("the D\ncat N\n\n" * 8)
+        >>> files = ColumnFiles([path], memory_limit="1GB")
+        >>> halves = [files.part(0, 2), files.part(1, 2)]
+        >>> sum(len(columns) for half in halves for columns in half)
+        8
+        >>> folder.cleanup()
+        """
         found = copy(self)
         found.paths = tuple(path.absolute() for path in self.paths)
         found.share = number, parts
