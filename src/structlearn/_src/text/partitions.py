@@ -86,7 +86,7 @@ class ColumnFiles:
         >>> _ = path.write_text("the D\ncat N\n\n" * 8)
         >>> files = ColumnFiles([path], memory_limit="1GB")
         >>> halves = [files.part(0, 2), files.part(1, 2)]
-        >>> sum(len(columns) for half in halves for columns in half)
+        >>> sum(len(columns.offsets) - 1 for half in halves for columns in half)
         8
         >>> folder.cleanup()
         """
