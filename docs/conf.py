@@ -88,7 +88,8 @@ html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "structlearn"
 html_favicon = "_static/logo.svg"
-html_search_scorer = "_static/scorer.js"  # pages that explain before pages that list
+# Pages that explain come before pages that list; the path holds wherever the build is started.
+html_search_scorer = str(pathlib.Path(__file__).parent / "_static/scorer.js")
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -111,8 +112,8 @@ html_theme_options = {
 }
 #: Pages without others below them.
 _ALONE = (
-    "index", "install", "start", "datasets", "faq", "results", "benchmarks", "glossary",
-    "architecture", "extending", "references", "changes",
+    "index", "install", "start", "theory", "datasets", "faq", "results", "benchmarks",
+    "glossary", "architecture", "extending", "references", "changes",
 )  # fmt: skip
 html_sidebars = {page: [] for page in _ALONE}
 
@@ -228,7 +229,8 @@ def _inline(writer: Any, node: Any) -> None:
 
 def _block(writer: Any, node: Any) -> None:
     formula = _mathml(node.astext(), "block")
-    writer.body.append(f'<div style="margin: 1em 0; overflow-x: auto">{formula}</div>')
+    number = f'<span class="eqno">({node["number"]})</span>' if node.get("number") else ""
+    writer.body.append(f'<div class="formula">{number}<div>{formula}</div></div>')
     raise nodes.SkipNode
 
 

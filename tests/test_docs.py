@@ -7,6 +7,7 @@ import importlib
 import pathlib
 import pkgutil
 import re
+import tomllib
 
 import pytest
 
@@ -177,6 +178,28 @@ def test_figures_of_the_architecture_name_what_is_there():
         source = "".join(map(source_of, modules))
         for method, function in re.findall(r"\b[A-Z]\w+\.(\w+)|\b([a-z]*_\w+)\b", rest):
             assert re.search(rf"(def |\.){method or function}\b", source), (modules, rest)
+
+
+def test_badges_say_what_the_project_file_says():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    said = {
+        "python": project["project"]["requires-python"].replace(">=", "") + " or later",
+        "licence": project["project"]["license"],
+        "types": "mypy strict" if project["tool"]["mypy"]["strict"] else "mypy",
+    }
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"_static/badge-(\w+)\.svg", readme)) == set(said)
+    for name, words in said.items():
+        picture = (ROOT / f"docs/_static/badge-{name}.svg").read_text(encoding="utf-8")
+        assert f">{words}</text>" in picture
+
+
+def test_every_equation_of_the_theory_is_referred_to():
+    text = (ROOT / "docs/theory.md").read_text(encoding="utf-8")
+    formulas = text.count("\n$$\n")
+    labels = re.findall(r"^\$\$ \((eq-[\w-]+)\)$", text, re.MULTILINE)
+    assert len(labels) == len(set(labels)) == formulas > 50
+    assert set(re.findall(r"\{eq\}`([\w-]+)`", text)) == set(labels)
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])

@@ -203,6 +203,9 @@ def test_predictions_on_a_grid(segmenter):
     display = GridDisplay.from_estimator(labeler, image).plot()
     assert display.state_names == ["sea", "sky"]
     np.testing.assert_array_equal(labeler.classes_[shown(display)], labeler.predict([image])[0])
+    for show in ("labels", "certainty"):
+        named = GridDisplay.from_estimator(labeler, image, show=show, state_names=["blue", "grey"])
+        assert named.state_names == ["blue", "grey"]
     (soft,) = labeler.predict_marginals([image])
     for show, wanted in (("certainty", soft.max(axis=2)), (0, soft[..., 0])):
         display = GridDisplay.from_estimator(labeler, image, show=show).plot()
@@ -222,6 +225,10 @@ def test_predictions_along_a_sequence():
     np.testing.assert_array_equal(display.paths["truth"], [0, 1, -1])
     np.testing.assert_array_equal(display.paths["other"], [2, -1, 1])
     assert display.state_names == ["D", "N", "V"]
+    words = ["determiner", "noun", "verb"]
+    named = ChainDisplay.from_estimator(labeler, X[1], paths=given, state_names=words)
+    assert named.state_names == words
+    np.testing.assert_array_equal(named.paths["truth"], [0, 1, -1])
 
 
 def test_predictions_along_a_sentence_of_columns():

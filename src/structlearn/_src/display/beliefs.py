@@ -90,7 +90,7 @@ class GridDisplay:
         cls, estimator: Any, image: Any, *, show: str | int = "labels", **looks: Any
     ) -> GridDisplay:
         """Show the prediction of a fitted estimator for one image."""
-        looks["state_names"] = estimator.classes_
+        looks.setdefault("state_names", estimator.classes_)
         if show == "labels":
             return cls(numbers_of(estimator.predict([image])[0], estimator.classes_), **looks)
         (beliefs,) = estimator.predict_marginals([image])
@@ -206,11 +206,11 @@ class ChainDisplay:
     ) -> ChainDisplay:
         """Show the prediction of a fitted estimator for one sequence."""
         X = sequence if isinstance(sequence, Columns) else [sequence]
-        names = estimator.classes_
+        looks.setdefault("state_names", estimator.classes_)
         beliefs = estimator.predict_marginals(X)[0]
         given = {"predicted": estimator.predict(X)[0], **(paths or {})}
-        states = {name: numbers_of(path, names) for name, path in given.items()}
-        return cls(beliefs, paths=states, state_names=names, **looks)
+        states = {name: numbers_of(path, estimator.classes_) for name, path in given.items()}
+        return cls(beliefs, paths=states, **looks)
 
     def plot(
         self, ax: Any = None, *, title: str | None = None, legend: bool = True

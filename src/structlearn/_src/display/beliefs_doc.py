@@ -42,7 +42,7 @@ show
     ``"labels"``: the prediction; ``"certainty"``: the largest probability of every pixel; a
     number: the probability of that class.
 **looks
-    `colours`, as for the class.
+    `state_names`, by default the names of the classes, and `colours`, as for the class.
 
 Returns
 -------
@@ -118,7 +118,7 @@ paths
     Labels along the sequence by name, for example the true labels, shown as strips below
     the prediction; None and -1 are left blank.
 **looks
-    `colours`, as for the class.
+    `state_names`, by default the names of the classes, and `colours`, as for the class.
 
 Returns
 -------
