@@ -141,6 +141,8 @@ def test_a_network_learns_through_a_field():
         ({"labels": torch.tensor([1.0])}, "labels"),
         ({"weights": torch.ones(3)}, "weights"),
         ({"labels": torch.tensor([NAN, NAN])}, "label"),
+        ({"labels": torch.zeros(2, device="meta")}, "labels.*meta"),
+        ({"inputs": torch.zeros(1, device="meta")}, "inputs.*meta"),
     ],
 )
 def test_bad_input_is_named(change, match):
@@ -153,6 +155,8 @@ def test_bad_input_is_named(change, match):
         FieldLoss(field, inputs=[0])(**(good | change))
     with pytest.raises(ArgumentError, match="inputs"):
         FieldLoss(field, inputs=[2])
+    with pytest.raises(ArgumentError, match="inputs"):
+        FieldLoss(field, inputs=[-1])
     with pytest.raises(ArgumentError, match="inputs"):
         FieldLoss(field, inputs=[0, 0])
     with pytest.raises(ArgumentError, match="surrogate"):

@@ -190,6 +190,8 @@ def test_learning_with_few_labels():
         ({"edges": [[0, 1]]}, "edges.*tensor"),
         ({"graphs": [0, 0, 0]}, "graphs.*tensor"),
         ({"scores": torch.zeros(3, 2, device="meta")}, "devices"),
+        ({"edges": torch.zeros(1, 2, device="meta").long()}, "devices.*edges on meta"),
+        ({"graphs": torch.zeros(3, device="meta").long()}, "devices.*graphs on meta"),
     ],
 )
 def test_bad_input_is_named(change, match):

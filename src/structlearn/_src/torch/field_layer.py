@@ -223,7 +223,7 @@ class FieldLoss(nn.Module):
             raise ArgumentError(f"hinges must be Hinges; a {type(hinges).__name__} was given")
         self.hinges = hinges
         self.inputs = checks.indices("inputs", inputs).reshape(-1)
-        if len(self.inputs) and self.inputs.max() >= hinges.n_variables:
+        if ((self.inputs < 0) | (self.inputs >= hinges.n_variables)).any():
             raise ArgumentError(f"inputs: variables are 0 to {hinges.n_variables - 1}")
         if len(np.unique(self.inputs)) < len(self.inputs):
             raise ArgumentError("inputs: a variable is named twice")

@@ -83,6 +83,9 @@ def check_tensors(**given: Any) -> None:
     for name, t in found.items():
         if not isinstance(t, Tensor):
             raise ArgumentError(f"{name} must be a tensor; a {type(t).__name__} was given")
+    if found and all(t.is_meta for t in found.values()):
+        told = " and ".join(found)
+        raise ArgumentError(f"{told} on the device meta hold no numbers; move them to another")
     if len({t.device for t in found.values()}) > 1:
         told = ", ".join(f"{name} on {t.device}" for name, t in found.items())
         raise ArgumentError(f"the tensors lie on different devices: {told}; move them to one")
