@@ -62,7 +62,7 @@ class Estimate(NamedTuple):
 
     def __str__(self) -> str:
         if math.isnan(self.error):
-            return f"{self.mean:.2f}"
+            return f"{self.mean:.2f}" if abs(self.mean) >= _SMALL else f"{self.mean:.2g}"
         digits = 4 if 0.0 < self.error < _SMALL else 2
         return f"{self.mean:.{digits}f} ±{self.error:.{digits}f}"
 
@@ -125,15 +125,32 @@ class Claim(NamedTuple):
         """Judge by gains, one for each trial, which the claim expects to be above a number."""
         found = Estimate.of(gains)
         away = found.mean - than
-        because = f"{found} over {len(gains)} trials"
+        because = f"{found} over {_trials(gains)}"
         if than:
             because += f", to be above {than:g}"
         if math.isnan(found.error):
             return cls(says, Verdict.OPEN, f"{because}: a single trial has no spread")
-        # Student's: two standard errors of many trials, but 4.3 of three.
-        if abs(away) <= stats.t.ppf(0.5 + 0.5 * _SURE, len(gains) - 1) * found.error:
+        if abs(away) <= _reach(gains):
             return cls(says, Verdict.OPEN, because)
         return cls(says, Verdict.HOLDS if away > 0 else Verdict.FAILS, because)
+
+    @classmethod
+    def level(cls, says: str, gains: Sequence[float] | Floats, within: float) -> Claim:
+        """Judge by differences, one for each trial, which the claim expects to be small.
+
+        The whole interval of confidence must lie within the bounds: no proof of a difference is no
+        proof that there is none.
+        """
+        found = Estimate.of(gains)
+        because = f"{found} over {_trials(gains)}, to be from {-within:g} to {within:g}"
+        if math.isnan(found.error):
+            return cls(says, Verdict.OPEN, f"{because}: a single trial has no spread")
+        reach = _reach(gains)
+        if abs(found.mean) + reach < within:
+            return cls(says, Verdict.HOLDS, because)
+        return cls(
+            says, Verdict.FAILS if abs(found.mean) - reach > within else Verdict.OPEN, because
+        )
 
     @classmethod
     def that(cls, says: str, so: bool, because: str) -> Claim:
@@ -147,6 +164,15 @@ class Claim(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.says} ({self.because})"
+
+
+def _reach(gains: Sequence[float] | Floats) -> float:
+    """Half of Student's interval: two standard errors of many trials, but 4.3 of three."""
+    return float(stats.t.ppf(0.5 + 0.5 * _SURE, len(gains) - 1) * Estimate.of(gains).error)
+
+
+def _trials(gains: Sequence[float] | Floats) -> str:
+    return "1 trial" if len(gains) == 1 else f"{len(gains)} trials"
 
 
 # ---- experiments -------------------------------------------------------------------------

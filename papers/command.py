@@ -105,7 +105,7 @@ class _Run:
         every = [task for tasks in self.tasks.values() for task in tasks]
         found = {task: self.store.find(task.experiment, task.given) for task in every}
         self.done = {task: unit for task, unit in found.items() if unit is not None}
-        self.failures: list[str] = []
+        self.failures: dict[tuple[str, str], list[Any]] = {}  # units by experiment and reason
         self.progress = ProgressLine(not args.quiet)
 
     def all(self) -> int:
@@ -120,7 +120,7 @@ class _Run:
             name = task.experiment.name
             self.progress(n / len(tasks), f"{name}: unit {n} of {len(tasks)}")
             if unit is None:
-                self.failures.append(f"{name} failed with {task.given}: {failure}")
+                self.failures.setdefault((name, failure), []).append(task.given)
             else:
                 self.done[task] = unit
                 self._report_if_done(task.experiment)
@@ -148,8 +148,9 @@ class _Run:
 
     def _end(self) -> int:
         """Say what failed or was left."""
-        for failure in self.failures:
-            say(f"structlearn: {failure}\n")
+        for (name, failure), units in self.failures.items():
+            more = f" (so did {len(units) - 1} more)" if len(units) > 1 else ""
+            say(f"structlearn: {name} failed with {units[0]}{more}: {failure}\n")
         left = {e.name: len(self._open(e)) for e in self.tasks if self._open(e)}
         for name, n in left.items():
             say(f"structlearn: {name}: {n} units are left; run the same command to go on\n")

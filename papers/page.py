@@ -25,10 +25,12 @@ What the documents behind the library report, and what comes out here. Every tab
 their settings and seeds; `python -m papers.page` makes this page from them.
 [The papers' experiments](guide/papers.md) says how to run them again.
 
-After ± is the standard error over trials. A verdict is *holds* or *does not hold* where Student's
-95 % interval of a difference excludes 0 (about two standard errors of many trials, 4.3 of three),
-*undecided* where it does not, and *not comparable* where data or measure are others. Of many true
-"no difference", one in twenty will be called one.
+The number after ± is the standard error over trials. A verdict is *holds* or *does not hold* where
+Student's 95 % confidence interval of the difference excludes 0 (about two standard errors of many
+trials, 4.3 of three), *undecided* where it contains 0, and *not comparable* where the paper has
+other data or another measure. Two systems that do not differ are still told apart by chance in
+about one comparison of twenty. Where a claim gives another bound ("to be above"), the interval is
+compared with that bound; where it has no trials, such as a count, the number itself decides.
 """
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from papers.base import Experiment, Unit
 from papers.files import write_bytes
 from structlearn._version import __version__
+from structlearn.errors import ArgumentError
 
 _DIGITS = 6  # of numbers in files: more than any table shows
 
@@ -53,11 +54,15 @@ class Store:
 
     def find(self, experiment: Experiment, given: Mapping[str, Any]) -> Unit | None:
         """Return a unit that was done, or None."""
+        path = self.path(experiment, given)
         try:
-            saved = json.loads(self.path(experiment, given).read_bytes())
-            return Unit(**saved)
+            return Unit(**json.loads(path.read_bytes()))
         except FileNotFoundError:
             return None
+        except (ValueError, TypeError):  # no JSON, or not what `do` writes
+            raise ArgumentError(
+                f"{path} is damaged; remove it, and its unit is done again"
+            ) from None
 
     def do(self, experiment: Experiment, given: Mapping[str, Any]) -> Unit:
         """Do a unit and keep it; the same comes out as if it was read from the disk.

@@ -263,22 +263,28 @@ def figure_2(done: Units) -> Report:
     """Accuracies by cell, and who beats whom."""
     each = mixtures(done)
     gains = {(a, b): np.subtract(each.column(a), each.column(b)) for a, b in _PAIRS}
-    chosen = each.column("alpha")
-    near = float(np.mean(np.array(chosen) >= 0.9))
     return Report(
         (duels(each), _by_cell(each)),
         (
             Claim.above("the hybrid beats the hinge", 100.0 * gains["hybrid", "hinge"]),
             Claim.above("the hybrid beats the log loss", 100.0 * gains["hybrid", "log"]),
-            Claim.that(
-                "log and hinge are level",
-                abs(Estimate.of(gains["log", "hinge"]).mean) < 0.01,
-                f"log ahead by {Estimate.of(100.0 * gains['log', 'hinge'])} points",
+            Claim.level(
+                "log and hinge are level (lead of log, up to 1 point)",
+                100.0 * gains["log", "hinge"],
+                within=1.0,
             ),
-            Claim.that(
-                "the chosen alpha is very close to 1", near > 0.5, f"0.9 or more in {near:.0%}"
-            ),
+            alpha_claim(each.column("alpha")),
         ),
+    )
+
+
+def alpha_claim(chosen: Sequence[float]) -> Claim:
+    """Judge how close to 1 the values of alpha are that validation has chosen."""
+    near = sum(alpha >= 0.9 for alpha in chosen)
+    return Claim.that(
+        "the chosen alpha is very close to 1 (0.9 or more in most cases)",
+        near > 0.5 * len(chosen),
+        f"0.9 or more in {near} of {len(chosen)}",
     )
 
 
@@ -344,6 +350,7 @@ EXPERIMENTS = (
             "Inputs have a constant feature of 10, without which no loss separates the classes.",
             "The hinge is smoothed at a temperature of 0.01, which also breaks its ties towards "
             "likelier labels. The paper runs L-BFGS on the hinge itself, which stops at kinks.",
+            "One point is our reading of 'level', and 0.9 that of 'very close to 1'.",
         ),
     ),
 )

@@ -91,6 +91,29 @@ def test_gains_can_be_asked_to_be_above_something():
     assert Claim.apart("theirs", "other data").verdict is Verdict.APART
 
 
+@pytest.mark.parametrize(
+    ("gains", "verdict"),
+    [
+        ([0.1, 0.2, 0.15], Verdict.HOLDS),  # not 0, but small for sure
+        ([-0.1, -0.2, -0.15], Verdict.HOLDS),
+        ([0.0, 3.0, -3.0], Verdict.OPEN),  # nothing is known of it
+        ([0.9, 1.0, 0.95], Verdict.OPEN),
+        ([5.0, 5.1, 5.2], Verdict.FAILS),
+        ([-5.0, -5.1, -5.2], Verdict.FAILS),
+        ([0.0], Verdict.OPEN),
+    ],
+)
+def test_level_means_that_a_difference_is_small_for_sure(gains, verdict):
+    claim = Claim.level("they are level", gains, within=1.0)
+    assert claim.verdict is verdict
+    assert "from -1 to 1" in claim.because
+
+
+def test_a_single_trial_is_one_trial_with_its_digits():
+    claim = Claim.above("more is better", [-0.0031])
+    assert claim.because == "-0.0031 over 1 trial: a single trial has no spread"
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_says_what_it_is(name):
     experiment = EXPERIMENTS[name]

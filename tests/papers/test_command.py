@@ -121,6 +121,18 @@ def test_failures_are_told_and_the_rest_is_kept(toy, monkeypatch, tmp_path, caps
     assert reproduce("toy", "--trials", "3", output=tmp_path) == 0
 
 
+def test_failures_for_one_reason_are_told_once(monkeypatch, tmp_path, capsys):
+    def work(seed, pause):
+        raise ValueError("no data" if seed[1] else "no time")
+
+    monkeypatch.setitem(EXPERIMENTS, "toy", make("toy", work))
+    assert reproduce("toy", "--trials", "3", output=tmp_path) == 1
+    err = capsys.readouterr().err
+    assert err.count("no data") == 1
+    assert "(so did 1 more): ValueError: no data" in err
+    assert err.count("no time") == 1
+
+
 def test_pictures_are_made_where_matplotlib_is(monkeypatch, tmp_path, capsys):
     from papers.pictures import new_figure
 

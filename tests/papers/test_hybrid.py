@@ -17,6 +17,7 @@ from papers.experiments.hybrid import (
     Choice,
     Mixture,
     Sample,
+    alpha_claim,
     choices,
     draw,
     error,
@@ -122,3 +123,15 @@ def test_the_quick_version():
         found = done if name == "mixtures" else quick(EXPERIMENTS[name], most=1)
         (draw,) = EXPERIMENTS[name].pictures.values()
         assert len(draw(found).axes) == axes
+
+
+@pytest.mark.parametrize(
+    ("chosen", "verdict"),
+    [
+        ([0.1, 0.9, 0.99], Verdict.HOLDS),
+        ([0.5, 0.5, 0.999], Verdict.FAILS),
+        ([0.5, 0.9], Verdict.FAILS),
+    ],
+)
+def test_alpha_is_close_to_1_in_most_cases(chosen, verdict):
+    assert alpha_claim(chosen).verdict is verdict

@@ -13,6 +13,7 @@ from papers_toys import EXPERIMENTS
 
 from papers.base import Unit
 from papers.units import Store, plain
+from structlearn.errors import ArgumentError
 
 TOY = EXPERIMENTS["toy"]
 GIVEN = {"seed": [3, 1], "pause": 0.0}
@@ -47,6 +48,16 @@ def test_nothing_is_left_of_a_unit_that_failed(tmp_path):
     with pytest.raises(ValueError, match="pause"):
         store.do(TOY, GIVEN | {"pause": -1.0})
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("damaged", [b"", b'{"given": {', b"[]", b'{"other": 1}'])
+def test_a_damaged_file_is_named(tmp_path, damaged):
+    store = Store(tmp_path)
+    store.do(TOY, GIVEN)
+    path = store.path(TOY, GIVEN)
+    path.write_bytes(damaged)
+    with pytest.raises(ArgumentError, match=f"{path.name} is damaged"):
+        store.find(TOY, GIVEN)
 
 
 def test_warnings_are_noted(tmp_path):

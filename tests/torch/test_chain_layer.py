@@ -329,6 +329,7 @@ def test_crf_has_the_likelihood_of_the_chain(batch_first):
     [
         ({"mask": torch.tensor([[1, 0, 1, 1]] * 3)}, "mask.*hole"),
         ({"mask": torch.tensor([[0, 0, 0, 0]] * 3)}, "mask.*no position"),
+        ({"mask": torch.tensor([[0, 1, 1, 1]] * 3)}, "mask.*hole"),
         ({"mask": torch.ones(3, 5)}, "mask"),
         ({"labels": torch.full((3, 4), 3)}, "labels.*label 3"),
         ({"labels": torch.full((3, 4), -2)}, "labels"),
@@ -353,6 +354,21 @@ def test_bad_input_is_named(change, match):
     good = {"scores": torch.zeros(3, 4, 3), "labels": torch.zeros(3, 4, dtype=torch.long)}
     with pytest.raises(ArgumentError, match=match):
         ChainLoss(3)(**(good | change))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("labels", [[[0, 1, 0]] * 2, [[0, -1, 1]] * 2])
+def test_no_loss_has_a_value_without_a_path(loss, labels):
+    scores = torch.zeros(2, 3, 2)
+    scores[1, 1] = -torch.inf
+    with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
+        ChainLoss(2, loss)(scores, torch.tensor(labels))
+
+
+def test_tensors_without_numbers_are_refused():
+    scores, labels = torch.zeros(1, 3, 2, device="meta"), torch.zeros(1, 3, device="meta").long()
+    with pytest.raises(ArgumentError, match="meta"):
+        ChainLoss(2).to("meta")(scores, labels)
 
 
 def test_scores_that_leave_no_path():

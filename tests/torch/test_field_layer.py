@@ -13,7 +13,7 @@ import naive
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.learn.field_objective import FieldObjective
 from structlearn._src.learn.world import InferenceSettings
-from structlearn.errors import ArgumentError, InfeasibleError
+from structlearn.errors import ArgumentError, InfeasibleError, QueryError
 from structlearn.fields import Hinges, solve_map
 from structlearn.torch import FieldLoss
 
@@ -141,6 +141,8 @@ def test_a_network_learns_through_a_field():
         ({"labels": torch.tensor([1.0])}, "labels"),
         ({"weights": torch.ones(3)}, "weights"),
         ({"labels": torch.tensor([NAN, NAN])}, "label"),
+        ({"labels": torch.zeros(2, device="meta")}, "labels.*meta"),
+        ({"inputs": torch.zeros(1, device="meta")}, "inputs.*meta"),
     ],
 )
 def test_bad_input_is_named(change, match):
@@ -153,6 +155,8 @@ def test_bad_input_is_named(change, match):
         FieldLoss(field, inputs=[0])(**(good | change))
     with pytest.raises(ArgumentError, match="inputs"):
         FieldLoss(field, inputs=[2])
+    with pytest.raises(ArgumentError, match="inputs"):
+        FieldLoss(field, inputs=[-1])
     with pytest.raises(ArgumentError, match="inputs"):
         FieldLoss(field, inputs=[0, 0])
     with pytest.raises(ArgumentError, match="surrogate"):
@@ -216,3 +220,17 @@ def test_inputs_that_hard_forms_rule_out():
         layer.energy(torch.tensor([0.9]))
     with pytest.raises(InfeasibleError):
         layer(torch.tensor([NAN, 1.0]), torch.tensor([0.1]))
+
+
+@pytest.mark.parametrize("steps", [None, 3])
+def test_second_derivatives_are_refused_and_not_wrong(steps):
+    field = Hinges(
+        offsets=[0, 2], variables=[0, 1], coefficients=[1.0, -1.0], constants=[0.0], kinds=[0],
+        powers=[2], groups=[0], n_variables=2, n_groups=1,
+    )  # fmt: skip
+    layer = FieldLoss(field, inputs=[0], steps=steps)
+    x = torch.tensor([0.5], requires_grad=True)
+    loss = layer(torch.tensor([NAN, 0.0]), x**2)
+    by_x = torch.autograd.grad(loss, x, create_graph=True)[0]
+    with pytest.raises(QueryError, match="first derivatives"):
+        by_x.square().sum().backward()

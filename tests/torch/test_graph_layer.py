@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from layers import LOSSES, loss_of
-from structlearn.errors import ArgumentError, ImpossibleEvidenceError
+from structlearn.errors import ArgumentError, ImpossibleEvidenceError, QueryError
 from structlearn.torch import ChainLoss, GraphLoss, GridLoss
 
 EDGES = torch.tensor([[4, 5], [0, 1], [1, 2], [2, 0], [6, 5], [2, 3]])  # two graphs, mixed up
@@ -190,6 +190,8 @@ def test_learning_with_few_labels():
         ({"edges": [[0, 1]]}, "edges.*tensor"),
         ({"graphs": [0, 0, 0]}, "graphs.*tensor"),
         ({"scores": torch.zeros(3, 2, device="meta")}, "devices"),
+        ({"edges": torch.zeros(1, 2, device="meta").long()}, "devices.*edges on meta"),
+        ({"graphs": torch.zeros(3, device="meta").long()}, "devices.*graphs on meta"),
     ],
 )
 def test_bad_input_is_named(change, match):
@@ -254,6 +256,16 @@ def test_a_second_backward_pass_is_the_first():
     total = made(scores, labels, memory=memory) @ torch.tensor([1.0, 2.0]).double()
     first = torch.autograd.grad(total, made.transitions, retain_graph=True)[0]
     torch.testing.assert_close(torch.autograd.grad(total, made.transitions)[0], first)
+
+
+@pytest.mark.parametrize("made", [GridLoss(2), GridLoss(2, inference="bp", sweeps=1)])
+def test_second_derivatives_are_refused_and_not_wrong(made):
+    x = torch.randn(1, 2, 2, 2, requires_grad=True)
+    loss = made(x**2, torch.zeros(1, 2, 2).long())
+    by_x = torch.autograd.grad(loss, x, create_graph=True)[0]
+    torch.testing.assert_close(by_x, torch.autograd.grad(loss, x)[0])
+    with pytest.raises(QueryError, match="first derivatives"):
+        by_x.square().sum().backward()
 
 
 def test_changes_of_a_layer_count():

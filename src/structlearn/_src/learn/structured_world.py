@@ -76,6 +76,8 @@ class ChainWorld(ExactWorld):
         chains = self.chains(parameters)
         if self.eps == 0.0:
             values, labels = chains.best()
+            if not np.isfinite(values).all():  # no path: the value says so, and any label will do
+                labels = np.maximum(labels, 0)
             return values, add_counts(self.sequences, labels, factors, parameters, into), None
         pairs = "none" if len(parameters) == 1 else "sum" if chains.shared else "each"
         values, nodes, edges = chains.marginals(pairs, factors)

@@ -12,11 +12,12 @@ from structlearn._src.common.errors import ArgumentError, ImpossibleEvidenceErro
 
 def check_batch(nodes: Tensor, edges: Tensor, labels: Tensor, mask: Tensor) -> None:
     """Refuse masks with holes, labels that do not exist and tables that are no numbers."""
-    if not bool(mask[:, 0].all()):
-        row = int((~mask[:, 0]).nonzero()[0])
+    if not bool(mask.any(1).all()):
+        row = int((~mask.any(1)).nonzero()[0])
         raise ArgumentError(f"mask: sequence {row} has no position; every sequence needs one")
-    if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
-        row = int((mask[:, 1:] & ~mask[:, :-1]).any(1).nonzero()[0])
+    before = torch.cat([torch.ones_like(mask[:, :1]), mask[:, :-1]], 1)
+    if bool((mask & ~before).any()):
+        row = int((mask & ~before).any(1).nonzero()[0])
         raise ArgumentError(
             f"mask: sequence {row} has a hole; positions that count must come first, as in "
             f"[True, True, False]"

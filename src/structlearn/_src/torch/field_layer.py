@@ -23,7 +23,13 @@ from structlearn._src.learn.world import Memory, check_fits
 from structlearn._src.places.cuda import Cuda
 from structlearn._src.places.on import on
 from structlearn._src.torch.field_layer_doc import FIELD_LOSS
-from structlearn._src.torch.table_worlds import array, at_least_single, check_tensors, tensor_like
+from structlearn._src.torch.table_worlds import (
+    FirstOrder,
+    array,
+    at_least_single,
+    check_tensors,
+    tensor_like,
+)
 
 _KINK = 1e-6  # forms this near to 0 are at the kink of their hinge, where multipliers decide
 
@@ -89,16 +95,16 @@ class LeastEnergy(torch.autograd.Function):
         strengths = array(weights)
         with _beside(values):
             found = problem.solve(strengths, array(values))
+        ctx.save_for_backward(weights, values)
         ctx.by_weights = tensor_like(found.hinges, weights)
         by_values = problem.by_values(problem.forces(strengths, found))
         ctx.by_values = tensor_like(by_values, values)
         return tensor_like(np.array(found.energy), weights)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, factor: Tensor) -> Any:
         """Sums of hinges, and pulls on the fixed values."""
-        return None, factor * ctx.by_weights, factor * ctx.by_values
+        return None, *_pulls(ctx, factor)
 
 
 class PairedEnergy(torch.autograd.Function):
@@ -120,15 +126,21 @@ class PairedEnergy(torch.autograd.Function):
             consensus.hold(state)
             consensus.run(strengths, state, steps)
             multipliers = consensus.arrays(consensus.snapshot(state))[1]
+        ctx.save_for_backward(weights, values)
         ctx.by_weights = tensor_like(state.hinges.copy(), weights)
         ctx.by_values = tensor_like(problem.by_values(multipliers), values)
         return tensor_like(np.array(strengths @ state.hinges), weights)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, factor: Tensor) -> Any:
         """Sums of hinges, and pulls on the fixed values."""
-        return None, None, None, factor * ctx.by_weights, factor * ctx.by_values
+        return None, None, None, *_pulls(ctx, factor)
+
+
+def _pulls(ctx: Any, factor: Tensor) -> list[Tensor]:
+    """Return the gradients by weights and values, which were found with the energy."""
+    found = (ctx.by_weights, ctx.by_values)
+    return [FirstOrder.apply(factor * by, *ctx.saved_tensors) for by in found]
 
 
 def _beside(values: Tensor) -> AbstractContextManager[Any]:
@@ -223,7 +235,7 @@ class FieldLoss(nn.Module):
             raise ArgumentError(f"hinges must be Hinges; a {type(hinges).__name__} was given")
         self.hinges = hinges
         self.inputs = checks.indices("inputs", inputs).reshape(-1)
-        if len(self.inputs) and self.inputs.max() >= hinges.n_variables:
+        if ((self.inputs < 0) | (self.inputs >= hinges.n_variables)).any():
             raise ArgumentError(f"inputs: variables are 0 to {hinges.n_variables - 1}")
         if len(np.unique(self.inputs)) < len(self.inputs):
             raise ArgumentError("inputs: a variable is named twice")

@@ -15,7 +15,7 @@ from structlearn._src.common.errors import ArgumentError, ImpossibleEvidenceErro
 from structlearn._src.graph.batch import Graphs, assemble
 from structlearn._src.graph.wiring import OUTPUT
 from structlearn._src.learn.world import Memory
-from structlearn._src.torch.table_worlds import TableObjective, array, tensor_like
+from structlearn._src.torch.table_worlds import FirstOrder, TableObjective, array, tensor_like
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,6 @@ class GraphDifference(torch.autograd.Function):
         return tensor_like(values, tables[0])
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, factors: Tensor) -> Any:
         """Scale the gradient of the batch, or solve the worlds for these factors."""
         tables = ctx.saved_tensors
@@ -71,7 +70,8 @@ class GraphDifference(torch.autograd.Function):
             arrays = tuple(map(array, tables))
             # A copy, since solving moves it on and there may be another backward pass.
             _, found = ctx.batch.solve(arrays, array(factors), deepcopy(ctx.before))
-        return None, *(tensor_like(part, t) for part, t in zip(found, tables, strict=True))
+        parts = [tensor_like(part, t) for part, t in zip(found, tables, strict=True)]
+        return None, *(FirstOrder.apply(part, factors, *tables) for part in parts)
 
 
 def lay_out(n_labels: int, sizes: Ints, scopes: tuple[Ints, ...]) -> Graphs:

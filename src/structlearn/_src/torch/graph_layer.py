@@ -289,10 +289,10 @@ class GraphLoss(GraphLayer):
         transitions: Tensor | None,
     ) -> tuple[GraphBatch, tuple[Tensor, ...]]:
         check_scores(scores, 2, (self.n_labels,))
+        check_tensors(scores=scores, labels=labels, edges=edges, graphs=graphs)
         n = len(scores)
         numbers = np.full(n, -1) if labels is None else whole_numbers("labels", labels, (n,))
         members = np.zeros(n, np.int64) if graphs is None else whole_numbers("graphs", graphs, (n,))
-        check_tensors(edges=edges)
         pairs = whole_numbers("edges", edges, (edges.numel() // 2, 2))
         self._check(numbers, pairs, members)
         order = np.argsort(members[pairs[:, 0]], kind="stable")

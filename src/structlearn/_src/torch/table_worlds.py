@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
-from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.errors import ArgumentError, QueryError
 from structlearn._src.graph.batch import Graphs, Sequences
 from structlearn._src.learn.loss import Cost, Loss, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
@@ -83,6 +83,9 @@ def check_tensors(**given: Any) -> None:
     for name, t in found.items():
         if not isinstance(t, Tensor):
             raise ArgumentError(f"{name} must be a tensor; a {type(t).__name__} was given")
+    if found and all(t.is_meta for t in found.values()):
+        told = " and ".join(found)
+        raise ArgumentError(f"{told} on the device meta hold no numbers; move them to another")
     if len({t.device for t in found.values()}) > 1:
         told = ", ".join(f"{name} on {t.device}" for name, t in found.items())
         raise ArgumentError(f"the tensors lie on different devices: {told}; move them to one")
@@ -143,3 +146,23 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
     if reduction == "mean":
         return losses.sum() / len(losses)  # a sum tells its gradient that all count alike
     return losses.sum() if reduction == "sum" else losses
+
+
+class FirstOrder(torch.autograd.Function):
+    """A gradient that was found as a number: its own derivatives are refused, and not taken for 0.
+
+    PyTorch's `once_differentiable` refuses them only where what follows a layer is curved.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, *_: Tensor) -> Tensor:
+        """Return the gradient by tables that follow it here."""
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor) -> Any:
+        """Refuse."""
+        raise QueryError(
+            "losses of graphs, grids and fields have first derivatives only; those of chains have "
+            "second ones"
+        )
