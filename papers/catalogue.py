@@ -49,6 +49,4 @@ NOT_REPRODUCED: tuple[tuple[Document, str, str], ...] = (
 )
 
 #: Experiments without a full run on file, and why. CPU minutes are estimates from single units.
-UNFINISHED: dict[str, str] = {
-    "actions": "one takes about half a CPU hour and has not been made yet",
-}
+UNFINISHED: dict[str, str] = {}

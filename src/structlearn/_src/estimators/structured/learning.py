@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from structlearn._src.common.arrays import Floats
 from structlearn._src.common.checks import generator
@@ -64,9 +65,9 @@ def fit(estimator: StructuredEstimator, X: Any, Y: Any, sample_weight: Any) -> A
     loss = _check(estimator)
     if isinstance(X, ColumnFiles):
         return _fit_files(estimator, X, Y, loss, sample_weight)
-    if has_lazy_parts(X):
-        return _fit_spread(estimator, X, Y, loss, sample_weight)
     rng = generator(estimator.random_state)
+    if has_lazy_parts(X):
+        return _fit_spread(estimator, X, Y, loss, sample_weight, rng)
     plan, batch = _learn(estimator, X, Y)
     objective = _objective(estimator, plan, batch, loss, sample_weight)
     settings = FitSettings(
@@ -93,7 +94,8 @@ def _fit_files(
 ) -> Any:
     """Learn from files that need not fit into memory, or that workers read."""
     if hasattr(current(), "spread"):
-        return _fit_spread(estimator, files, Y, loss, sample_weight)
+        rng = generator(estimator.random_state)
+        return _fit_spread(estimator, files, Y, loss, sample_weight, rng)
     streaming.check(estimator, Y, sample_weight)
     shards = streaming.Shards.read(estimator, files)
     found = streaming.Stream(estimator, shards, loss, _objective).run()
@@ -101,7 +103,7 @@ def _fit_files(
 
 
 def _fit_spread(
-    estimator: StructuredEstimator, X: Any, Y: Any, loss: Loss, sample_weight: Any
+    estimator: StructuredEstimator, X: Any, Y: Any, loss: Loss, sample_weight: Any, rng: Generator
 ) -> Any:
     """Learn from files or partitions of which each worker reads and keeps some."""
     from structlearn._src.estimators.structured import spread_files, spread_parts
@@ -114,7 +116,6 @@ def _fit_spread(
         spread_parts.check(estimator, sample_weight)
         plan, objective = spread_parts.read(maker, X, Y)
     settings = FitSettings(**{name: getattr(estimator, name) for name in _RUN})
-    rng = generator(estimator.random_state)
     start = _start(estimator, plan, objective.origin.examples, rng)
     found = minimise(objective, start, settings, rng=rng)
     return _keep(estimator, plan, loss, found, objective.n_examples)

@@ -124,7 +124,7 @@ class Tagger:
         >>> labeler = SequenceLabeler(C=10.0).fit([[["a"], ["b"]]], [["x", "y"]])
         >>> first, second = Tagger(labeler).probabilities(["a", "b"])
         >>> round(first["x"], 2)
-        0.92
+        0.93
         """
         if not len(tokens):
             return []
@@ -151,7 +151,7 @@ class Tagger:
         >>> from structlearn import SequenceLabeler, Tagger
         >>> labeler = SequenceLabeler(C=10.0).fit([[["a"], ["b"]]], [["x", "y"]])
         >>> round(Tagger(labeler).probability(["a", "b"], ["x", "y"]), 2)
-        0.88
+        0.89
         """
         if len(tokens) != len(labels):
             raise ArgumentError(
