@@ -46,7 +46,7 @@ NOT_REPRODUCED: tuple[tuple[Document, str, str], ...] = (
         "pictures of frames that are not available; `interactions` has counts",
     ),
     (PAIRED_DUAL, "Appendices B to D", "full curves and models; they are not in the text we have"),
-    (PAIRED_DUAL, "The Venezuelan tweets of row 1", "not public; `groups` has other people"),
+    (PAIRED_DUAL, "The Venezuelan tweets of row 1", "not available; `groups` has other people"),
     (INFINITE_HMM, "RGBD-HuDaAct of table 3", "not available; `actions` has other recordings"),
     (INFINITE_HMM, "The 21 protein features of table 1", "the paper does not say what they are"),
     (INFINITE_HMM, "The appendix on convergence", "it is not in the text we have"),

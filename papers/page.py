@@ -34,7 +34,7 @@ compared with that bound; where it has no trials, such as a count, the number it
 
 Units that ended with warnings are counted below the tables. A `MixingWarning` says that the chains
 of a sampler still disagreed, so that more sweeps might change its figures; an `InferenceWarning`
-says that messages did not converge.
+says that messages did not converge, or that bounds were far apart.
 """
 
 

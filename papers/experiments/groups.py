@@ -172,7 +172,7 @@ def report(done: Units) -> Report:
     claims = (
         Claim.above("hidden groups are those of the two sides (area)", areas[FINEST], than=0.9),
         Claim.apart(
-            "AuPR as in the figure", "its tweets are not public; these are of other people"
+            "AuPR as in the figure", "its tweets are not available; these are of other people"
         ),
     )
     found = duals.report(done, _MEASURE, claims)
@@ -206,8 +206,8 @@ EXPERIMENTS = (
         {"curves": partial(duals.draw, measure=_MEASURE.name), "groups": draw_groups},
         (
             *duals.READINGS,
-            "The Venezuelan tweets are not public. Here are 583 US politicians: retweets of the 20 "
-            "most retweeted are predicted for the 515 others who have retweeted one, from whom "
+            "The Venezuelan tweets are not available. Here are 583 US politicians: retweets of the "
+            "20 most retweeted are predicted for the 515 others who have retweeted one, from whom "
             "these mention and follow among themselves; there are no hashtags. Parties are not "
             "given: they check the groups.",
             "One rule for each top user, group and answer, as in the paper, so 84 weights with "
