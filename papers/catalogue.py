@@ -40,10 +40,14 @@ EXPERIMENTS: dict[str, Experiment] = {
 #: Tables and figures that are not made again, and why.
 NOT_REPRODUCED: tuple[tuple[Document, str, str], ...] = (
     (MARGINAL_SVM, "The constraint form, equation 9", "its solutions are those of equation 3"),
-    (HYBRID_LOSS, "Figure 5", "pictures of frames that cannot be had; `interactions` has counts"),
+    (
+        HYBRID_LOSS,
+        "Figure 5",
+        "pictures of frames that are not available; `interactions` has counts",
+    ),
     (PAIRED_DUAL, "Appendices B to D", "full curves and models; they are not in the text we have"),
-    (PAIRED_DUAL, "The Venezuelan tweets of row 1", "cannot be had; `groups` has other people"),
-    (INFINITE_HMM, "RGBD-HuDaAct of table 3", "cannot be had; `actions` has other recordings"),
+    (PAIRED_DUAL, "The Venezuelan tweets of row 1", "not available; `groups` has other people"),
+    (INFINITE_HMM, "RGBD-HuDaAct of table 3", "not available; `actions` has other recordings"),
     (INFINITE_HMM, "The 21 protein features of table 1", "the paper does not say what they are"),
     (INFINITE_HMM, "The appendix on convergence", "it is not in the text we have"),
 )

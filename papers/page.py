@@ -31,6 +31,10 @@ trials, 4.3 of three), *undecided* where it contains 0, and *not comparable* whe
 other data or another measure. Two systems that do not differ are still told apart by chance in
 about one comparison of twenty. Where a claim gives another bound ("to be above"), the interval is
 compared with that bound; where it has no trials, such as a count, the number itself decides.
+
+Units that ended with warnings are counted below the tables. A `MixingWarning` says that the chains
+of a sampler still disagreed, so that more sweeps might change its figures; an `InferenceWarning`
+says that messages did not converge, or that bounds were far apart.
 """
 
 

@@ -171,7 +171,9 @@ def report(done: Units) -> Report:
     rows = [{"learner": name, "area": Estimate.of(each)} for name, each in areas.items()]
     claims = (
         Claim.above("hidden groups are those of the two sides (area)", areas[FINEST], than=0.9),
-        Claim.apart("AuPR as in the figure", "its tweets cannot be had; these are other people"),
+        Claim.apart(
+            "AuPR as in the figure", "its tweets are not available; these are of other people"
+        ),
     )
     found = duals.report(done, _MEASURE, claims)
     groups = Table.of("Parties told by the hidden group: area under the ROC curve", rows)
@@ -204,8 +206,8 @@ EXPERIMENTS = (
         {"curves": partial(duals.draw, measure=_MEASURE.name), "groups": draw_groups},
         (
             *duals.READINGS,
-            "The Venezuelan tweets cannot be had. These are 583 US politicians: retweets of the 20 "
-            "most retweeted are predicted for the 515 others who have retweeted one, from whom "
+            "The Venezuelan tweets are not available. Here are 583 US politicians: retweets of the "
+            "20 most retweeted are predicted for the 515 others who have retweeted one, from whom "
             "these mention and follow among themselves; there are no hashtags. Parties are not "
             "given: they check the groups.",
             "One rule for each top user, group and answer, as in the paper, so 84 weights with "

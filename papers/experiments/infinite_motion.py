@@ -166,7 +166,7 @@ def bee_report(done: Units) -> Report:
                 | {"states": _mean(each, "states")}
             )
         tables.append(Table.of(f"Features: {features}", rows))
-    why = "the paper has no bees: they stand beside its recordings, which cannot be had"
+    why = "the paper has no bees: they stand beside its recordings, which are not available"
     return Report(tuple(tables), (Claim.apart("order of the models in table 3", why),))
 
 
@@ -299,7 +299,7 @@ def _claims(found: dict[str, list[Any]]) -> tuple[Claim, ...]:
         Claim.above("M2iHMM-2 labels best (points ahead of the best other)", lead),
         Claim.above("of the models of chains it trains fastest (CPU s, choices too)", faster),
         Claim.above("M2iHMM-1 has no more than 8 states (8 less their number)", 8.0 - states, -0.5),
-        Claim.apart("accuracies of table 3", "RGBD-HuDaAct cannot be had; other people, features"),
+        Claim.apart("accuracies of table 3", "RGBD-HuDaAct is not available"),
     )
 
 
@@ -314,7 +314,7 @@ EXPERIMENTS = (
         actions,
         action_report,
         readings=(
-            "The paper's data, RGBD-HuDaAct, cannot be had. These are the skeletons of MSR "
+            "The paper's data, RGBD-HuDaAct, is not available. These are the skeletons of MSR "
             f"Action3D: 20 actions, {_COMPONENTS} principal components, means of {_POOLED} frames; "
             "13 steps in a sequence, where the paper has 15.6.",
             "Five folds of two people each; choices are made by two of the other eight, with "

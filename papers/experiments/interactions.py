@@ -167,7 +167,7 @@ EXPERIMENTS = (
         report,
         {"confusion": _draw},
         (
-            "The annotations of TVHI are not to be had. Frames are made up with its structure: "
+            "The annotations of TVHI are not available. Frames are made up with its structure: "
             "two to seven people, interactions given (some of them wrong), five actions of which "
             "high-fives are rare, scores of actions and poses, six places. Levels cannot be "
             "compared, the order of the losses can.",

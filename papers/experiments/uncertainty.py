@@ -224,7 +224,7 @@ EXPERIMENTS = (
             READING,
             "MSSVM, LSSVM and HCRF by CCCP as printed. M3E (order 2) and ModLat (own diversity "
             "weighted 0.1, a cost of 1 for hidden cells that differ) are our own, by 200 averaged "
-            "steps of 0.02: the paper uses default settings of packages that are not to be had. "
+            "steps of 0.02: the paper uses default settings of packages that are not available. "
             "Nothing was chosen by the test sets.",
         ),
     ),
