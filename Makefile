@@ -22,6 +22,7 @@ $(VENV)/.%: $(VENV)/.core
 	touch $@
 
 demo: $(VENV)/.core  ## a first tour; pictures land in out/demo
+	mkdir -p out
 	$(BIN)/structlearn demo --output out/demo --report out/tour.html
 
 test: $(VENV)/.test  ## the test suite, on all cores
