@@ -37,7 +37,7 @@ ALL = {
     "owlqn": (Owlqn(), 100),
     "descent": (Descent(), 300),
     "sdca": (Sdca(evaluate=1), 100),
-    "sdca, handed over": (Sdca(passes=3), 100),
+    "sdca, in batches": (Sdca(batch_size=3), 100),
     "frank-wolfe": (FrankWolfe(evaluate=1), 200),
     "annealed": (Annealed(), 10),
     "adagrad": (STEPS, 400),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from chain_objectives import KINDS, Dense, chains
 from structlearn._src.learn.chain_arrays import make_errors, make_parts, make_workspace
+from structlearn._src.learn.chain_layout import cut_by_entries
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.learn.structured_objective import chain_refusal
 from structlearn._src.model.model import Examples, LinearModel
@@ -120,3 +122,14 @@ def test_what_kernels_cannot_read_is_refused_with_a_reason():
     assert "weight of its own" in refusal(objective, groups=(nodes, (TableTerm.potts(3),)))
     idle = TableTerm(9, (0, 2, *[-1] * 7))
     assert "weight of its own" in refusal(objective, groups=(nodes, (idle,)))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_ranges_of_weights_have_about_as_many_entries_each(n_jobs):
+    """Enough entries for several ranges of them."""
+    rng = np.random.default_rng(0)
+    entries = np.minimum(rng.geometric(0.001, size=2_500_000), 9_000).astype(np.int32)
+    borders = cut_by_entries(entries, 9_001, 4, n_jobs)
+    inside = [np.sum((entries >= a) & (entries < b)) for a, b in itertools.pairwise(borders)]
+    assert sum(inside) == len(entries)
+    np.testing.assert_allclose(inside, len(entries) / 4, rtol=0.01)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import latent
+from structlearn import GridLabeler
 from structlearn._src.common.errors import ArgumentError, TooWideError
 from structlearn._src.learn.loss import make_cost, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
@@ -142,3 +145,26 @@ def test_auto_is_exact_where_that_is_quick():
     again, same, _ = rough.take(which).loss_gradient(weights)
     assert value == again  # nothing is kept from batch to batch
     np.testing.assert_array_equal(gradient, same)
+
+
+@pytest.mark.parametrize("method", ["exact", "bp"])
+def test_threads_change_nothing_and_examples_count_by_their_weights(method):
+    """Enough grids for several ranges."""
+    rng = np.random.default_rng(0)
+    X = list(rng.normal(size=(40, 12, 12, 2)))
+    Y = [np.where(rng.random((12, 12)) < 0.5, -1, x.argmax(axis=2)) for x in X]
+    whole = GridLabeler().objective(X, Y)
+    weights = rng.normal(size=whole.n_weights)
+    each = replace(whole.examples, weights=rng.random(40) + 0.5)
+    found = []
+    for n_jobs in (1, 2, 5):
+        settings = replace(whole.settings, method=method, n_jobs=n_jobs)
+        objective = replace(whole, examples=each, settings=settings)
+        found.append(objective.loss_gradient(weights))
+    assert len({value for value, *_ in found}) == 1
+    for _, gradient, _ in found[1:]:
+        np.testing.assert_array_equal(gradient, found[0].gradient)
+    parts = [objective.take(np.array([i])).loss_gradient(weights) for i in range(40)]
+    assert found[0].value == pytest.approx(sum(part.value for part in parts), rel=1e-4)
+    summed = sum(part.gradient for part in parts)
+    np.testing.assert_allclose(found[0].gradient, summed, rtol=1e-3, atol=1e-3)

@@ -21,6 +21,10 @@ def solve(objective, solver=None, seed=0, **options):
     return run(solver or FrankWolfe(), objective, np.zeros(objective.n_weights), rng=rng, **options)
 
 
+def with_threads(objective, n_jobs):
+    return replace(objective, settings=replace(objective.settings, n_jobs=n_jobs))
+
+
 def begin(objective, solver, seed=0):
     return solver.start(objective, np.zeros(objective.n_weights), np.random.default_rng(seed))
 
@@ -58,11 +62,13 @@ def test_the_optimum_of_crammer_and_singer(C):
     np.testing.assert_allclose(fit.weights.reshape(4, 3), oracle.coef_.T, atol=1e-3)
 
 
+@pytest.mark.parametrize("batch_size", [1, 6])
 @pytest.mark.parametrize("pairwise", [0, 1, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_weights_and_cost_are_those_of_the_dual_variables(kind, pairwise):
+def test_weights_and_cost_are_those_of_the_dual_variables(kind, pairwise, batch_size):
     """The flow is turned into tables, and these into weights and costs, by other code."""
-    objective, solver = chains(1, **KINDS[kind]), FrankWolfe(pairwise=pairwise)
+    solver = FrankWolfe(pairwise=pairwise, batch_size=batch_size)
+    objective = with_threads(chains(1, **KINDS[kind]), 2)
     state = begin(objective, solver)
     for _ in range(12):
         solver.step(objective, state)
@@ -185,3 +191,106 @@ def test_a_restart_changes_nothing(tmp_path):
 def test_what_it_refuses(options, why):
     with pytest.raises(ArgumentError, match=why):
         solve(chains(**options))
+
+
+# ---- batches ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gap_closes_with_batches(kind):
+    objective = with_threads(chains(**KINDS[kind]), 2)
+    expected = solve(objective, max_iter=5000, tol=1e-7).value
+    fit = solve(objective, FrankWolfe(batch_size=4), max_iter=5000, tol=1e-5)
+    assert fit.converged
+    assert fit.history.gap[-1] <= 1e-5 * fit.value
+    assert fit.value == pytest.approx(expected, rel=2e-5)
+    assert fit.value == pytest.approx(objective.value(fit.weights), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "pairs", "matrix"])
+def test_batches_give_the_same_bits_for_every_number_of_threads(kind):
+    objective, solver = chains(3, n=37, **KINDS[kind]), FrankWolfe(batch_size=5)
+    runs = [solve(with_threads(objective, n), solver, tol=None, max_iter=7) for n in (1, 2, 3, 8)]
+    for other in runs[1:]:
+        np.testing.assert_array_equal(other.weights, runs[0].weights)
+    alone = solve(objective, FrankWolfe(batch_size=1), tol=None, max_iter=7)
+    assert (alone.weights != runs[0].weights).any()
+
+
+@pytest.mark.parametrize("pairwise", [0, 1])
+def test_steps_shortened_by_the_size_of_batches_never_lower_the_dual(pairwise):
+    objective, solver = chains(2, n=30, C=3.0), FrankWolfe(pairwise=pairwise, batch_size=30)
+    state = begin(objective, solver)
+    state["coupling"] = 30.0
+    last = 0.0
+    for _ in range(60):
+        solver.step(objective, state)
+        assert dual_value(state) >= last - 1e-9
+        last = dual_value(state)
+    assert last > 0.0
+
+
+def test_a_pass_that_lowers_the_dual_makes_steps_shorter():
+    """All examples at once overshoot here, until the steps are short enough."""
+    objective = chains(2, n=30, C=3.0)
+    expected = solve(objective, max_iter=20000, tol=1e-7).value
+    solver = FrankWolfe(batch_size=30)
+    state = begin(objective, solver)
+    for _ in range(600):
+        solver.step(objective, state)
+    assert 1.0 < state["coupling"] <= 30.0
+    # With all examples in one batch it creeps like conditional gradients on the whole dual.
+    assert 0.97 * expected < dual_value(state) < expected
+
+
+def test_the_average_counts_the_batches_within_a_pass():
+    """Two batches of one size: weights of the first count for its steps, then those of both."""
+    objective = chains(5, n=4)
+    solver = FrankWolfe(batch_size=2, pairwise=0)
+    state = begin(objective, solver)
+    solver.step(objective, state)
+    found = []
+    for pair in ([0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]):
+        part = objective.take(np.array(pair))
+        alone = begin(part, solver)
+        solver.step(part, alone)
+        # Steps 1 and 2 come from the first batch, 3 and 4 from the second.
+        expected = (3.0 * alone["weights"] + 7.0 * state["weights"]) / 10.0
+        found.append(np.abs(expected - state["average"]).max())
+    assert min(found) < 1e-12
+
+
+def test_a_restart_in_batches_changes_nothing(tmp_path):
+    objective, place = chains(**KINDS["pairs"]), Checkpoint(tmp_path / "run", iterations=1)
+    solver = FrankWolfe(batch_size=3)
+    whole = solve(objective, solver, max_iter=12, tol=None)
+    solve(with_threads(objective, 2), solver, max_iter=7, tol=None, checkpoint=place)
+    rest = solve(with_threads(objective, 3), solver, max_iter=12, tol=None, checkpoint=place)
+    np.testing.assert_array_equal(rest.weights, whole.weights)
+
+
+def test_a_run_goes_on_with_more_threads_than_it_began_with():
+    objective = chains(**KINDS["pairs"])
+    solver = FrankWolfe(batch_size=3)
+    found = []
+    for numbers in ((1, 1, 1), (1, 3, 2)):
+        state = begin(with_threads(objective, 1), solver)
+        for n_jobs in numbers:
+            solver.step(with_threads(objective, n_jobs), state)
+        found.append(state["weights"])
+    np.testing.assert_array_equal(*found)
+
+
+def test_shards_and_batches_exclude_each_other():
+    with pytest.raises(ArgumentError, match="shards=2 and batch_size=4 were given"):
+        FrankWolfe(shards=2, batch_size=4)
+    assert FrankWolfe(shards=2, batch_size=1).shards == 2
+
+
+def test_by_default_some_threads_get_batches_where_there_are_many_examples():
+    few, many = (chains(n=n, features="sparse") for n in (20, 800))
+    cases = ((few, 4, None), (many, 3, None), (many, 4, 16), (chains(n=800), 4, None))
+    for objective, n_jobs, size in cases:
+        assert begin(with_threads(objective, n_jobs), FrankWolfe()).get("batch_size") == size
+    with pytest.raises(ArgumentError, match="batch_size=0"):
+        FrankWolfe(batch_size=0)

@@ -7,9 +7,16 @@ import pytest
 
 import naive
 from chain_objectives import KINDS, Dense, chains
-from structlearn._src.kernels.chain.sdca import ascend
+from structlearn._src.kernels.chain.sdca import (
+    Changes,
+    Memory,
+    ascend,
+    ascend_in_batches,
+)
 from structlearn._src.kernels.chain.split import SplitFeatures, SplitWeights
+from structlearn._src.kernels.team import make_board
 from structlearn._src.learn.chain_arrays import make_errors, make_parts, make_workspace
+from structlearn._src.learn.chain_layout import ChainLayout
 
 SMALL = {"n": 5, "longest": 4, "loss": "log", "C": 0.3}
 
@@ -57,68 +64,88 @@ def single_weights(dense):
     return SplitFeatures(*arrays)
 
 
-def visit(dense, layout, order, weights, shares, nodes, steps):
-    """Call the kernel; returns the losses met, all weights spread out, and those one by one."""
+def visit(dense, layout, order, weights, shares, memory, size=None, ranges=2):
+    """Call the kernel; returns all weights spread out, and those one by one."""
     objective = dense.objective
     n_nodes, K = dense.x.shape[1] * dense.states, dense.states
     full = dense.spread @ weights
     singles = weights.copy()
     primal = SplitWeights(full[:n_nodes].reshape(-1, K), singles, full[n_nodes:].reshape(K, K))
     chains_ = objective.chain_arrays
-    met = ascend(
-        order,
-        chains_.data,
-        layout,
-        make_parts(objective.loss),
-        chains_.loss_weights,
-        shares,
-        primal,
-        nodes,
-        steps,
-        np.zeros(len(chains_.loss_weights)),
-        make_errors(chains_),
-        make_workspace(chains_),
-    )
-    return met, full, singles
+    given = chains_.data, layout, make_parts(objective.loss), chains_.loss_weights, shares
+    own = make_errors(chains_), make_workspace(chains_)
+    if size is None:
+        ascend(order, *given, primal, memory, *own)
+        return full, singles
+    batches = np.append(np.arange(0, len(order), size), len(order))
+    nothing = np.empty(0, np.int64)
+    dealt = ChainLayout(layout, len(weights), nothing, nothing).dealt(chains_, ranges, 1)
+    nodes = np.empty((size, chains_.longest, K))
+    changes = Changes(nodes, nodes.reshape(size, -1), np.empty((size, K, K)))
+    board = make_board(2 * (len(batches) - 1))
+    ascend_in_batches(order, batches, board, *given, primal, memory, *dealt, changes, *own)
+    return full, singles
 
 
-def slow_visit(dense, order, weights, shares, nodes, steps):
+def slow_visit(dense, order, weights, shares, memory, size=1):
     """The same by enumeration; memories are kept in single precision."""
     weights = weights.copy()
     part, factors = dense.objective.loss.parts[0], dense.objective.chain_arrays.loss_weights
-    met = 0.0
-    for c in order:
-        if factors[c] == 0.0:
-            continue
-        own = slice(*dense.cuts[c])
-        scores, edges, labels, costs = dense.potentials(c, weights)
-        given = costs if part.with_cost else np.where(np.isinf(costs), costs, 0.0)
-        loss, *errors = naive.chain_loss(scores, edges, labels, part.eps_y, given)
-        met += factors[c] * loss
-        moved = []
-        for memory, error in ((nodes[own], errors[0]), (steps[c], errors[1])):
-            old = memory.astype(float)
-            memory[:] = old + shares[c] * (error - old)
-            moved.append(factors[c] * (old - memory))
-        weights += dense.pull(c, *moved)
-    return met, weights
+    for start in range(0, len(order), size):
+        old_weights = weights.copy()
+        for c in order[start : start + size]:
+            if factors[c] == 0.0:
+                continue
+            own = slice(*dense.cuts[c])
+            scores, edges, labels, costs = dense.potentials(c, old_weights)
+            given = costs if part.with_cost else np.where(np.isinf(costs), costs, 0.0)
+            loss, *errors = naive.chain_loss(scores, edges, labels, part.eps_y, given)
+            bound = loss - dense.pull(c, *errors) @ old_weights
+            memory.bounds[c] += shares[c] * (bound - memory.bounds[c])
+            moved = []
+            for kept, error in ((memory.nodes[own], errors[0]), (memory.steps[c], errors[1])):
+                old = kept.astype(float)
+                kept[:] = old + shares[c] * (error - old)
+                moved.append(factors[c] * (old - kept))
+            weights += dense.pull(c, *moved)
+    return weights
 
 
-def compare(objective, lay_out, scale=0.1):
+def compare(objective, lay_out, scale=0.1, size=None, **options):
     dense, rng = Dense(objective), np.random.default_rng(0)
     n, K = objective.n_examples, dense.states
     weights = scale * rng.normal(size=objective.n_weights)
     shares = rng.uniform(0.2, 0.9, n)
     order = np.concatenate([rng.permutation(n), rng.permutation(n)])
-    memories = [
-        [np.zeros((len(dense.x), K), np.float32), np.zeros((n, K, K), np.float32)] for _ in range(2)
-    ]
-    met, full, singles = visit(dense, lay_out(dense), order, weights, shares, *memories[0])
-    expected, slow = slow_visit(dense, order, weights, shares, *memories[1])
-    assert met == pytest.approx(expected, rel=1e-6)
-    for mine, theirs in zip(*memories, strict=True):
-        np.testing.assert_allclose(mine, theirs, atol=2e-6)
+    mine, theirs = (
+        Memory(
+            np.zeros((len(dense.x), K), np.float32), np.zeros((n, K, K), np.float32), np.zeros(n)
+        )
+        for _ in range(2)
+    )
+    layout = lay_out(dense)
+    full, singles = visit(dense, layout, order, weights, shares, mine, size, **options)
+    slow = slow_visit(dense, order, weights, shares, theirs, size or 1)
+    np.testing.assert_allclose(mine.nodes, theirs.nodes, atol=2e-6)
+    np.testing.assert_allclose(mine.steps, theirs.steps, atol=2e-6)
+    np.testing.assert_allclose(mine.bounds, theirs.bounds, rtol=1e-5, atol=1e-5)
     return full, singles, dense.spread @ slow, slow
+
+
+@pytest.mark.parametrize("ranges", [1, 2, 7])
+@pytest.mark.parametrize("kind", KINDS)
+def test_sequences_of_a_batch_start_from_the_same_weights(kind, ranges):
+    """Five sequences twice, in batches of 5: none meets itself in a batch."""
+    objective = chains(**SMALL | KINDS[kind])
+    full, _, expected, _ = compare(objective, rows_of_weights, size=5, ranges=ranges)
+    np.testing.assert_allclose(full, expected, atol=1e-5)
+
+
+def test_single_weights_in_batches():
+    objective = chains(**SMALL | KINDS["pairs"])
+    _, singles, _, expected = compare(objective, single_weights, size=5, ranges=3)
+    n = objective.model.groups[0][0].n_weights
+    np.testing.assert_allclose(singles[:n], expected[:n], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -148,7 +175,8 @@ def test_potentials_far_apart_are_summed_by_logarithms():
 def test_without_a_memory_of_transitions_their_table_stays():
     dense = Dense(chains(**SMALL))
     weights = np.random.default_rng(1).normal(size=dense.objective.n_weights)
-    nodes, none = np.zeros((len(dense.x), 3), np.float32), np.zeros((0, 3, 3), np.float32)
-    full = visit(dense, rows_of_weights(dense), np.arange(5), weights, np.ones(5), nodes, none)[1]
+    nodes = np.zeros((len(dense.x), 3), np.float32)
+    memory = Memory(nodes, np.zeros((0, 3, 3), np.float32), np.zeros(5))
+    full, _ = visit(dense, rows_of_weights(dense), np.arange(5), weights, np.ones(5), memory)
     np.testing.assert_array_equal(full[-9:], weights[-9:])
     assert (full[:-9] != weights[:-9]).all()

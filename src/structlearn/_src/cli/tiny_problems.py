@@ -25,10 +25,14 @@ from structlearn._src.field.newton import Polish
 from structlearn._src.files.uai import read_uai, write_uai
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.shapes import chain, grid, pairwise, tree
+from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.entropy import entropies
 from structlearn._src.inference.front import infer, infer_many
 from structlearn._src.inference.schedule import colour
 from structlearn._src.sample.normal_fit import fit_normal
+from structlearn._src.solve.frank_wolfe import FrankWolfe
 from structlearn._src.solve.pick import ONLINE, SOLVERS
+from structlearn._src.solve.sdca import Sdca
 from structlearn._src.text.columns import add_column, parse_columns
 from structlearn._src.text.strings import empty_table, grown
 
@@ -62,6 +66,8 @@ def _chains() -> None:
 
 def _junction_trees() -> None:
     _ask(LOOP, "junction_tree", *ALL, "marginal_map")
+    _ask(LOOP, "junction_tree", "map", k=2)
+    entropies(Problem(LOOP.wiring, LOOP.potentials), Options(), "exact", slopes=True)
     _ask(LOOP, "enumeration", "partition")
 
 
@@ -126,6 +132,7 @@ def _solvers() -> None:
     """Learn with every solver, from sparse features and from plain ones."""
     inputs = [[["a"], {"b": 2.0}], [["b"]]], [np.eye(2), np.ones((1, 2))]
     solvers = [*SOLVERS, *(make() for make in ONLINE.values())]
+    solvers += [Sdca(batch_size=2), FrankWolfe(batch_size=2)]
     for solver, loss, X in itertools.product(solvers, ("log", "hinge"), inputs):
         with contextlib.suppress(ArgumentError):  # not every solver minimises every loss
             _learn(X, [["x", "y"], ["y"]], loss=loss, solver=solver)

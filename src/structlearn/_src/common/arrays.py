@@ -36,6 +36,14 @@ def block_indices(offsets: Ints, which: Ints) -> Ints:
     return np.arange(starts[-1]) + np.repeat(offsets[:-1][which] - starts[:-1], sizes)
 
 
+def repeated(values: Floats, sizes: Ints) -> Floats:
+    """Repeat the value of every block for its entries; once is enough if all are the same.
+
+    `np.repeat` holds the lock of the interpreter, for which all other threads wait.
+    """
+    return values[:1] if (values == values[:1]).all() else np.repeat(values, sizes)
+
+
 def cut(values: Any, offsets: Ints) -> list[Any]:
     """Return the blocks of a flat array, as views."""
     return [values[a:b] for a, b in pairwise(offsets.tolist())]

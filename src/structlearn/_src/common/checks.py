@@ -57,10 +57,12 @@ def number(
     return value
 
 
-def integer(argument: str, given: Any, *, low: int = 0) -> int:
-    """Return `given` as an int of at least `low`."""
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < low:
-        raise ArgumentError(f"{argument}={given!r} must be a whole number of at least {low}")
+def integer(argument: str, given: Any, *, low: int = 0, high: int | None = None) -> int:
+    """Return `given` as an int of at least `low`, and at most `high`."""
+    whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+    if not whole or given < low or (high is not None and given > high):
+        most = "" if high is None else f" and at most {high}"
+        raise ArgumentError(f"{argument}={given!r} must be a whole number of at least {low}{most}")
     return int(given)
 
 

@@ -335,8 +335,8 @@ def too_wide(width: int, entries: float, size: float, limit: int, stopped: bool 
     return (
         f"exact inference needs a table over {width + 1} variables{more} "
         f"(induced width {width}{more}): {entries:.3g} entries in the largest, {_bytes(size)} in "
-        f"all, but max_table allows {limit:.3g} entries; raise max_table if you have the "
-        f"memory, or use an approximate method such as method='bp'"
+        f"all, but max_table allows {limit:.3g} entries; infer approximately, with method='bp' or "
+        f"inference='bp', or raise max_table where it is an option and memory suffices"
     )
 
 

@@ -42,8 +42,8 @@ class Place:
         """Return what is minimised in place of an objective: itself, or one that is elsewhere."""
         return objective
 
-    def solver(self, solver: Found, objective: Any) -> Found:
-        """Return what minimises it in place of a solver whose state need not be saved."""
+    def solver(self, solver: Found, objective: Any, saved: bool = False) -> Found:
+        """Return what minimises it in place of a solver, whose state is saved or need not be."""
         return solver
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -26,10 +26,12 @@ VARIABLE = "STRUCTLEARN_N_JOBS"
 GRAIN = {
     "arrays": 2**18,  # entries of a flat array that NumPy goes through
     "chains": 2**16,  # entries of the tables of chains: some tenths of a millisecond
+    "entries": 2**16,  # of flat arrays that kernels go through: some tenths of a millisecond
     "features": 2**16,  # entries of a sparse matrix
     "graphs": 20_000,  # table entries of graphs below which threads cost more than they bring
     "margins": 2**15,  # rows times labels: some milliseconds
     "orders": 2**12,  # variables of small graphs that are ordered together
+    "places": 2**13,  # read and written one by one, far apart: some tenths of a millisecond
     "positions": 2**13,  # of sequences that are sampled: some milliseconds
     "sequences": 2**16,  # states of all positions of labelled sequences
     "strings": 2**14,  # to be looked up
@@ -89,10 +91,13 @@ def split(offsets: Ints, parts: int) -> list[tuple[int, int]]:
     if parts <= 1 or n <= 1:
         return [(0, n)] if n else []
     targets = offsets[0] + (offsets[-1] - offsets[0]) * (np.arange(1, parts) / parts)
-    above = np.searchsorted(offsets, targets).clip(1, n)
+    # Whole numbers, as the offsets are: to look for others, NumPy would first convert them all.
+    above = np.searchsorted(offsets, np.ceil(targets).astype(offsets.dtype))
+    np.maximum(above, 1, out=above)
+    np.minimum(above, n, out=above)
     nearer_below = targets - offsets[above - 1] < offsets[above] - targets
-    borders = np.unique(np.concatenate([[0], above - nearer_below, [n]]))
-    return list(pairwise(borders.tolist()))
+    borders = [0, *(above - nearer_below).tolist(), n]
+    return [(a, b) for a, b in pairwise(borders) if a < b]
 
 
 def over_items(
@@ -149,10 +154,9 @@ def one_blas_thread() -> AbstractContextManager[None]:
 
 def worker_arrays(*shapes: tuple[int, ...]) -> list[Floats]:
     """Return the workspace of one worker, on cache lines that no other worker writes to."""
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    whole = np.empty(int(ends[-1]) + 2 * _LINE)[_LINE:-_LINE]
-    parts = np.split(whole, ends[:-1])
-    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+    ends = list(accumulate(map(math.prod, shapes), initial=_LINE))
+    whole = np.empty(ends[-1] + _LINE)
+    return [whole[a:b].reshape(s) for (a, b), s in zip(pairwise(ends), shapes, strict=True)]
 
 
 class Scratch:

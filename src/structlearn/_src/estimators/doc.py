@@ -62,7 +62,8 @@ random_state : int, Generator or RandomState, optional
     Random seed, for the initial weights if these are random, and for the order of examples in
     stochastic solvers.
 n_jobs
-    Number of threads; all cores if None or -1. Results do not depend on it.
+    Number of threads; all cores if None or -1. Results do not depend on it, except that `Sdca` and
+    `FrankWolfe` take other steps with fewer than 4 threads than with more, see `batch_size` there.
 time_limit
     Seconds after which fitting stops and keeps the best weights so far.
 progress

@@ -66,8 +66,7 @@ def minimise(
         checkpoint = Checkpoint.of(checkpoint, facts or {})
     objective = current().objective(objective)
     solver = choose(settings.solver, settings.driver, objective, settings.sweeps, settings.warm_up)
-    if checkpoint is None:
-        solver = current().solver(solver, objective)
+    solver = current().solver(solver, objective, checkpoint is not None)
     fit = run(
         solver,
         objective,

@@ -1,8 +1,9 @@
 """The decorators of compiled code, with fixed flags.
 
 `kernel` is the plain case; `lean` is for entries that create no arrays; `inner` is for what only
-lean kernels call, and `inline` for what they call in their innermost loops. None of them may be
-put on one function twice: Numba would load the code of the first.
+lean kernels call, and `inline` for what they call in their innermost loops; `intrinsic` is for
+single instructions. None of them may be put on one function twice: Numba would load the code of
+the first.
 
 Numba takes longer to import, and to get ready for its first kernel, than many a small job takes.
 So it is imported when the first kernel is called, and small calls of the kernels that are marked
@@ -62,6 +63,15 @@ def inline(function: Callable[..., Any]) -> Any:
     return Kernel(function, {**_FLAGS, "_nrt": False, **wrappers})
 
 
+def intrinsic(emitter: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Give kernels an instruction that Numba has no words for.
+
+    `emitter` is what Numba calls an intrinsic, and is called when a kernel is compiled; the
+    function that is decorated does the same in plain Python.
+    """
+    return lambda function: Intrinsic(function, emitter)
+
+
 def or_python(kernel: Kernel) -> Kernel:
     """Let small calls run in plain Python while Numba is not loaded.
 
@@ -102,10 +112,28 @@ class Kernel:
             _compile(self)
         return self._compiled
 
+    def make(self) -> Any:
+        """Return a new function of Numba's, which compiles on its first call."""
+        return compiled(self.__wrapped__, self._flags)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # what copies and pictures ask for is no reason to compile
             raise AttributeError(name)
         return getattr(self.compiled, name)
+
+
+class Intrinsic(Kernel):
+    """Stands for an instruction until a kernel that uses it is compiled."""
+
+    def __init__(self, function: Callable[..., Any], emitter: Callable[..., Any]) -> None:
+        super().__init__(function, {})
+        self._emitter = emitter
+
+    def make(self) -> Any:
+        """Return the intrinsic, or the plain function where the compiler is disabled."""
+        from numba import config, extending
+
+        return self.__wrapped__ if config.DISABLE_JIT else extending.intrinsic(self._emitter)
 
 
 # ---- in plain Python ---------------------------------------------------------------------
@@ -141,7 +169,7 @@ def _compile(kernel: Kernel) -> None:
     with _lock:
         new = {id(each): each for each in _reached(kernel, set())}
         for each in new.values():
-            each._compiled = compiled(each.__wrapped__, each._flags)
+            each._compiled = each.make()
         for name, module in list(sys.modules.items()):
             if name.startswith(_HOLDERS) and isinstance(module, ModuleType):
                 for key, value in list(vars(module).items()):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.vectors import copy_into, filled, put, taken
 from structlearn._src.graph.batch import Sequences
 from structlearn._src.kernels.chain.marginals import ChainWorkspace
 from structlearn._src.kernels.chain.sequence import ChainData, ChainErrors, LossParts
@@ -44,18 +45,18 @@ class ChainArrays:
         """Length of the longest sequence."""
         return int(np.diff(self.data.offsets).max(initial=0))
 
-    def to_kernel(self, weights: Floats) -> Floats:
+    def to_kernel(self, weights: Floats, n_jobs: int | None = 1) -> Floats:
         """Return all weights as kernels want them; a view if these are the same."""
         if isinstance(self.places, slice):
             return weights[self.places]
-        inner = np.zeros(self.n_weights)
-        inner[self.places] = weights
+        inner = filled(self.n_weights, 0.0, n_jobs)
+        put(inner, self.places, weights, n_jobs)
         return inner
 
-    def from_kernel(self, weights: Floats, inner: Floats) -> None:
+    def from_kernel(self, weights: Floats, inner: Floats, n_jobs: int | None = 1) -> None:
         """Write back what `to_kernel` gave."""
         if not isinstance(self.places, slice):
-            weights[:] = inner[self.places]
+            copy_into(weights, taken(inner, self.places, n_jobs), n_jobs)
 
     def table(self, inner: Floats) -> Floats:
         """Return the view (states, states) of all transitions in what `to_kernel` gave."""

@@ -6,12 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.vectors import summed
 from structlearn._src.kernels.chain.sequence import ChainData
-from structlearn._src.kernels.chain.split import SplitFeatures, SplitWeights
+from structlearn._src.kernels.chain.split import (
+    DealtEntries,
+    Entries,
+    SplitFeatures,
+    SplitWeights,
+    deal,
+)
 from structlearn._src.learn.chain_arrays import ChainArrays
 from structlearn._src.model.term import PairsTerm, Term
 
+_PIECE = 2**20  # entries that are counted together: some milliseconds
 _SHARE = 3  # a feature with one of so many states has a row of weights
 
 
@@ -39,6 +48,19 @@ class ChainLayout:
         """Write back what is not a view."""
         weights[self.which] = primal.wide.flat[self.places]
         weights[self.n_weights :] = primal.table.flat[chains.transitions]
+
+    def dealt(self, chains: ChainArrays, ranges: int, n_jobs: int | None) -> list[DealtEntries]:
+        """Deal the entries of rows of weights, and those of single ones, to ranges of weights."""
+        layout = self.layout
+        none = np.empty(0, np.int32)  # rows of weights are for all states
+        wide = Entries(layout.rows, layout.columns, none, layout.values)
+        single = Entries(
+            layout.single_rows, layout.singles, layout.single_states, layout.single_values
+        )
+        return [
+            deal_entries(chains, entries, chains.states, ranges, n_jobs)
+            for entries in (wide, single)
+        ]
 
     # ---- gradients: the weights of features, then rows of them, then the table --------------
 
@@ -115,3 +137,36 @@ def _split(data: ChainData, term: PairsTerm) -> tuple[SplitFeatures, Ints, Ints]
         single_values=single_values,
     )
     return layout, which, places
+
+
+def cut_by_entries(entries: Ints, size: int, count: int, n_jobs: int | None = 1) -> Ints:
+    """Borders of ranges of weights that have about the same number of entries each."""
+    pieces = len(entries), n_jobs, max(_PIECE, size)
+    counts: Ints = summed(lambda part: np.bincount(entries[part], minlength=size), *pieces)
+    offsets = offsets_of(counts)
+    targets = offsets[-1] * (np.arange(1, count) / count)
+    return np.concatenate([[0], np.searchsorted(offsets, targets), [size]])
+
+
+def deal_entries(
+    chains: ChainArrays, entries: Entries, K: int, ranges: int, n_jobs: int | None
+) -> DealtEntries:
+    """Deal entries to ranges of weights that have about the same number of them each.
+
+    Nodes are numbered ``t * K + s``: with ``K = 1`` and without states these are positions.
+    """
+    numbers = entries.numbers
+    borders = cut_by_entries(numbers, int(numbers.max(initial=0)) + 1, ranges, n_jobs)
+    owners = np.repeat(np.arange(ranges, dtype=np.int32), np.diff(borders))
+    offsets = chains.data.offsets
+    starts = np.empty((len(offsets) - 1) * ranges + 1, np.int64)
+    starts[-1] = len(numbers)
+    room = np.empty((2, len(numbers)), np.int32)
+    out = DealtEntries(starts, room[0], room[1], np.empty(len(entries.values)))
+
+    def work(first: int, last: int) -> None:
+        filled = np.empty(ranges, np.int64)
+        deal(offsets, entries, owners, K, first, last, filled, out)
+
+    threads.over_items(work, offsets, "sequences", n_jobs, len(numbers))
+    return out

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, repeated
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.common.vectors import copy_into
 from structlearn._src.graph.batch import (
     Graphs,
     Sequences,
@@ -193,8 +194,9 @@ class GraphWorld:
         shares = forest_shares(wiring, self.n_jobs) if settings.method == "trw" else None
         self._engine: Engine
         if clamped:
-            rest = clamp(wiring, labels, eps_h, settings.method, options, shares, settings.times)
-            self._engine = rest.at(labels)
+            self._engine = clamp(
+                wiring, labels, eps_h, settings.method, options, shares, settings.times
+            )
         else:
             roles = np.where(labels < 0, HIDDEN, OUTPUT)
             zeros = np.zeros(int(wiring.table_offsets[-1]))
@@ -224,24 +226,21 @@ class GraphWorld:
         found = self._engine.solve(potentials, messages, sweeps, tol)
         if memory is not None:
             for mine, new in zip(memory.messages, found.memory, strict=True):
-                mine[...] = new
+                copy_into(mine, new, self.n_jobs)
             memory.iterations[...] += found.sweeps
-        beliefs = self._weighed(found.beliefs, factors)
-        expected = potentials_to_tables(self.graphs, beliefs, parameters, self.n_jobs)
+        self._weigh(found.beliefs, factors)
+        expected = potentials_to_tables(self.graphs, found.beliefs, parameters, self.n_jobs)
         return found.values, add_tables(into, expected), memory
 
-    def _weighed(self, beliefs: Floats, factors: Floats) -> Floats:
-        """Beliefs times the factor of their graph."""
+    def _weigh(self, beliefs: Floats, factors: Floats) -> None:
+        """Multiply beliefs by the factor of their graph, in place."""
         starts = self.graphs.wiring.graph_tables
-        out = np.empty(len(beliefs))
 
         def work(first: int, last: int) -> None:
-            part = slice(starts[first], starts[last])
-            each = np.repeat(factors[first:last], np.diff(starts[first : last + 1]))
-            np.multiply(beliefs[part], each, out=out[part])
+            sizes = np.diff(starts[first : last + 1])
+            beliefs[starts[first] : starts[last]] *= repeated(factors[first:last], sizes)
 
         threads.over_graphs(work, starts, self.n_jobs)
-        return out
 
 
 def cost_entries(graphs: Graphs, labels: Ints, rows: Floats) -> Floats:

@@ -18,7 +18,7 @@ from structlearn._src.common.names import RUN_ONLY
 from structlearn._src.common.paths import PathLike
 from structlearn._src.files import store
 from structlearn._src.learn.objective import Objective
-from structlearn._src.learn.world import fill, leaves
+from structlearn._src.learn.world import Elsewhere, fill, leaves
 from structlearn._src.solve.base import Report, Solver, State, parameters
 
 SCHEMA = "structlearn.checkpoint/1"
@@ -143,6 +143,8 @@ def save(
     state = {key: x for key, x in snapshot.state.items() if not key.startswith("_")}
     remembers = "memory" in state
     arrays = dict(leaves(state.pop("memory", None)))
+    for key in [key for key, x in state.items() if isinstance(x, Elsewhere)]:
+        arrays |= dict(leaves(state.pop(key), f"state.{key}"))
     arrays |= {f"state.{key}": x for key, x in state.items() if isinstance(x, np.ndarray)}
     meta = {
         "fingerprint": facts,

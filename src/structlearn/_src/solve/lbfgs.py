@@ -100,7 +100,7 @@ class Lbfgs(Solver):
     def _advance(
         self, objective: Objective, state: State, start: Point
     ) -> tuple[Point | None, float]:
-        """Return the next point, and what the direction promised to first order."""
+        """Return the next point; if none is found, also what the direction promised."""
         downhill = self._downhill(objective, start)
         inverse = state.get("inverse")
         direction = self._direction(objective, state, downhill)
@@ -110,6 +110,8 @@ class Lbfgs(Solver):
         least = np.finfo(float).tiny * max(size, 1.0)  # of a slope that a step can be divided by
         first = 1.0 if known else size / max(self._norm(downhill), least)
         found = self._search(objective, start, downhill, direction, first)
+        if found is not None:
+            return found, 0.0
         return found, -first * dot(downhill, direction, objective.n_jobs)
 
     def _downhill(self, objective: Objective, point: Point) -> Floats:

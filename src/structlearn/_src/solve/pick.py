@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from structlearn._src.common import checks, threads
+from structlearn._src.common import checks
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.names import DRIVERS, OLD_DRIVERS
 from structlearn._src.learn.objective import Objective
@@ -37,8 +37,6 @@ ONLINE: dict[str, Callable[[], Online]] = {
 _MANY = 500  # examples from which on one step for each beats one step for all
 _VERY_MANY = 5000  # and from which on rough steps for each beat a precise search over all
 _FEW = 4  # examples per step, where they come a few at a time
-_SEVERAL = 4  # threads from which on quasi-Newton steps, shared by all, beat passes of one
-_PASSES = 3  # of one thread before that: with 2 the steps are 40, with 3 they are 30
 
 
 def choose(
@@ -155,8 +153,7 @@ def _suited(objective: Objective, driver: str) -> Solver:
         return SOLVERS["adagrad"]()
     if objective.smooth:
         if driver == "subgradient" and Sdca().suits(objective):
-            several = threads.workers(objective.n_jobs) >= _SEVERAL
-            return Sdca(passes=_PASSES) if several else Sdca()
+            return Sdca()
         return Lbfgs() if objective.penalty.smooth else Owlqn()
     if driver == "subgradient":
         if not refusal(FrankWolfe(), objective):

@@ -24,7 +24,7 @@ from structlearn._src.kernels.chain.sequence import (
 from structlearn._src.kernels.chain.viterbi import best_path
 from structlearn._src.kernels.jit import inner, lean
 
-_TINY = 1e-13  # shares below this are dropped
+TINY = 1e-13  # shares below this are dropped
 _ROUNDING = 1e-13  # by how much two scores may differ that should agree, relatively
 
 
@@ -94,13 +94,13 @@ def _load(c, n, dual, work):
 
 
 @inner
-def _store(c, n, dual, work):
+def store(c, n, dual, work):
     """Put the flow back, without the links that are gone."""
     K = work.nodes.shape[1]
     q = dual.starts[c]
     for t in range(n):
         for m in range(work.borders[t], work.borders[t + 1]):
-            if work.shares[m] > _TINY:
+            if work.shares[m] > TINY:
                 dual.ends[q] = t * K + work.states[m]
                 dual.befores[q] = work.befores[m]
                 dual.shares[q] = work.shares[m]
@@ -168,7 +168,7 @@ def _pull(data, first, n, work):
                 total += x * (2.0 * work.turns[r, s] + x)
                 work.turns[r, s] += x
         for s in range(K):
-            if abs(moves[t, s]) > _TINY:
+            if abs(moves[t, s]) > TINY:
                 total += pull_node(data, first + t, s, moves[t, s], work.pulled, K)
     return total
 
@@ -189,7 +189,7 @@ def _walk(data, first, n, length, factor, past, primal, work):
                 primal.edge_lag[r, s] += past * y
                 work.turns[r, s] = 0.0
         for s in range(K):
-            if abs(moves[t, s]) > _TINY:
+            if abs(moves[t, s]) > TINY:
                 cost -= moves[t, s] * data.costs[data.labels[first + t], s]
                 _add_node(data, first + t, s, length * factor, past, primal, work)
     return cost * length * unit_cost(data, n)
@@ -244,6 +244,29 @@ def hinge(data, loss_weights, weights, edges, first_sequence, last_sequence, wor
     return total
 
 
+@inner
+def plan(c, data, loss_weights, primal, dual, work, pairwise, coupling):
+    """Find the step of one sequence; return its length, 0 if there is nothing to gain.
+
+    Its moves stay in `work`: of links, of nodes in ``delta``, and as weights in ``pulled`` and
+    ``turns``, which must be cleared where the length is not 0.
+    """
+    first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
+    best = _best(data, first, n, primal.weights, primal.edges, work)
+    _load(c, n, dual, work)
+    if pairwise:
+        left, most = _leave_worst(n, primal.edges, work)
+    else:
+        left, most = _leave_all(n, primal.edges, work)
+    for t in range(n):
+        work.moves[work.path[t]] -= 1.0
+    rise = loss_weights[c] * (best - left)
+    if rise <= _ROUNDING * loss_weights[c] * abs(best):
+        return 0.0
+    square = loss_weights[c] * loss_weights[c] * _pull(data, first, n, work) * coupling
+    return most if rise >= square * most else rise / square
+
+
 @lean
 def frank_wolfe(order, data, loss_weights, primal, dual, work, steps, pairwise, coupling):
     r"""One step with exact line search for every sequence in `order`.
@@ -262,21 +285,11 @@ def frank_wolfe(order, data, loss_weights, primal, dual, work, steps, pairwise, 
     for i in range(order.size):
         c = order[i]
         first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
-        best = _best(data, first, n, primal.weights, primal.edges, work)
-        _load(c, n, dual, work)
-        if pairwise:
-            left, most = _leave_worst(n, primal.edges, work)
-        else:
-            left, most = _leave_all(n, primal.edges, work)
-        for t in range(n):
-            work.moves[work.path[t]] -= 1.0
-        rise = loss_weights[c] * (best - left)
-        if rise > _ROUNDING * loss_weights[c] * abs(best):
-            square = loss_weights[c] * loss_weights[c] * _pull(data, first, n, work) * coupling
-            length = most if rise >= square * most else rise / square
+        length = plan(c, data, loss_weights, primal, dual, work, pairwise, coupling)
+        if length > 0.0:
             past = 0.5 * steps * (steps + 1.0) if primal.lag.size > 0 else 0.0
             factor = coupling * loss_weights[c]
             cost = _walk(data, first, n, length, factor, past, primal, work)
             dual.losses[c] += loss_weights[c] * cost
-            _store(c, n, dual, work)
+            store(c, n, dual, work)
         steps += 1

@@ -8,11 +8,39 @@ nothing moves, the gradient is 0.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from structlearn._src.kernels.chain.sequence import loss_and_errors
-from structlearn._src.kernels.chain.split import load_potentials, pull_split
+from structlearn._src.kernels.chain.sequence import ChainErrors, loss_and_errors
+from structlearn._src.kernels.chain.split import (
+    add_rows,
+    add_singles,
+    load_potentials,
+    pull_split,
+)
 from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.team import done, take, wait
+
+
+class Memory(NamedTuple):
+    r"""What sequences remember; each moves by its share of the way.
+
+    With its bound :math:`c_i`, of the same mixture of old tangents as its errors,
+    :math:`\ell_i(v) \ge c_i + \langle m_i, v \rangle` for all weights :math:`v`.
+    """
+
+    nodes: np.ndarray  #: (positions, states) errors of labels, in single precision
+    steps: np.ndarray  #: (sequences, states, states) of transitions; empty if these have no weights
+    bounds: np.ndarray  #: (sequences,)
+
+
+class Changes(NamedTuple):
+    """By how much the sequences of a batch change the weights."""
+
+    nodes: np.ndarray  #: (batch, longest, states)
+    flat: np.ndarray  #: (batch, longest * states) the same
+    steps: np.ndarray  #: (batch, states, states)
 
 
 @inner
@@ -40,35 +68,84 @@ def _product(n, errors):
     return total
 
 
-@lean
-def ascend(
-    order, data, layout, parts, loss_weights, shares, primal, nodes, steps, bounds, errors, work
-):
-    r"""Visit every sequence in `order`; return the weighted losses met on the way.
+@inner
+def _visit(c, data, layout, parts, loss_weights, share, primal, memory, errors, work):
+    """Move the memory of one sequence; its errors become the change of the weights."""
+    first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
+    load_potentials(data, layout, first, n, primal, errors)
+    loss = loss_and_errors(data, c, parts, errors, work)
+    memory.bounds[c] += share * (loss - _product(n, errors) - memory.bounds[c])
+    for t in range(n):
+        _move(memory.nodes[first + t], errors.nodes[t], share, loss_weights[c])
+    for r in range(errors.steps.shape[0] if n > 1 and memory.steps.shape[0] > 0 else 0):
+        _move(memory.steps[c, r], errors.steps[r], share, loss_weights[c])
 
-    The memory of a sequence, which moves by its share of the way, are errors of labels (positions,
-    states) and of transitions (sequences, states, states), in single precision; the latter are
-    empty where transitions have no weights. With its bound :math:`c_i`, of the same mixture of old
-    tangents, :math:`\ell_i(v) \ge c_i + \langle m_i, v \rangle` for all weights :math:`v`.
-    """
-    K = errors.edges.shape[0]
-    table = primal.table
-    met = 0.0
+
+@inner
+def _add_steps(c, data, memory, changes, table):
+    """Add the change of a sequence to the weights of transitions."""
+    K = table.shape[0]
+    n = data.offsets[c + 1] - data.offsets[c]
+    for r in range(K if n > 1 and memory.steps.shape[0] > 0 else 0):
+        for s in range(K):
+            if data.learnt[r, s]:
+                table[r, s] += changes[r, s]
+
+
+@lean
+def ascend(order, data, layout, parts, loss_weights, shares, primal, memory, errors, work):
+    """Visit every sequence in `order`, each from the weights that the last one left."""
     for i in range(order.size):
         c = order[i]
         if loss_weights[c] == 0.0:
             continue
-        first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
-        load_potentials(data, layout, first, n, primal, errors)
-        loss = loss_and_errors(data, c, parts, errors, work)
-        met += loss_weights[c] * loss
-        bounds[c] += shares[c] * (loss - _product(n, errors) - bounds[c])
-        for t in range(n):
-            _move(nodes[first + t], errors.nodes[t], shares[c], loss_weights[c])
-            pull_split(layout, first + t, errors.nodes[t], primal)
-        for r in range(K if n > 1 and steps.shape[0] > 0 else 0):
-            _move(steps[c, r], errors.steps[r], shares[c], loss_weights[c])
-            for s in range(K):
-                if data.learnt[r, s]:
-                    table[r, s] += errors.steps[r, s]
-    return met
+        given = data, layout, parts, loss_weights, shares[c], primal, memory, errors, work
+        _visit(c, *given)
+        for t in range(data.offsets[c], data.offsets[c + 1]):
+            pull_split(layout, t, errors.nodes[t - data.offsets[c]], primal)
+        _add_steps(c, data, memory, errors.steps, primal.table)
+
+
+@lean
+def ascend_in_batches(
+    order, batches, board, data, layout, parts, loss_weights, shares, primal, memory, wide,
+    singles, changes, errors, work,
+):  # fmt: skip
+    """As `ascend`, where all sequences of a batch start from the same weights.
+
+    Batch ``b`` is ``order[batches[b] : batches[b + 1]]``. All threads of a team call this with the
+    same arrays but for `errors` and `work`. In the first phase of a batch they compute its changes
+    and in the second they add them, each task to its range of weights, in the order of sequences:
+    so the number of threads and ranges makes no difference to the result. The last task adds those
+    of transitions.
+    """
+    ranges = (wide.starts.size - 1) // (data.offsets.size - 1)
+    for b in range(batches.size - 1):
+        members = order[batches[b] : batches[b + 1]]
+        i = take(board, 2 * b)
+        while i < members.size:
+            c = members[i]
+            if loss_weights[c] != 0.0:
+                own = ChainErrors(
+                    errors.scores, errors.edges, changes.nodes[i], changes.steps[i], errors.labels
+                )
+                given = data, layout, parts, loss_weights, shares[c], primal, memory, own, work
+                _visit(c, *given)
+            done(board, 2 * b)
+            i = take(board, 2 * b)
+        wait(board, 2 * b, members.size)
+
+        i = take(board, 2 * b + 1)
+        while i <= ranges:
+            for j in range(members.size):
+                c = members[j]
+                if loss_weights[c] == 0.0:
+                    continue
+                if i == ranges:
+                    _add_steps(c, data, memory, changes.steps[j], primal.table)
+                else:
+                    add_rows(wide, c * ranges + i, changes.flat[j], layout.kept, primal.wide)
+                    add_singles(singles, c * ranges + i, changes.flat[j], primal.singles)
+            done(board, 2 * b + 1)
+            i = take(board, 2 * b + 1)
+        wait(board, 2 * b + 1, ranges + 1)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner
+from structlearn._src.kernels.jit import inner, lean
 
 
 class SplitFeatures(NamedTuple):
@@ -33,6 +33,24 @@ class SplitWeights(NamedTuple):
     wide: np.ndarray  #: (rows of weights, states)
     singles: np.ndarray
     table: np.ndarray  #: (states, states) transitions
+
+
+class Entries(NamedTuple):
+    """Entries of all positions that have rows of weights, or single weights."""
+
+    rows: np.ndarray  #: (positions + 1,) where those of every position begin
+    numbers: np.ndarray  #: (entries,) row of weights or single weight, int32
+    states: np.ndarray  #: (entries,) int32; empty for rows of weights
+    values: np.ndarray  #: (entries,) empty if all are 1
+
+
+class DealtEntries(NamedTuple):
+    """The entries of every sequence, dealt to ranges of weights: each thread adds to its own."""
+
+    starts: np.ndarray  #: (sequences * ranges + 1,) where those of a sequence in a range begin
+    numbers: np.ndarray  #: (entries,) row of weights or single weight, int32
+    nodes: np.ndarray  #: (entries,) ``t * states + s``, from the first position of the sequence
+    values: np.ndarray  #: (entries,) empty if all are 1
 
 
 @inner
@@ -82,6 +100,68 @@ def pull_split(layout, t, row, primal):
     for e in range(layout.single_rows[t], layout.single_rows[t + 1]):
         x = 1.0 if ones else layout.single_values[e]
         primal.singles[layout.singles[e]] += x * row[layout.single_states[e]]
+
+
+@lean
+def deal(offsets, entries, owners, K, first, last, filled, out):
+    """Deal the entries of the sequences from `first` to `last` to ranges of weights.
+
+    `owners` says to which range every number belongs. The entries of a sequence in a range keep
+    their order. `filled` (ranges,) is workspace.
+    """
+    rows = entries.rows
+    numbers = entries.numbers
+    ranges = filled.size
+    for c in range(first, last):
+        start = rows[offsets[c]]
+        stop = rows[offsets[c + 1]]
+        filled[:] = 0
+        for e in range(start, stop):
+            filled[owners[numbers[e]]] += 1
+        for i in range(ranges):
+            out.starts[c * ranges + i] = start
+            count = filled[i]
+            filled[i] = start
+            start += count
+        for t in range(offsets[c], offsets[c + 1]):
+            for e in range(rows[t], rows[t + 1]):
+                i = owners[numbers[e]]
+                place = filled[i]
+                filled[i] = place + 1
+                state = entries.states[e] if entries.states.size > 0 else 0
+                out.numbers[place] = numbers[e]
+                out.nodes[place] = (t - offsets[c]) * K + state
+                if entries.values.size > 0:
+                    out.values[place] = entries.values[e]
+
+
+@inner
+def add_rows(dealt, at, change, kept, wide):
+    """Add the change of the nodes of a sequence to its rows of weights in one range, `at`."""
+    K = wide.shape[1]
+    ones = dealt.values.size == 0
+    all_kept = kept.size == 0
+    for e in range(dealt.starts[at], dealt.starts[at + 1]):
+        d = dealt.numbers[e]
+        x = 1.0 if ones else dealt.values[e]
+        own = wide[d]
+        row = change[dealt.nodes[e] : dealt.nodes[e] + K]
+        if all_kept:
+            for s in range(K):
+                own[s] += x * row[s]
+        else:
+            has = kept[d]
+            for s in range(K):
+                own[s] += x * (row[s] * has[s])
+
+
+@inner
+def add_singles(dealt, at, change, singles):
+    """As `add_rows` for single weights."""
+    ones = dealt.values.size == 0
+    for e in range(dealt.starts[at], dealt.starts[at + 1]):
+        x = 1.0 if ones else dealt.values[e]
+        singles[dealt.numbers[e]] += x * change[dealt.nodes[e]]
 
 
 @inner

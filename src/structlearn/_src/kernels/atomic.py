@@ -1,0 +1,79 @@
+"""What threads inside one kernel share: counters that they raise and read, one at a time.
+
+Numba has no atomic operations on the CPU; these are the instructions themselves. With the compiler
+disabled a lock takes their place.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any
+
+from structlearn._src.kernels.jit import intrinsic
+
+_lock = threading.Lock()
+#: What lets another thread of the machine run, in the library that every process has loaded.
+_YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+
+
+def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """Address of an entry of an array of integers."""
+    array = context.make_array(signature.args[0])(context, builder, value=args[0])
+    return builder.gep(array.data, [args[1]])
+
+
+def _raise(typing: Any, array: Any, index: Any, by: Any) -> Any:
+    from numba import types
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        at = _pointer(context, builder, signature, args)
+        return builder.atomic_rmw("add", at, args[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), emit
+
+
+def _read(typing: Any, array: Any, index: Any) -> Any:
+    from numba import types
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        at = _pointer(context, builder, signature, args)
+        return builder.load_atomic(at, "acquire", 8)  # bytes of an integer
+
+    return types.int64(array, types.int64), emit
+
+
+def _yield(typing: Any) -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(32), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, _YIELD), [])
+        return context.get_dummy_value()
+
+    return types.void(), emit
+
+
+@intrinsic(_raise)
+def fetch_add(array, index, by):
+    """Raise an entry, and return what it was before."""
+    with _lock:
+        before = int(array[index])
+        array[index] = before + by
+    return before
+
+
+@intrinsic(_read)
+def load(array, index):
+    """Return an entry as the last thread left it, with all that this thread wrote before."""
+    with _lock:
+        return int(array[index])
+
+
+@intrinsic(_yield)
+def give_way():
+    """Let another thread run, if one waits for this core."""
+    time.sleep(0.0)
