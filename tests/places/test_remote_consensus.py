@@ -125,32 +125,30 @@ def test_broken_forms_are_named(place):
 
 
 @pytest.mark.parametrize("moment", [8, 70, 110])
-def test_the_optimum_survives_a_worker_that_is_killed(place, client, moment):
-    with on("threads"):
-        here = solve_map(field(), WEIGHTS)
-    pids = client.run(os.getpid)
-    ask = place.ask
+def test_the_optimum_survives_a_worker_that_is_killed(mortal, moment):
+    here = solve_map(field(), WEIGHTS)
+    pids = mortal.run(os.getpid)
     asked = []
+    with on(mortal) as place:
+        place.least_forms = 0
+        ask = place.ask
 
-    def ask_and_kill(work, shared, tree):
-        asked.append(work)
-        if len(asked) == moment:
-            os.kill(pids[tree[-1][0]], signal.SIGKILL)
-        return ask(work, shared, tree)
+        def ask_and_kill(work, shared, tree):
+            asked.append(work)
+            if len(asked) == moment:
+                os.kill(pids[tree[-1][0]], signal.SIGKILL)
+            return ask(work, shared, tree)
 
-    place.ask = ask_and_kill
-    there = solve_map(field(), WEIGHTS)
+        place.ask = ask_and_kill
+        there = solve_map(field(), WEIGHTS)
     assert len(asked) > moment
     assert there.converged
     assert there.energy == pytest.approx(here.energy, rel=1e-5)
-    place.ask = ask
-    with on("threads"):
-        consensus = Consensus(field())
-        proof = consensus.appraise(
-            WEIGHTS, consensus.begin(WEIGHTS, there.y, multipliers=there.multipliers)
-        )
+    consensus = Consensus(field())
+    proof = consensus.appraise(
+        WEIGHTS, consensus.begin(WEIGHTS, there.y, multipliers=there.multipliers)
+    )
     assert proof.lower == pytest.approx(there.lower, rel=1e-6)
-    client.wait_for_workers(2, timeout=30)
 
 
 def test_rules_are_inferred_on_workers(place):

@@ -8,6 +8,7 @@ import signal
 import numpy as np
 import pytest
 
+from clusters import revive, two_workers
 from structlearn import ColumnFiles, SequenceLabeler, on, read_columns
 from structlearn.errors import ArgumentError, PlaceError
 
@@ -16,13 +17,7 @@ TEMPLATE = "U0:%x[0,0]\nU1:%x[-1,0]/%x[0,1]\nU2:%x[0,1]\nB"
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed", reason="needs structlearn[dask]")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with two_workers() as client:
         yield client
 
 
@@ -64,6 +59,18 @@ def test_files_by_pattern_give_the_model_of_one_process(client, folder, min_coun
         assert np.isfinite(batch.fit(files, None).weights_).all()
 
 
+@pytest.mark.parametrize(("loss", "solver"), [("log", "sdca"), ("hinge", "frank-wolfe")])
+def test_dual_variables_stay_with_what_workers_read(client, folder, loss, solver):
+    columns = read_columns(folder / "all.txt")
+    words = columns._replace(ids=columns.ids[:, :-1], vocabularies=columns.vocabularies[:-1])
+    settings = {"loss": loss, "solver": solver, "max_iter": 5000, "tol": 1e-4}
+    here = labeler(**settings).fit(words, columns.labels())
+    with on(client):
+        files = ColumnFiles(folder / "[abc].txt", memory_limit="1GB")
+        there = labeler(**settings).fit(files, None)
+    assert there.value_ == pytest.approx(here.value_, rel=1e-3)
+
+
 def test_a_worker_that_is_killed_reads_again(client, folder):
     files = ColumnFiles([folder / "a.txt", folder / "b.txt"], memory_limit="1GB")
     with on(client) as place:
@@ -83,7 +90,7 @@ def test_a_worker_that_is_killed_reads_again(client, folder):
         place.ask = ask
     assert len(asked) > 15
     assert again.value_ == pytest.approx(whole.value_, rel=1e-6)
-    client.wait_for_workers(2, timeout=30)
+    revive(client)
 
 
 def test_files_of_few_sentences(client, tmp_path):
@@ -114,7 +121,7 @@ def test_files_that_workers_cannot_read(client, folder):
 def test_what_a_cluster_cannot_learn(client, folder):
     files = ColumnFiles(folder / "a.txt", memory_limit="1GB")
     with on(client):
-        with pytest.raises(ArgumentError, match="solver"):
-            labeler(solver="sdca").fit(files, None)
+        with pytest.raises(ArgumentError, match=r"solver='frank-wolfe'.* use loss='hinge'"):
+            labeler(solver="frank-wolfe").fit(files, None)
         with pytest.raises(ArgumentError, match="min_count"):
             labeler(min_count=10**6).fit(files, None)

@@ -7,19 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from clusters import two_workers
 from structlearn import GridLabeler, SequenceLabeler, on
 from structlearn.errors import ArgumentError, PlaceError
 
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed", reason="needs structlearn[dask]")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with two_workers() as client:
         yield client
 
 

@@ -19,6 +19,7 @@ from structlearn._src.field.consensus import Consensus
 from structlearn._src.learn.field_objective import FieldError
 from structlearn._src.places.kept import DEATHS, PAUSE, RETURN, KeepingPlace, Kept, raise_failure
 from structlearn._src.places.remote_consensus import RemoteConsensus, SpreadForms
+from structlearn._src.places.remote_dual import on_workers
 from structlearn._src.places.remote_ground import RemoteHinges
 from structlearn._src.places.remote_objective import Remote, RemoteObjective, Shard, can_be_cut
 from structlearn._src.places.worker import ShardKeeper, Total, Tree, Work, ask, drop, ping
@@ -209,6 +210,10 @@ class Cluster(KeepingPlace):
             return Shard(cut.pop(i) if i in cut else objective.shards(n)[i], ends[i])
 
         return RemoteObjective(objective, Remote(Kept(self, shard, len(ends) - 1), ends[:-1]))
+
+    def solver(self, solver: Any, objective: Any, saved: bool = False) -> Any:
+        """Let dual solvers take steps on all workers at once."""
+        return on_workers(solver, objective)
 
     def spread(self, make: Callable[[int], Any], n: int) -> Kept:
         """Let workers keep pieces that `make` returns by their number."""

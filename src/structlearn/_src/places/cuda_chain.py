@@ -20,8 +20,10 @@ class ChainsOnCard:
             return objective
         return chain_objective.CardObjective.of(objective, self.device)
 
-    def solver(self, solver: Any, objective: Any) -> Any:
-        """Return a solver whose vectors stay on the card where there is one."""
+    def solver(self, solver: Any, objective: Any, saved: bool = False) -> Any:
+        """Return a solver whose vectors stay on the card where there is one; saved ones do not."""
+        if saved:
+            return solver
         try:
             from structlearn._src.cuda import card_lbfgs
         except ImportError:  # PyTorch without Triton

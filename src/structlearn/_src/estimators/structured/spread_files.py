@@ -29,7 +29,10 @@ from structlearn._src.text.strings import Strings
 from structlearn._src.text.template import Template
 
 #: Solvers that a cluster can use, by their names.
-SOLVERS = ("auto", "lbfgs", "owlqn", "descent", "annealed", "sgd", "adagrad", "pegasos")
+SOLVERS = (
+    "auto", "lbfgs", "owlqn", "descent", "annealed", "sgd", "adagrad", "pegasos", "sdca",
+    "frank-wolfe",
+)  # fmt: skip
 
 
 # ---- on a worker -------------------------------------------------------------------------
