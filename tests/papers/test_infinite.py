@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from papers.base import Settings, Unit
-from papers.experiments import infinite, infinite_chain, infinite_motion, infinite_states
+from papers.data.switching import Switching
+from papers.experiments import (
+    infinite,
+    infinite_chain,
+    infinite_gaps,
+    infinite_motion,
+    infinite_states,
+)
 from papers.units import plain
 
 
@@ -163,3 +172,47 @@ def test_everyone_in_the_paper_is_compared():
     assert set(infinite.models(0)) == set(infinite.SYSTEMS)
     assert set(infinite_motion.models(0, sweeps=1)) > set(infinite_motion.PAPER)
     assert list(infinite_chain.models(0))[: len(infinite_chain.PAPER)] == list(infinite_chain.PAPER)
+
+
+def test_gaps_are_taken_apart():
+    experiment = infinite_gaps.EXPERIMENTS[0]
+    units = done(experiment)
+    ceilings, chain, rows, parts = experiment.report(units).tables
+    assert len(ceilings.rows) == 2 * 3
+    assert all(50.0 <= each.mean <= 100.0 for each in ceilings.column("oracle"))
+    for model, table in ((infinite_gaps.CHAIN, chain), (infinite_gaps.ROWS, rows)):
+        assert table.column("system") == list(infinite_gaps.SYSTEMS[model])
+        held = table.column("system").index("true states held")
+        assert table.column("states")[held].mean == 3.0
+        own = [row[2].mean for row in parts.rows if row[0] == model]
+        assert sum(own[:-1]) == pytest.approx(own[-1])
+        behind = dict(zip(table.column("system"), table.column("all"), strict=True))
+        assert own[-1] == pytest.approx(behind["paper's sampler"].mean)
+    assert len(experiment.report(units).claims) == 9
+
+
+@pytest.mark.parametrize("model", [infinite_gaps.InformedHMM, infinite_gaps.InformedSVM])
+@pytest.mark.parametrize("held", [True, False])
+def test_samplers_begin_at_the_states_that_they_are_told(model, held):
+    steps = Switching.draw("positive", random_state=0).sample(60, 1)
+    chain = model is infinite_gaps.InformedHMM
+    learner = model(burn_in=0, n_draws=3, n_chains=1, n_moves=0, random_state=0, n_jobs=1)
+    learner.told = steps.states, held
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # three draws tell nothing of mixing
+        learner.fit(*(([a] if chain else a) for a in (steps.features, steps.labels)))
+    same = [np.array_equal(own.state.states, steps.states) for own in learner.chains_]
+    assert all(same) == held
+
+
+def test_svms_of_true_states_vote_by_the_shares_of_states():
+    """States so far apart that each step tells its own: the label is that of the state's SVM."""
+    chain = Switching(
+        np.array([-30.0, 0.0, 30.0]), np.array([1.0, -1.0, 1.0]), np.full((3, 3), 1 / 3)
+    )
+    train, test = chain.sample(3000, 0), chain.sample(200, 1)
+    learnt = infinite_gaps.learnt_chain(chain, train)
+    np.testing.assert_allclose(learnt.means, chain.means, atol=0.2)
+    np.testing.assert_allclose(learnt.transitions, chain.transitions, atol=0.07)
+    found = infinite_gaps.svm_votes(learnt, train, test)
+    assert (found == test.labels).mean() > 0.95

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from structlearn._src.kernels.draw.allocate import LAG
 from structlearn._src.sample.emission import Categorical, Gaussian, NormalGamma, NormalWishart
 from structlearn._src.sample.hdp import Process, Restaurant, count_transitions
 from structlearn._src.sample.hinge import Hinge, LabelEmission
@@ -41,7 +43,7 @@ def _proposal(way, kind, rng, process=PROCESS, offsets=OFFSETS):
     union = Union.of(STATES, offsets, ANCHORS)
     if way == "fitted":
         return union, emissions, fit_sides(union, emissions, rng)
-    found = sequential_sides(union, emissions, process, (0, 2), STATES, offsets, rng)
+    found = sequential_sides(union, emissions, process, (0, 2), rng)
     return union, emissions, found
 
 
@@ -62,7 +64,9 @@ def test_probabilities_add_up_and_are_those_of_draws(way, kind):
     assert logsumexp(list(logs.values())) == pytest.approx(0.0, abs=1e-9)
     counts = dict.fromkeys(logs, 0)
     for _ in range(2000):
-        counts[tuple(proposal.draw(rng))] += 1
+        sides, log = proposal.draw(rng)
+        assert log == pytest.approx(logs[tuple(sides)], abs=1e-9)
+        counts[tuple(sides)] += 1
     far = sum(abs(np.exp(log) - counts[sides] / 2000) for sides, log in logs.items()) / 2
     assert far < 0.08
 
@@ -74,7 +78,7 @@ def test_one_after_the_other_is_exact_where_one_choice_is_left(kind):
     states = np.array([0, 1, 0, 2, 1, 2, 0, 2, 0])
     emissions = _emissions(kind, rng)
     union = Union.of(states, OFFSETS, np.array([0, 7]))
-    proposal = sequential_sides(union, emissions, PROCESS, (0, 2), states, OFFSETS, rng)
+    proposal = sequential_sides(union, emissions, PROCESS, (0, 2), rng)
     one, two = union.sides.copy(), union.sides.copy()
     one[-1], two[-1] = False, True
     joints = []
@@ -88,13 +92,99 @@ def test_one_after_the_other_is_exact_where_one_choice_is_left(kind):
     assert odds == pytest.approx(joints[0] - joints[1], abs=1e-9)
 
 
+def _known(sides):
+    """How many positions of either side its posterior knows where the last of all chooses."""
+    known, waiting = [1, 1], [0, 0]
+    for k in sides[2:-1]:
+        waiting[k] += 1
+        if waiting[k] * LAG > known[k]:
+            known[k] += waiting[k]
+            waiting[k] = 0
+    return known
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize("kind", ["points", "diagonal"])
+def test_posteriors_know_all_but_a_few_and_do_not_drift(kind, seen):
+    """The last of many choices, far from the origin, given the points that its sides know."""
+    rng = np.random.default_rng(8)
+    n = 20_000
+    offsets = np.array([0, n])
+    states = rng.integers(2, size=n)
+    states[:2] = 0, 1
+    if kind == "diagonal":
+        prior = NormalGamma(np.full(2, 50.0), 0.5, 6.0, np.array([1e-3, 3.0]))
+    else:
+        prior = NormalWishart(np.full(2, 50.0), 0.5, 6.0, np.diag([1e-3, 3.0]))
+    data = rng.normal(50.0, [0.01, 1.0], size=(n, 2))
+    emission = Gaussian(data, np.append(np.ones(n - 1, bool), seen), prior)
+    # Moments about the prior mean: those about the origin would lose digits themselves.
+    centred = Gaussian(data - 50.0, emission.seen, replace(prior, mean=np.zeros(2)))
+    known = _known(states)
+    assert all(0.9 < known[k] / (states == k).sum() < 1.0 for k in (0, 1))
+    union = Union.of(states, offsets, np.array([0, 1]))
+    process = Process(1.0, 1.0, np.array([0.45, 0.45, 0.1]), np.full((3, 3), np.nan))
+    proposal = sequential_sides(union, (emission,), process, (0, 1), rng)
+    logs, joints = [], []
+    for last in (0, 1):
+        states[-1] = last
+        logs.append(proposal.log_probability(states == 1))
+        value = process.log_probability(count_transitions(states, offsets, 2))
+        before = np.flatnonzero(states[:-1] == last)[: known[last]]
+        for sign, positions in ((1, np.append(before, n - 1)), (-1, before)):
+            some = centred.subset(positions)
+            moments = some.statistics(np.zeros(len(positions), np.int64), 1)
+            value += sign * some.log_evidence(moments).sum()
+        joints.append(value)
+    assert logs[0] - logs[1] == pytest.approx(joints[0] - joints[1], abs=1e-7)
+
+
+def test_positions_weighed_together_are_weighed_as_if_alone(monkeypatch):
+    """Odds do not depend on how many positions are looked at; with gaps in what is seen."""
+    rng = np.random.default_rng(3)
+    n = 3000
+    states = np.repeat(rng.integers(2, size=n // 10), 10)
+    states[:2] = 0, 1
+    data = rng.normal(size=(n, 3)) + states[:, None]
+    prior = NormalWishart(np.zeros(3), 0.5, 6.0, np.eye(3))
+    emission = Gaussian(data, rng.random(n) < 0.8, prior)
+    union = Union.of(states, np.array([0, n]), np.array([0, 1]))
+    process = Process(1.0, 1.0, np.array([0.45, 0.45, 0.1]), np.full((3, 3), np.nan))
+    proposal = sequential_sides(union, (emission,), process, (0, 1), rng)
+    sides, log = proposal.draw(np.random.default_rng(1))
+    monkeypatch.setattr("structlearn._src.sample.sides._TOGETHER", 1)
+    again, alone = proposal.draw(np.random.default_rng(1))
+    np.testing.assert_array_equal(sides, again)
+    assert log == pytest.approx(alone, abs=1e-8)
+    assert log == pytest.approx(proposal.log_probability(sides), abs=1e-8)
+
+
+def test_what_lies_around_a_union():
+    """Neighbours by a search through all positions, in sequences of every length."""
+    rng = np.random.default_rng(9)
+    for _ in range(50):
+        offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 5, size=6))])
+        states = rng.integers(3, size=offsets[-1])
+        anchors = rng.choice(offsets[-1], 2, replace=False)
+        union = Union.of(states, offsets, anchors)
+        ones = set(states[anchors])
+        np.testing.assert_array_equal(union.positions, np.flatnonzero(np.isin(states, [*ones])))
+        for t, before, after in zip(union.positions, union.before, union.after, strict=True):
+            if t in offsets[:-1]:
+                assert before == 0
+            else:
+                assert before == (-1 if states[t - 1] in ones else 1 + states[t - 1])
+            at_end = t + 1 in offsets[1:]
+            assert after == (-1 if at_end or states[t + 1] in ones else states[t + 1])
+
+
 def test_rows_of_a_mixture_join_sides_by_their_sizes():
     """Without emissions: a Chinese restaurant of two tables, whatever the order."""
     alone = np.arange(10)
     union = Union.of(STATES, alone, ANCHORS)
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        proposal = sequential_sides(union, (), Restaurant(1.0, 3), (0, 2), STATES, alone, rng)
+        proposal = sequential_sides(union, (), Restaurant(1.0, 3), (0, 2), rng)
         n = len(union.positions)
         for sides in _all_sides(union):
             right = int(sides.sum())
@@ -114,7 +204,7 @@ def test_states_that_are_alike_are_likely_to_be_split_again():
     process = Process(1.0, 1.0, np.array([0.45, 0.45, 0.1]), np.full((3, 3), np.nan))
     places = np.array([np.flatnonzero(states == k)[5] for k in (0, 1)])
     union = Union.of(states, offsets, places)
-    one = sequential_sides(union, emissions, process, (0, 1), states, offsets, rng)
+    one = sequential_sides(union, emissions, process, (0, 1), rng)
     other = fit_sides(union, emissions, rng)
     log = one.log_probability(union.sides)
     assert log > -n * np.log(2.0) - 25.0

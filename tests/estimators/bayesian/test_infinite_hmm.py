@@ -276,3 +276,9 @@ def test_other_widths_and_lengths_are_refused(points, fitted):
         model.fit([ONE])
     with pytest.raises(ArgumentError, match="every symbol is missing"):
         model.fit([[None, -1]])
+
+
+@pytest.mark.parametrize("given", [-1, 1_000_001, 10**20, 1.5, True])
+def test_numbers_of_moves_that_cannot_be_meant(points, given):
+    with pytest.raises(ArgumentError, match=r"n_moves=.* at least 0 and at most 1000000"):
+        InfiniteHMM(n_moves=given).fit([points[1]])

@@ -48,7 +48,7 @@ class _Emission(ABC):
 
     def subset(self, positions: Ints) -> Self:
         """Return the same emission for some of the positions."""
-        chosen: dict[str, Any] = {n: getattr(self, n)[positions] for n in self._BY_POSITION}
+        chosen: dict[str, Any] = {n: getattr(self, n).take(positions, 0) for n in self._BY_POSITION}
         return replace(self, **chosen)
 
 

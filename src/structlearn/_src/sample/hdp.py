@@ -25,7 +25,6 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.chain import beam
-from structlearn._src.sample.runner import streams
 
 _FEW = 4  # sequences below which transitions are counted one after the other
 _SEATED = 2**15  # customers that are seated at a time: a tenth of a millisecond
@@ -167,12 +166,12 @@ def draw_tables(
     offsets = np.concatenate([[0], np.cumsum(flat)])
     ends = [*range(0, int(offsets[-1]), _SEATED), int(offsets[-1])]
     ranges = list(pairwise(ends))
-    own = dict(zip(ranges, streams(rng, len(ranges)), strict=True))
+    seeds = rng.integers(2**63, size=(len(ranges), 4))
     tables = [np.zeros_like(flat)]
 
     def work(first: int, last: int) -> None:
         opened = np.zeros_like(flat)
-        uniforms = own[first, last].random(last - first)
+        uniforms = np.random.default_rng(seeds[first // _SEATED]).random(last - first)
         beam.draw_tables(masses, offsets, uniforms, first, opened)
         tables.append(opened)
 

@@ -145,7 +145,8 @@ class Hinge(NamedTuple):
         path = np.ascontiguousarray(new[order])
         log_weight = margin.bridge(
             V, given, path, np.ascontiguousarray(density.centre[order]),
-            np.ascontiguousarray(density.inverse[order][:, :, order]), 1.0 / self.variance, self.c,
+            np.ascontiguousarray(density.curvature.blocks()[order]),
+            np.ascontiguousarray(density.curvature.links.T[order]), 1.0 / self.variance, self.c,
             self.cost, _LEAST, ladder[steps + 1], np.diff(ladder)[steps], up,
             rng.standard_normal(shape), rng.random(shape),
             rng.standard_normal((len(steps), *new.shape)),

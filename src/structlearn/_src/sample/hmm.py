@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
 from threading import local
 from typing import NamedTuple
@@ -25,9 +26,9 @@ from structlearn._src.sample import hdp
 from structlearn._src.sample.emission import Arrays, Conjugate, Emission, NonConjugate
 from structlearn._src.sample.hdp import Concentration, Process
 from structlearn._src.sample.hinge import LabelEmission
-from structlearn._src.sample.runner import streams
 
 _BLOCK = 2**14  # positions whose statistics are summed at a time
+_CUT = 2**15  # positions whose slices are drawn at a time: two tenths of a millisecond
 _MOST = 2**22  # numbers that a thread keeps memory for: 32 megabytes
 _LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
 _thread = local()
@@ -78,6 +79,12 @@ class HmmStatistics(NamedTuple):
     counts: Ints  #: (states + 1, states) transitions
     emitted: tuple[Arrays, ...]  #: of every emission; empty where it is not conjugate
 
+    def of(self, found: Ints) -> HmmStatistics:
+        """Return those of some states, which are all that occur."""
+        counts = self.counts[np.append(0, 1 + found)][:, found]
+        emitted = tuple(tuple(a[found] for a in own) for own in self.emitted)
+        return HmmStatistics(np.ascontiguousarray(counts), emitted)
+
 
 class HmmInfo(NamedTuple):
     """What a sweep did."""
@@ -110,23 +117,36 @@ def start(model: HmmModel, states: Ints, rng: Generator, *, blank: bool = False)
     return draw_given_paths(model, HmmState(states, empty, parameters), rng)
 
 
-def statistics(model: HmmModel, state: HmmState, counts: Ints | None = None) -> HmmStatistics:
-    """Return the sufficient statistics of the paths of a state; `counts` where these are known."""
+def statistics(model: HmmModel, state: HmmState) -> HmmStatistics:
+    """Return the sufficient statistics of the paths of a state."""
     n = state.n_states
-    conjugate = model.conjugate
-    pieces: dict[int, list[Arrays]] = {}
+    pieces: dict[int, tuple[Arrays, ...]] = {}
 
     def work(first: int, last: int) -> None:
-        pieces[first] = [e.statistics(state.states, n, first, last) for e in conjugate]
+        pieces[first] = _emitted(model, state.states, n, first, last)
 
-    # Blocks of positions, summed in their order, so that threads change no bit of the sums.
     ends = [*range(0, model.n_positions, _BLOCK), model.n_positions]
     threads.run(work, list(pairwise(ends)), model.n_jobs)
-    sums = map(_added, zip(*(pieces[i] for i in ends[:-1]), strict=True))
-    emitted = tuple(next(sums) if e in conjugate else () for e in model.emissions)
-    if counts is None:
-        counts = hdp.count_transitions(state.states, model.offsets, n, model.n_jobs)
-    return HmmStatistics(counts, emitted)
+    counts = hdp.count_transitions(state.states, model.offsets, n, model.n_jobs)
+    return HmmStatistics(counts, _added([pieces[i] for i in ends[:-1]]))
+
+
+def _emitted(
+    model: HmmModel, states: Ints, n_states: int, first: int, last: int
+) -> tuple[Arrays, ...]:
+    """Return the statistics of what positions from `first` to `last` emit."""
+    return tuple(
+        e.statistics(states, n_states, first, last) if isinstance(e, Conjugate) else ()
+        for e in model.emissions
+    )
+
+
+def _added(pieces: Sequence[tuple[Arrays, ...]]) -> tuple[Arrays, ...]:
+    """Add statistics up in their order, so that threads change no bit of the sums."""
+    return tuple(
+        tuple(reduce(np.add, arrays) for arrays in zip(*own, strict=True))
+        for own in zip(*pieces, strict=True)
+    )
 
 
 def draw_given_paths(
@@ -152,7 +172,7 @@ class PathDraw(NamedTuple):
     """Paths that were drawn."""
 
     state: HmmState
-    counts: Ints  #: (states + 1, states) transitions
+    statistics: HmmStatistics
     n_open: int  #: states that were open
     log_density: float  #: of what is seen given the paths
 
@@ -162,35 +182,50 @@ def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
 
     Every range of sequences has a random stream of its own, so that threads change no draw.
     """
+    slices = _cut(model, state, rng)
+    opened = _grown(model, state, slices.least, rng)
+    n = opened.process.n_states
     pieces = _pieces(model)
-    own = dict(zip(pieces, streams(rng, len(pieces)), strict=True))
-    slices = np.empty(model.n_positions)
-    least: dict[int, float] = {}
-
-    def cut(first: int, last: int) -> None:
-        some = slices[model.offsets[first] : model.offsets[last]]
-        own[first, last].random(out=some)
-        np.maximum(some, _LEAST, out=some)
-        beam.multiply_by_path(state.states, model.offsets, state.process.rows, first, last, slices)
-        least[first] = float(some.min())
-
-    threads.run(cut, pieces, model.n_jobs)
-    opened = _grown(model, state, min(least.values()), rng)
+    seeds = dict(zip(pieces, rng.integers(2**63, size=(len(pieces), 4)), strict=True))
     paths = np.empty_like(state.states)
-    taken: dict[int, float] = {}
-    counted: dict[int, Ints] = {}
+    done: dict[int, tuple[float, Ints, tuple[Arrays, ...]]] = {}
 
     def work(first: int, last: int) -> None:
-        taken[first] = _draw_some(model, opened, slices, own[first, last], first, last, paths)
-        counted[first] = hdp.count_some(paths, model.offsets, first, last, opened.process.n_states)
+        own = np.random.default_rng(seeds[first, last])
+        value = _draw_some(model, opened, slices.values, own, first, last, paths)
+        counts = hdp.count_some(paths, model.offsets, first, last, n)
+        low, high = map(int, model.offsets[[first, last]])
+        done[first] = value, counts, _emitted(model, paths, n, low, high)
 
     threads.run(work, pieces, model.n_jobs)
-    total = sum(taken[i] for i in sorted(taken))  # in order, so that threads change no bit
-    counts = np.sum([counted[i] for i in sorted(counted)], axis=0)
-    found = np.flatnonzero(counts.sum(0))
+    values, counted, emitted = zip(*(done[first] for first, _ in pieces), strict=True)
+    given = HmmStatistics(reduce(np.add, counted), _added(emitted))
+    found = np.flatnonzero(given.counts.sum(0))
     new = _keep(opened._replace(states=paths), found, model.n_jobs)
-    counts = counts[np.append(0, 1 + found)][:, found]
-    return PathDraw(new, np.ascontiguousarray(counts), opened.process.n_states, total)
+    return PathDraw(new, given.of(found), n, sum(values))
+
+
+class _Slices(NamedTuple):
+    values: Floats  #: (positions,)
+    least: float
+
+
+def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Slices:
+    """Draw slices below the probabilities of all transitions."""
+    ranges = threads.split(model.offsets, 1 + model.n_positions // _CUT)
+    seeds = dict(zip(ranges, rng.integers(2**63, size=(len(ranges), 4)), strict=True))
+    slices = np.empty(model.n_positions)
+    least: list[float] = []
+
+    def work(first: int, last: int) -> None:
+        some = slices[model.offsets[first] : model.offsets[last]]
+        np.random.default_rng(seeds[first, last]).random(out=some)
+        np.maximum(some, _LEAST, out=some)
+        beam.multiply_by_path(state.states, model.offsets, state.process.rows, first, last, slices)
+        least.append(float(some.min()))
+
+    threads.run(work, ranges, model.n_jobs)
+    return _Slices(slices, min(least))
 
 
 def _draw_some(
@@ -286,10 +321,6 @@ def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> Hm
         for emission, arrays in zip(model.emissions, state.parameters, strict=True)
     )
     return HmmState(state.states, process, parameters)
-
-
-def _added(pieces: Sequence[Arrays]) -> Arrays:
-    return tuple(np.sum(arrays, axis=0) for arrays in zip(*pieces, strict=True))
 
 
 # ---- what draws say of sequences ---------------------------------------------------------

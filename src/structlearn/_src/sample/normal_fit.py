@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
-from scipy.linalg import solve_triangular
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.draw import soften as kernels
+from structlearn._src.sample.curvature import Curvature
 
 _FEW = 256  # rows that the first rounds see: the last one, with all rows, needs few steps then
 _PER_WEIGHT = 3  # such rows for every weight, so that they are like all others
@@ -37,25 +37,21 @@ _STEPS = 6  # of Newton's method in each round
 _ENOUGH = 1.0  # decrease of a Newton step: less does not matter to a density
 _LEAST = 1e-3  # of its length
 _SCALE = 1.0 / 1.7  # temperature by deviation: the logistic function is near the normal one
-_BLOCK = 2**12  # rows whose products are summed up at a time: some megabytes
 
 
 class NormalFit(NamedTuple):
     """A normal density of the weights of F labels: all, or the second of two."""
 
     centre: Floats  #: (F, M)
-    inverse: Floats  #: (F, M, F, M) inverse of the covariance
-    root: Floats  #: (F M, F M) lower factor of the inverse
+    curvature: Curvature  #: inverse of the covariance
 
     def draw(self, rng: Generator) -> Floats:
         """Draw weights (F, M)."""
-        noise = rng.standard_normal(self.centre.size)
-        away = solve_triangular(self.root, noise, lower=True, trans="T", check_finite=False)
-        return self.centre + away.reshape(self.centre.shape)
+        return self.centre + self.curvature.factor.draw(rng).reshape(self.centre.shape)
 
     def log_constant(self, variance: float) -> float:
         """Log normaliser of a normal prior with this variance, less that of the density."""
-        half = np.log(np.diagonal(self.root)).sum()
+        half = self.curvature.factor.half_log_determinant
         return float(-0.5 * self.centre.size * np.log(variance) - half)
 
 
@@ -99,51 +95,25 @@ class Softened(NamedTuple):
         away[np.arange(len(away)), self.labels] -= 1.0
         return self.weight * (away[:, self.low :].T @ self.V).ravel() + self.ridge * weights
 
-    def hessian(self, taus: Floats, shares: Floats) -> Floats:
-        """(F M, F M) Sums of products of V by (diag(p) - p p') / tau, and the ridge."""
-        n, M = self.V.shape
-        p = shares[:, self.low :]
-        F = p.shape[1]
-        out = np.zeros((F * M, F * M))
-        out.flat[:: F * M + 1] = self.ridge
-        for first in range(0, n, _BLOCK):
-            rows = slice(first, first + _BLOCK)
-            X = self.V[rows]
-            root = np.sqrt(self.weight / taus[rows])[:, None]
-            products = ((p[rows] * root)[:, :, None] * X[:, None, :]).reshape(len(X), F * M)
-            out -= products.T @ products
-            own = p[rows] * root**2
-            for f in range(F):
-                place = slice(f * M, (f + 1) * M)
-                out[place, place] += (X * own[:, f : f + 1]).T @ X
-        return out
+    def curvature(self, taus: Floats, shares: Floats) -> Curvature:
+        """Return the Hessian: sums of products of V by (diag(p) - p p') / tau, and the ridge."""
+        return Curvature.of(self.V, shares[:, self.low :], self.weight / taus, self.ridge)
 
-    def deviations(self, weights: Floats, inverse: Floats) -> Floats:
+    def deviations(self, weights: Floats, inverse: Curvature) -> Floats:
         """(rows,) Deviation of the lead of the label of a row over its best rival."""
-        M = self.V.shape[1]
-        covariance = np.linalg.inv(inverse)
         if self.low:
-            return np.sqrt(((self.V @ covariance) * self.V).sum(1))
+            return np.sqrt((self.V * np.linalg.solve(inverse.matrix(), self.V.T).T).sum(1))
         scores = self.scores(weights)
         scores[np.arange(len(scores)), self.labels] = -np.inf
-        pairs = self.labels * self.n_labels + scores.argmax(1)
-        blocks = covariance.reshape(self.n_labels, M, self.n_labels, M)
-        squares = np.empty(len(pairs))
-        for pair in np.unique(pairs):
-            a, b = divmod(int(pair), self.n_labels)
-            rows = pairs == pair
-            X = self.V[rows]
-            lead = blocks[a, :, a] + blocks[b, :, b] - blocks[a, :, b] - blocks[b, :, a]
-            squares[rows] = ((X @ lead) * X).sum(1)
-        return np.sqrt(squares)
+        return np.sqrt(inverse.factor.variances(self.V, self.labels, scores.argmax(1)))
 
-    def minimise(self, weights: Floats, taus: Floats, steps: int) -> tuple[Floats, Floats]:
+    def minimise(self, weights: Floats, taus: Floats, steps: int) -> tuple[Floats, Curvature]:
         """Return the weights after some Newton steps, and the Hessian near them."""
         value, shares = self.value(weights, taus)
-        inverse = self.hessian(taus, shares)
+        inverse = self.curvature(taus, shares)
         for _ in range(steps):
             gradient = self.gradient(weights, shares)
-            step = np.linalg.solve(inverse, gradient)
+            step = inverse.factor.solve(gradient)
             gain = float(gradient @ step)
             if gain < _ENOUGH:
                 break
@@ -157,7 +127,7 @@ class Softened(NamedTuple):
             weights = weights - length * step
             value = after
             shares = new
-            inverse = self.hessian(taus, shares)
+            inverse = self.curvature(taus, shares)
         return weights, inverse
 
 
@@ -180,14 +150,12 @@ def fit_normal(
         whole = Softened(V, labels, n_labels, 1.0 / variance, 2.0 * c, cost)
         taus = _SCALE * whole.deviations(weights, inverse)
         weights, inverse = fit(whole, weights, taus, _LAST)
-    shape = (n_labels - low, M)
-    root: Floats = np.linalg.cholesky(inverse).astype(float, copy=False)
-    return NormalFit(weights.reshape(shape), inverse.reshape(shape + shape), root)
+    return NormalFit(weights.reshape(n_labels - low, M), inverse)
 
 
 def _fit_labels(
     given: Softened, weights: Floats, taus: Floats, rounds: int
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Curvature]:
     """Return the minimum and the Hessian after rounds at falling temperatures."""
     weights, inverse = given.minimise(weights, taus, _STEPS)
     for _ in range(rounds - 1):
@@ -196,12 +164,14 @@ def _fit_labels(
     return weights, inverse
 
 
-def _fit_pair(given: Softened, weights: Floats, taus: Floats, rounds: int) -> tuple[Floats, Floats]:
-    """The same for two labels, in compiled code."""
+def _fit_pair(
+    given: Softened, weights: Floats, taus: Floats, rounds: int
+) -> tuple[Floats, Curvature]:
+    """The same for two labels, in compiled code; no labels are linked there."""
     V = np.ascontiguousarray(given.V)
     settings = (given.ridge, given.weight, given.cost, _SCALE, _FASTEST)
     labels = np.ascontiguousarray(given.labels)
     factor = np.empty((len(weights), len(weights)))
     new = weights.copy()
     kernels.fit_pair(V, labels, new, factor, taus.copy(), settings, rounds, _STEPS)
-    return new, factor @ factor.T
+    return new, Curvature(V, (factor @ factor.T)[None], np.zeros((len(V), 1)))

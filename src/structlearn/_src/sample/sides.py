@@ -35,8 +35,8 @@ from structlearn._src.sample.emission import (
     Categorical,
     Emission,
     Gaussian,
+    NormalGamma,
     NormalWishart,
-    student_constants,
 )
 from structlearn._src.sample.hdp import Process, Restaurant
 from structlearn._src.sample.hinge import LabelEmission
@@ -46,6 +46,7 @@ _BLOCK = 50  # positions that follow each other are fitted together, so that lin
 _BLOCKS = 40  # of these at most: more hardly move the clusters
 _SCORED = 2**13  # positions whose densities are found at a time
 _WINDOW = 10  # positions before and after an anchor that its cluster begins with
+_TOGETHER = 64  # positions that are looked at together: a row of features is half a kilobyte
 _RIDGE = 1.0  # of the regressions of labels, whose features have variances of 1
 _FIRM = 8.0  # log odds of a label by its score: right labels have about 0.9, and others 0
 
@@ -56,19 +57,26 @@ class Union(NamedTuple):
     positions: Ints
     anchors: Ints  #: where the two anchors are among `positions`
     sides: Bools  #: which positions share the state of the second, and not of the first
-    linked: Bools  #: which positions follow the one before in their sequence
+    before: Ints  #: row of the transition to every position, -1 from one of the union
+    after: Ints  #: state of the next position, -1 in the union or at the end of a sequence
+
+    @property
+    def linked(self) -> Bools:
+        """Which positions follow the one before in their sequence."""
+        return self.before < 0
 
     @staticmethod
     def of(states: Ints, offsets: Ints, anchors: Ints) -> Union:
         """Find the positions that share the states of two."""
         one, two = states[anchors]
-        member = (states == one) | (states == two)
+        member = states == one
+        if one != two:
+            member |= states == two
         positions = np.flatnonzero(member)
-        linked = np.diff(positions, prepend=-2) == 1
-        starts = offsets[:-1]
-        linked[np.searchsorted(positions, starts[member[starts]])] = False
+        around = np.empty((2, len(positions)), np.int64)
+        kernels.surround(states, offsets, positions, *around)
         sides = (states[positions] == two) & (one != two)
-        return Union(positions, np.searchsorted(positions, anchors), sides, linked)
+        return Union(positions, np.searchsorted(positions, anchors), sides, *around)
 
 
 class FittedSides(NamedTuple):
@@ -76,9 +84,10 @@ class FittedSides(NamedTuple):
 
     chain: Chains
 
-    def draw(self, rng: Generator) -> Bools:
-        """Draw which positions are on the second side."""
-        return self.chain.draw(1, rng)[0].astype(bool)
+    def draw(self, rng: Generator) -> tuple[Bools, float]:
+        """Draw which positions are on the second side, and the log probability of this."""
+        sides = self.chain.draw(1, rng)[0].astype(bool)
+        return sides, self.log_probability(sides)
 
     def log_probability(self, sides: Bools) -> float:
         """Log probability that these are drawn."""
@@ -173,23 +182,21 @@ def _log_shares(sides: Ints) -> Floats:
 class SequentialSides:
     """Sides that positions choose one after the other, each given those before it.
 
-    `process` has both `sides` as states of their own, and `states` are those of all positions.
-    Positions come in their order in sequences, and in a mixture at random.
+    `process` has both `sides` as states of their own. Positions come in their order in sequences,
+    and in a mixture at random.
     """
 
     union: Union
     emissions: Sequence[Emission]
     process: Process | Restaurant
     sides: tuple[int, int]
-    states: Ints
-    offsets: Ints
     order: Ints
 
-    def draw(self, rng: Generator) -> Bools:
-        """Draw which positions are on the second side."""
+    def draw(self, rng: Generator) -> tuple[Bools, float]:
+        """Draw which positions are on the second side, and the log probability of this."""
         sides = np.full(len(self.order), -1)
-        self._allocate(rng.random(len(sides)), sides)
-        return sides == 1
+        log_probability = self._allocate(rng.random(len(sides)), sides)
+        return sides == 1, log_probability
 
     def log_probability(self, sides: Bools) -> float:
         """Log probability that these are drawn."""
@@ -198,9 +205,10 @@ class SequentialSides:
     def _allocate(self, uniforms: Floats, sides: Ints) -> float:
         points = _points(self.union.positions, self.emissions)
         labelled = _regressions(self.union.positions, self.emissions)
-        workspace = kernels.AllocationWorkspace(
-            np.empty(points.data.shape[2]), np.empty(labelled.features.shape[1]), np.empty(2)
-        )
+        rows, solved = np.empty((2, points.data.shape[2], _TOGETHER))
+        lengths, odds = np.empty((2, _TOGETHER))
+        image = np.empty(labelled.features.shape[1])
+        workspace = kernels.AllocationWorkspace(rows, solved, lengths, odds, image, np.empty(2))
         return float(
             kernels.allocate(
                 self.order, self.union.anchors, self._links(), points,
@@ -211,23 +219,13 @@ class SequentialSides:
 
     def _links(self) -> kernels.Links:
         """Return transitions of which none is counted yet, and what lies around the union."""
-        n = len(self.order)
-        nobody = np.full(n, -1)
+        around = self.union.before, self.union.after
         if isinstance(self.process, Restaurant):
-            return kernels.Links(
-                np.zeros(n, np.int64), nobody, np.zeros((1, 2)), np.zeros((2, 2)),
-                np.zeros((2, 1)), np.zeros(2),
-            )  # fmt: skip
-        positions, linked = self.union.positions, self.union.linked
+            none = np.zeros((1, 2)), np.zeros((2, 2)), np.zeros((2, 1)), np.zeros(2)
+            return kernels.Links(*around, *none)
         masses = self.process.masses
-        starts = np.isin(positions, self.offsets[:-1])
-        ends = np.isin(positions + 1, self.offsets[1:])
-        before = np.where(starts, 0, 1 + self.states[positions - 1])
-        after = self.states[np.minimum(positions + 1, len(self.states) - 1)]
-        within = np.append(linked[1:], False)
         return kernels.Links(
-            np.where(linked, -1, before),
-            np.where(within | ends, -1, after),
+            *around,
             np.tile(masses[list(self.sides)], (1 + len(masses), 1)),
             np.tile(masses[list(self.sides)], (2, 1)),
             np.tile(masses, (2, 1)),
@@ -240,15 +238,13 @@ def sequential_sides(
     emissions: Sequence[Emission],
     process: Process | Restaurant,
     sides: tuple[int, int],
-    states: Ints,
-    offsets: Ints,
     rng: Generator,
 ) -> SequentialSides:
     """Return sides that positions choose one after the other, in an order that is drawn here."""
     order = np.arange(len(union.positions))
     if isinstance(process, Restaurant):
         order = np.append(union.anchors, rng.permutation(np.delete(order, union.anchors)))
-    return SequentialSides(union, emissions, process, sides, states, offsets, order)
+    return SequentialSides(union, emissions, process, sides, order)
 
 
 def _points(positions: Ints, emissions: Sequence[Emission]) -> kernels.PointPosteriors:
@@ -256,28 +252,33 @@ def _points(positions: Ints, emissions: Sequence[Emission]) -> kernels.PointPost
     n = len(positions)
     found = next((e for e in emissions if isinstance(e, Gaussian)), None)
     if found is None:
-        return kernels.PointPosteriors(
-            np.zeros((n, 0, 1)), np.zeros(n, bool), np.zeros(1), np.zeros(2, np.int64),
-            np.zeros((2, 0, 1)), np.zeros((2, 0, 1, 1)), np.zeros((2, 0)), 1.0, 1.0,
-        )  # fmt: skip
-    prior = found.prior
-    D = prior.width
+        prior: NormalWishart | NormalGamma = NormalGamma(np.zeros(0), 1.0, 1.0, np.zeros(0))
+        data = np.zeros((n, 0))
+        seen = np.zeros(n, bool)
+    else:
+        prior = found.prior
+        data = found.data.take(positions, 0)
+        seen = found.seen[positions]
     full = isinstance(prior, NormalWishart)
-    groups, width = (1, D) if full else (D, 1)
-    scale = prior.scale[None] if full else prior.scale[:, None, None]
-    factors = np.linalg.cholesky(scale)
-    logs = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(1)
-    strength, degrees = float(prior.strength), float(prior.degrees)
+    groups, width = (1, prior.width) if full else (prior.width, 1)
+    scales = np.tile(prior.scale.reshape(groups, width, width), (2, 1, 1, 1))
+    lower = np.linalg.cholesky(scales)
+    roots = np.diagonal(lower, axis1=2, axis2=3)
     return kernels.PointPosteriors(
-        found.data[positions].reshape(n, groups, width),
-        found.seen[positions],
-        student_constants(strength, degrees, width, n),
+        data.reshape(n, groups, width),
+        seen,
         np.zeros(2, np.int64),
         np.tile(prior.mean.reshape(groups, width), (2, 1, 1)),
-        np.tile(factors, (2, 1, 1, 1)),
-        np.tile(logs, (2, 1)),
-        strength,
-        degrees,
+        lower / roots[:, :, None, :],
+        roots**2,
+        roots**-2.0,
+        np.zeros((2, groups)),
+        scales,
+        np.zeros(2, np.int64),
+        np.zeros((2, groups, width)),
+        np.zeros((2, groups, width, width)),
+        float(prior.strength),
+        float(prior.degrees),
     )
 
 

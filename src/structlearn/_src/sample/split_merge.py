@@ -33,8 +33,9 @@ from numpy.random import Generator
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Ints
+from structlearn._src.kernels.draw import allocate as kernels
 from structlearn._src.sample import hdp
-from structlearn._src.sample.emission import Arrays, Conjugate, Emission, Gaussian
+from structlearn._src.sample.emission import Conjugate, Emission, Gaussian
 from structlearn._src.sample.hdp import Process
 from structlearn._src.sample.hmm import HmmModel, HmmState, HmmStatistics
 from structlearn._src.sample.runner import streams
@@ -76,8 +77,7 @@ def split_or_merge(
     Afterwards transitions and the parameters of conjugate emissions are stale and must be drawn.
     """
     by_state = rng.random() < 0.5
-    labelled = not model.conjugate or rng.random() < 0.5
-    emissions = model.emissions if labelled else model.conjugate
+    emissions = _telling(model, rng)
     fitted = rng.random() < 0.5
     places = _choose_states(state, rng) if by_state else _choose_places(model, rng)
     if places is None:
@@ -86,6 +86,55 @@ def split_or_merge(
     propose = _split if one == two else _merge
     moved = propose(model, state, found, Anchors(places, by_state, emissions, fitted), rng)
     return (state, found, False) if moved is None else (*moved, True)
+
+
+def propose_merge(
+    model: HmmModel, state: HmmState, found: HmmStatistics, pair: tuple[int, int], rng: Generator
+) -> tuple[HmmState, HmmStatistics] | None:
+    """Propose to merge two given states; None if that is rejected."""
+    places = _members(state, pair, rng)
+    return _merge(model, state, found, Anchors(places, True, _telling(model, rng), False), rng)
+
+
+def split_and_merge(
+    model: HmmModel, state: HmmState, found: HmmStatistics, n_moves: int, rng: Generator
+) -> tuple[HmmState, HmmStatistics, int]:
+    """Propose moves one after the other; return also how many were accepted.
+
+    Most are rejected, so that threads try the next ones at the same time, as if those before were:
+    what follows one that is accepted is tried again. Every move has a random stream of its own, so
+    that this changes no draw.
+    """
+    seeds = rng.integers(2**63, size=(n_moves, 4))
+    ahead = threads.workers(model.n_jobs) if model.n_positions > threads.GRAIN["positions"] else 1
+    n_accepted = begun = 0
+    while begun < n_moves:
+        outcomes = _tried(model, state, found, seeds[begun : begun + ahead])
+        last = next((i for i, (*_, moved) in enumerate(outcomes) if moved), len(outcomes) - 1)
+        state, found, accepted = outcomes[last]
+        n_accepted += accepted
+        begun += last + 1
+    return state, found, n_accepted
+
+
+def _tried(
+    model: HmmModel, state: HmmState, found: HmmStatistics, seeds: Ints
+) -> list[tuple[HmmState, HmmStatistics, bool]]:
+    """Return what single moves from one state come to, each with a random stream of its own."""
+    outcomes = [(state, found, False)] * len(seeds)
+
+    def work(first: int, last: int) -> None:
+        for i in range(first, last):
+            outcomes[i] = split_or_merge(model, state, found, np.random.default_rng(seeds[i]))
+
+    threads.run(work, [(i, i + 1) for i in range(len(seeds))], model.n_jobs)
+    return outcomes
+
+
+def _telling(model: HmmModel, rng: Generator) -> Sequence[Emission]:
+    """Draw which emissions tell the sides of a split apart: half of the time labels too."""
+    labelled = not model.conjugate or rng.random() < 0.5
+    return model.emissions if labelled else model.conjugate
 
 
 def _choose(n: int, rng: Generator) -> Ints | None:
@@ -121,6 +170,11 @@ def _choose_states(state: HmmState, rng: Generator) -> Ints | None:
     chosen = _choose(state.n_states, rng)
     if chosen is None:
         return None
+    return _members(state, chosen, rng)
+
+
+def _members(state: HmmState, chosen: Sequence[int] | Ints, rng: Generator) -> Ints:
+    """Draw a position of each of some states."""
     return np.array([rng.choice(np.flatnonzero(state.states == k)) for k in chosen])
 
 
@@ -141,19 +195,22 @@ def _split(
     k = int(state.states[anchors.places[0]])
     share = rng.random()
     process = state.process.split(k, share)
-    proposal = _propose(model, state, union, anchors, process, (k, state.n_states), rng)
-    sides = proposal.draw(rng)
-    new = split_states(state, k, union.positions[sides], share)
-    counts = hdp.count_transitions(new.states, model.offsets, new.n_states, model.n_jobs)
-    after = HmmStatistics(counts, _separated(model, found, union, k, sides))
-    log_ratio = _log_target(model, new.process, after, [k, -1])
+    proposal = _propose(model, union, anchors, process, (k, state.n_states), rng)
+    sides, log_proposal = proposal.draw(rng)
+    after = split_statistics(model, found, union, k, sides)
+    log_ratio = _log_target(model, process, after, [k, -1])
     log_ratio -= _log_target(model, state.process, found, [k])
-    log_ratio += state.process.log_size(k) - proposal.log_probability(sides)
+    log_ratio += state.process.log_size(k) - log_proposal
     right = float(sides.sum())
-    log_ratio += log_choice(new.n_states, len(sides) - right, right) if anchors.by_state else 0.0
+    n_states = process.n_states
+    log_ratio += log_choice(n_states, len(sides) - right, right) if anchors.by_state else 0.0
+    threshold = np.log(rng.random())
+    if threshold >= _first_stage(model, log_ratio):
+        return None  # before anything as long as all paths is copied
+    new = split_states(state, k, union.positions[sides], share)
     apart = {k: union.positions[~sides], state.n_states: union.positions[sides]}
     change = Change(state, {k: union.positions}, new, apart)
-    proposed = _accepted(model, change, log_ratio, np.log(rng.random()), rng)
+    proposed = _accepted(model, change, log_ratio, threshold, rng)
     return None if proposed is None else (proposed, after)
 
 
@@ -173,7 +230,7 @@ def _merge(
     if threshold >= _first_stage(model, log_ratio):
         return None  # whatever the probability of the split back, which is at most 1
     union = Union.of(state.states, model.offsets, anchors.places)
-    proposal = _propose(model, state, union, anchors, state.process, (one, two), rng)
+    proposal = _propose(model, union, anchors, state.process, (one, two), rng)
     log_ratio += proposal.log_probability(union.sides)
     new = merge_states(state, one, two)
     apart = {one: union.positions[~union.sides], two: union.positions[union.sides]}
@@ -184,7 +241,6 @@ def _merge(
 
 def _propose(
     model: HmmModel,
-    state: HmmState,
     union: Union,
     anchors: Anchors,
     process: Process,
@@ -194,9 +250,7 @@ def _propose(
     """Return how sides are proposed; both are states of `process`."""
     if anchors.fitted:
         return fit_sides(union, anchors.emissions, rng, model.n_jobs)
-    return sequential_sides(
-        union, anchors.emissions, process, sides, state.states, model.offsets, rng
-    )
+    return sequential_sides(union, anchors.emissions, process, sides, rng)
 
 
 def _first_stage(model: HmmModel, log_ratio: float) -> float:
@@ -302,20 +356,23 @@ def _log_target(
     return process.log_density(found.counts) + log_evidence(model, found, states)
 
 
-def _separated(
+def split_statistics(
     model: HmmModel, found: HmmStatistics, union: Union, k: int, sides: Bools
-) -> tuple[Arrays, ...]:
-    """Return statistics where one side of a state has become the last one."""
+) -> HmmStatistics:
+    """Return the statistics where one side of a state has become the last one."""
+    counts = np.pad(found.counts, ((0, 1), (0, 1)))
+    kernels.recount(union.before, union.after, sides, k, len(counts) - 2, counts)
     both = (
         emission.subset(union.positions).statistics(sides.astype(np.int64), 2)
         if isinstance(emission, Conjugate)
         else ()
         for emission in model.emissions
     )
-    return tuple(
+    emitted = tuple(
         tuple(
             np.concatenate([a[:k], b[:1], a[k + 1 :], b[1:]])
             for a, b in zip(own, parts, strict=True)
         )
         for own, parts in zip(found.emitted, both, strict=True)
     )
+    return HmmStatistics(counts, emitted)

@@ -22,6 +22,7 @@ from structlearn._src.estimators.bayesian.sampled import (
     all_or_nothing,
     as_concentration,
     digest,
+    moves,
     positive,
 )
 from structlearn._src.estimators.doc import documented
@@ -55,7 +56,7 @@ class StateChain(Sampled):
     _CHECKS = Sampled._CHECKS | {
         **dict.fromkeys(("alpha0", "gamma0"), as_concentration),
         "covariance": partial(checks.one_of, allowed=("full", "diagonal")),
-        "n_moves": checks.integer,
+        "n_moves": moves,
         "merge": checks.boolean,
     }
 
@@ -216,7 +217,7 @@ class InfiniteHMM(StateChain):
     n_moves
         Split and merge moves proposed in each sweep.
     merge
-        Whether similar states are merged during burn-in.
+        Whether merges of all similar states are tried during burn-in.
     {sampling}
 
     Attributes

@@ -19,6 +19,7 @@ from structlearn._src.estimators.bayesian.sampled import (
     as_concentration,
     digest,
     moderate,
+    moves,
 )
 from structlearn._src.estimators.doc import documented
 from structlearn._src.sample import mixture
@@ -259,7 +260,7 @@ class InfiniteSVM(MixtureClassifier):
 
     _CHECKS = MixtureClassifier._CHECKS | {
         **dict.fromkeys(("C", "cost"), moderate),
-        "n_moves": checks.integer,
+        "n_moves": moves,
     }
 
     def _classifier(self) -> Hinge:

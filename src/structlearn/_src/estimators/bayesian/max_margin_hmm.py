@@ -57,7 +57,7 @@ class MaxMarginHMM(StateChain):
     alpha0, gamma0, n_start, burn_in, n_draws, thin, n_chains, n_moves
         The chain and its sampler, as in `InfiniteHMM`.
     merge
-        Whether similar states, with similar classifiers, are merged during burn-in.
+        Whether merges of all similar states are tried during burn-in.
     warm_start, n_jobs, time_limit, progress
         As in `InfiniteHMM`.
     random_state : int, Generator or RandomState, optional

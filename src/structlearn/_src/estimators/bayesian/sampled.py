@@ -28,6 +28,8 @@ from structlearn._src.sample.runner import MarkovChain, Sampler, Schedule
 positive = partial(checks.number, low=0.0, open_low=True, open_high=True)
 #: Features are scaled: classifiers of larger ones are beyond rounding, and weights become NaN.
 moderate = partial(positive, high=1e9, open_high=False)
+#: With more moves in each sweep a run of some hundred sweeps does not end within a day.
+moves = partial(checks.integer, high=1_000_000)
 _TIGHTEST = 1e-8  # of `spread`: with less, rounding leaves covariances that are none
 _AGREE = 1.2  # R-hat: above, chains differ by more than a few draws of each can explain
 _ADVICE = (

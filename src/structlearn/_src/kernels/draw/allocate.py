@@ -1,23 +1,27 @@
 """Positions of a union go to one of two sides, one after the other, each given those before it.
 
-Parameters of both sides are integrated out, so that they follow whatever sides came before.
+Parameters of both sides are integrated out, so that they follow whatever sides came before. What is
+known of points may lag behind by a few, so that several positions are weighed together.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.draw.density import forward, log_determinant, product, update
+from structlearn._src.kernels.draw.density import combine, product
 from structlearn._src.kernels.jit import inner, lean
+
+LAG = 32  # points that a side knows for each that waits: log probabilities change by a nat or two
 
 
 class Links(NamedTuple):
     """How positions hang together with those before and after them."""
 
-    before: np.ndarray  #: (n,) row of the transition to it, -1 where the one before is in the union
-    after: np.ndarray  #: (n,) state of the next position, -1 in the union or at an end
+    before: np.ndarray  #: (n,) as `surround` finds them
+    after: np.ndarray  #: (n,)
     into: np.ndarray  #: (rows, 2) transitions to both sides so far, with their masses
     within: np.ndarray  #: (2, 2) the same from both sides
     out: np.ndarray  #: (2, states) transitions to other states, with their masses
@@ -29,11 +33,16 @@ class PointPosteriors(NamedTuple):
 
     data: np.ndarray  #: (n, groups, width)
     seen: np.ndarray  #: (n,)
-    constants: np.ndarray  #: (n + 1,) of the predictive density after so many points
     counts: np.ndarray  #: (2,)
     centres: np.ndarray  #: (2, groups, width)
-    factors: np.ndarray  #: (2, groups, width, width) lower factors of the scale matrices
-    logs: np.ndarray  #: (2, groups) log determinants of these
+    factors: np.ndarray  #: (2, groups, width, width) L of the scale matrices L D L', L[i, i] = 1
+    squares: np.ndarray  #: (2, groups, width) the diagonals D
+    inverses: np.ndarray  #: (2, groups, width) of these, as divisions cost most
+    tops: np.ndarray  #: (2, groups) log densities at the centres
+    scales: np.ndarray  #: (2, groups, width, width) the scale matrices, lower triangles
+    waiting: np.ndarray  #: (2,) points that are in none of these yet
+    sums: np.ndarray  #: (2, groups, width) of what lies between them and the centres
+    products: np.ndarray  #: (2, groups, width, width) of the same, lower triangles
     strength: float
     degrees: float
 
@@ -58,44 +67,194 @@ class Regressions(NamedTuple):
 class AllocationWorkspace(NamedTuple):
     """Scratch space."""
 
-    vector: np.ndarray  #: (width,)
+    rows: np.ndarray  #: (width, m) features of positions that are looked at together
+    solved: np.ndarray  #: (width, m)
+    lengths: np.ndarray  #: (m,)
+    odds: np.ndarray  #: (m,)
     image: np.ndarray  #: (M,)
     values: np.ndarray  #: (2,)
 
 
-@inner
-def _add_points(points, i, values, vector):
-    """Add log densities of a point on both sides: Student's t."""
-    if not points.seen[i]:
-        return
-    for k in range(2):
-        n = points.counts[k]
-        half = 0.5 * (points.degrees + n + 1.0)
-        ratio = 1.0 - 1.0 / (points.strength + n + 1.0)
-        for g in range(points.data.shape[1]):
-            x = points.data[i, g]
-            for a in range(x.size):
-                vector[a] = x[a] - points.centres[k, g, a]
-            away = forward(points.factors[k, g], vector, np.inf)
-            values[k] += points.constants[n] - 0.5 * points.logs[k, g]
-            values[k] -= half * np.log1p(ratio * away)
+@lean
+def surround(states, offsets, positions, before, after):
+    """Find what lies around the positions of a union, which come in their order.
+
+    `before` becomes the row of the transition to each, -1 where the one before is in the union;
+    `after` the state of the next position, -1 in the union or at an end.
+    """
+    c = 0
+    for i in range(positions.size):
+        t = positions[i]
+        while offsets[c + 1] <= t:
+            c += 1
+        if t == offsets[c]:
+            before[i] = 0
+        else:
+            before[i] = -1 if i > 0 and positions[i - 1] == t - 1 else 1 + states[t - 1]
+        inside = i + 1 < positions.size and positions[i + 1] == t + 1
+        after[i] = -1 if inside or t + 1 == offsets[c + 1] else states[t + 1]
+
+
+@lean
+def recount(before, after, sides, old, new, counts):
+    """Move the transitions of positions on the second side of a union from one state to another.
+
+    `counts` (states + 1, states) are those where all positions have the state `old`.
+    """
+    previous = old
+    for i in range(sides.size):
+        own = new if sides[i] else old
+        row = before[i]
+        counts[1 + old if row < 0 else row, old] -= 1
+        counts[1 + previous if row < 0 else row, own] += 1
+        if after[i] >= 0:
+            counts[1 + old, after[i]] -= 1
+            counts[1 + own, after[i]] += 1
+        previous = own
 
 
 @inner
-def _join_points(points, i, k, vector):
+def _add_square(factor, squares, inverses, vector):
+    """Add the square of a vector to L D L': method C1 of Gill, Golub, Murray and Saunders (1974).
+
+    It adds positive numbers alone, so that rounding cannot grow. Uses the vector up.
+    """
+    left = 1.0
+    for i in range(vector.size):
+        y = vector[i]
+        old = squares[i]
+        new = old + left * y * y
+        inverse = 1.0 / new
+        step = left * y * inverse
+        left *= old * inverse
+        squares[i] = new
+        inverses[i] = inverse
+        for j in range(i + 1, vector.size):
+            rest = vector[j] - factor[j, i] * y
+            factor[j, i] += step * rest
+            vector[j] = rest
+
+
+@inner
+def _factorise(scale, factor, squares, inverses):
+    """Write a matrix, of which the lower triangle is read, as L D L'."""
+    for i in range(squares.size):
+        for j in range(i):
+            total = scale[i, j]
+            for a in range(j):
+                total -= factor[i, a] * factor[j, a] * squares[a]
+            factor[i, j] = total * inverses[j]
+        total = scale[i, i]
+        for a in range(i):
+            total -= factor[i, a] * factor[i, a] * squares[a]
+        squares[i] = total
+        inverses[i] = 1.0 / total
+
+
+@inner
+def _measure(points, k, g, n, workspace):
+    """Find squared lengths, by the scale matrix of a side, from its centre to some positions."""
+    lengths = workspace.lengths
+    for b in range(n):
+        lengths[b] = 0.0
+    for a in range(points.data.shape[2]):
+        solved = workspace.solved[a]
+        combine(points.factors[k, g, a, :a], workspace.solved, n, solved)
+        centre = points.centres[k, g, a]
+        inverse = points.inverses[k, g, a]
+        for b in range(n):
+            y = workspace.rows[a, b] - centre - solved[b]
+            solved[b] = y
+            lengths[b] += y * y * inverse
+
+
+@inner
+def _weigh_points(points, some, workspace):
+    """Find the log odds of the second side for some positions by their points: Student's t."""
+    odds = workspace.odds
+    n = some.size
+    for b in range(n):
+        odds[b] = 0.0
+    for g in range(points.data.shape[1]):
+        for a in range(points.data.shape[2]):
+            for b in range(n):
+                workspace.rows[a, b] = points.data[some[b], g, a]
+        for k in range(2):
+            _measure(points, k, g, n, workspace)
+            known = points.counts[k]
+            sign = 2.0 * k - 1.0
+            half = 0.5 * (points.degrees + known + 1.0)
+            ratio = 1.0 - 1.0 / (points.strength + known + 1.0)
+            top = points.tops[k, g]
+            for b in range(n):
+                if points.seen[some[b]]:
+                    odds[b] += sign * (top - half * np.log1p(ratio * workspace.lengths[b]))
+
+
+@inner
+def _join_points(points, i, k):
+    """Let a point wait until its side takes it in."""
     if not points.seen[i]:
         return
-    strength = points.strength + points.counts[k]
-    root = np.sqrt(strength / (strength + 1.0))
+    points.waiting[k] += 1
     for g in range(points.data.shape[1]):
         x = points.data[i, g]
+        centre = points.centres[k, g]
         for a in range(x.size):
-            apart = x[a] - points.centres[k, g, a]
-            vector[a] = root * apart
-            points.centres[k, g, a] += apart / (strength + 1.0)
-        update(points.factors[k, g], vector, 1.0)
-        points.logs[k, g] = log_determinant(points.factors[k, g])
-    points.counts[k] += 1
+            apart = x[a] - centre[a]
+            points.sums[k, g, a] += apart
+            row = points.products[k, g, a]
+            for b in range(a + 1):
+                row[b] += apart * (x[b] - centre[b])
+
+
+@inner
+def _find_tops(points, k):
+    """Find the log predictive densities at the centres of a side: see `student_constants`."""
+    width = points.data.shape[2]
+    strength = points.strength + points.counts[k]
+    upper = 0.5 * (points.degrees + points.counts[k] + 1.0)
+    top = 0.5 * width * np.log(strength / (strength + 1.0) / np.pi)
+    top += math.lgamma(upper) - math.lgamma(upper - 0.5 * width)
+    for g in range(points.data.shape[1]):
+        points.tops[k, g] = top
+        for a in range(width):
+            points.tops[k, g] -= 0.5 * np.log(points.squares[k, g, a])
+
+
+@inner
+def _take_in(points, k):
+    """Let the posterior of a side know the points that wait; return whether it does.
+
+    They wait as long as they are few: ever more, so that it is not found anew for each of them.
+    """
+    new = points.waiting[k]
+    if LAG * new <= points.counts[k]:
+        return False
+    strength = points.strength + points.counts[k] + new
+    for g in range(points.data.shape[1]):
+        sums = points.sums[k, g]
+        for a in range(sums.size):
+            for b in range(a + 1):
+                change = points.products[k, g, a, b] - sums[a] * sums[b] / strength
+                points.scales[k, g, a, b] += change
+                points.products[k, g, a, b] = 0.0
+        for a in range(sums.size):
+            points.centres[k, g, a] += sums[a] / strength
+        factor = points.factors[k, g]
+        if new == 1:  # as all are at first: quicker where there are many features
+            root = np.sqrt(1.0 - 1.0 / strength)
+            for a in range(sums.size):
+                sums[a] *= root
+            _add_square(factor, points.squares[k, g], points.inverses[k, g], sums)
+        else:
+            _factorise(points.scales[k, g], factor, points.squares[k, g], points.inverses[k, g])
+        for a in range(sums.size):
+            sums[a] = 0.0
+    points.counts[k] += new
+    points.waiting[k] = 0
+    _find_tops(points, k)
+    return True
 
 
 @inner
@@ -153,7 +312,7 @@ def _join_labels(labelled, i, k, image):
 @inner
 def _join(points, symbols, labelled, i, k, workspace):
     """Let a position join a side."""
-    _join_points(points, i, k, workspace.vector)
+    _join_points(points, i, k)
     if symbols.data[i] >= 0:
         symbols.masses[k, symbols.data[i]] += 1.0
     _join_labels(labelled, i, k, workspace.image)
@@ -161,13 +320,15 @@ def _join(points, symbols, labelled, i, k, workspace):
 
 @inner
 def _add_links(links, i, previous, values):
-    """Add log probabilities of the transitions to a position, and to another state from it."""
+    """Add log odds of the transitions to a position, and to another state from it."""
     row = links.before[i]
     after = links.after[i]
-    for k in range(2):
-        values[k] += np.log(links.within[previous, k] if row < 0 else links.into[row, k])
-        if after >= 0:
-            values[k] += np.log(links.out[k, after] / links.left[k])
+    into = links.within[previous] if row < 0 else links.into[row]
+    odds = into[1] / into[0]
+    if after >= 0:
+        out = links.out[:, after]
+        odds *= out[1] / out[0] * (links.left[0] / links.left[1])
+    values[1] += np.log(odds)
 
 
 @inner
@@ -184,6 +345,17 @@ def _count(links, i, previous, k):
         links.left[k] += 1.0
 
 
+@inner
+def _choose(odds, uniforms, i, sides):
+    """Draw the side of a position that has none; return the log probability of its side."""
+    less = np.exp(-abs(odds))  # odds of the side that is less likely
+    share = (1.0 if odds > 0.0 else less) / (1.0 + less)
+    if sides[i] < 0:
+        sides[i] = 1 if uniforms[i] < share else 0
+    against = odds if sides[i] == 0 else -odds
+    return -max(against, 0.0) - np.log1p(less)
+
+
 @lean
 def allocate(order, anchors, links, points, symbols, labelled, workspace, uniforms, sides):
     """Draw the sides of positions in their order; return the log probability of all of them.
@@ -194,24 +366,31 @@ def allocate(order, anchors, links, points, symbols, labelled, workspace, unifor
     values = workspace.values
     for k in range(2):
         sides[anchors[k]] = k
+        _find_tops(points, k)  # in case that the anchor has no point
         _join(points, symbols, labelled, anchors[k], k, workspace)
+        _take_in(points, k)
     total = 0.0
+    weighed = 0  # positions whose odds by points are known
+    begun = 0  # the first of these that were looked at together
+    steady = 0  # positions since a posterior was found anew
     for j in range(order.size):
+        if j == weighed:
+            begun = j
+            weighed = min(order.size, j + 1 + steady, j + workspace.odds.size)
+            _weigh_points(points, order[begun:weighed], workspace)
+        steady += 1
         i = order[j]
         previous = sides[i - 1] if links.before[i] < 0 else 0
         if i != anchors[0] and i != anchors[1]:
             values[0] = 0.0
-            values[1] = 0.0
+            values[1] = workspace.odds[j - begun]
             _add_links(links, i, previous, values)
-            _add_points(points, i, values, workspace.vector)
             _add_symbols(symbols, i, values)
             _add_labels(labelled, i, values, workspace.image)
-            odds = values[1] - values[0]
-            share = 1.0 / (1.0 + np.exp(-odds))
-            if sides[i] < 0:
-                sides[i] = 1 if uniforms[i] < share else 0
-            chosen = odds if sides[i] == 0 else -odds
-            total -= max(chosen, 0.0) + np.log1p(np.exp(-abs(chosen)))
+            total += _choose(values[1] - values[0], uniforms, i, sides)
             _join(points, symbols, labelled, i, sides[i], workspace)
+            if _take_in(points, sides[i]):
+                weighed = j + 1  # what lies beyond is out of date
+                steady = 0
         _count(links, i, previous, sides[i])
     return total

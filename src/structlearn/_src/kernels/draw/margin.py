@@ -174,9 +174,10 @@ def _solve(precision, noise, out):
 
 
 @inner
-def _redraw(V, rows, columns, own, scores, y, c, cost, least, chance, work, weights):
+def _redraw(V, rows, columns, own, scores, y, c, cost, least, extra, chance, work, weights):
     """Draw the weights of one label anew, and its scores.
 
+    `extra` is added to the linear terms of rows, unless it is empty.
     `chance` has normal and uniform numbers of rows, and normal ones of weights; `work` the vectors
     `stiff` and `pull` of rows, the precision with the linear term, filled by the prior, and lanes.
     """
@@ -186,6 +187,8 @@ def _redraw(V, rows, columns, own, scores, y, c, cost, least, chance, work, weig
     _augment(scores[y], own, y, c, least, normal, uniform, stiff, pull)
     for i in range(rows.size, stiff.size):  # beyond the last row
         stiff[i] = 0.0
+    for i in range(extra.size):
+        pull[i] += extra[i]
     add_all(V, rows, columns, work)
     _solve(precision, noise, weights)
     score(weights, columns, scores[y])
@@ -216,6 +219,7 @@ def draw_weights(
     precision = np.empty((M + 1, M))
     lanes = np.empty((M + 1, M, LANES))
     scaled = np.empty(LANES)
+    nothing = np.empty(0)
     for k in range(first, last):
         rows = order[borders[k] : borders[k + 1]]
         begin = borders[k] - borders[first]
@@ -232,35 +236,53 @@ def draw_weights(
             fill_prior(precision, ridge * (0.5 if low else 1.0))
             place = slice(begin, begin + n)
             chance = (normals[y, place], uniforms[y, place], noise[k, y])
-            _redraw(V, rows, columns, own, scores, y, c, cost, least, chance, work, weights[k, y])
+            _redraw(
+                V, rows, columns, own, scores, y, c, cost, least, nothing, chance, work,
+                weights[k, y],
+            )  # fmt: skip
 
 
 @inner
-def _fill_bridge(weights, low, y, centre, inverse, heat, ridge, precision):
-    """Begin a precision at one heat between a normal density, given all other labels, and a prior.
+def _fill_bridge(centre, block, heat, ridge, precision):
+    """Begin a precision at one heat between the normal density of one label and the prior.
 
-    `inverse` (F, M, F, M) is the inverse covariance of the density around `centre` (F, M), with the
-    labels from `low` on.
+    What other labels add to its linear term is left to `_pull_links`.
     """
-    F, M = centre.shape
-    f = y - low
+    M = centre.size
     for a in range(M):
         total = 0.0
-        for g in range(F):
-            for m in range(M):
-                away = 0.0 if g == f else weights[low + g, m]
-                total += inverse[f, a, g, m] * (centre[g, m] - away)
-        precision[M, a] = (1.0 - heat) * total
         for m in range(M):
-            precision[a, m] = (1.0 - heat) * inverse[f, a, f, m]
+            total += block[a, m] * centre[m]
+            precision[a, m] = (1.0 - heat) * block[a, m]
+        precision[M, a] = (1.0 - heat) * total
         precision[a, a] += heat * ridge
 
 
 @inner
-def _log_ratio(scores, labels, n, weights, low, centre, inverse, ridge, c, cost):
+def _sum_links(links, away, out):
+    """Sum over labels of links times how far scores are from those of the centre."""
+    for i in range(out.size):
+        out[i] = 0.0
+    for f in range(links.shape[0]):
+        for i in range(out.size):
+            out[i] += links[f, i] * away[f, i]
+
+
+@inner
+def _pull_links(links, away, f, heat, out):
+    """Linear terms of rows by which all labels but `f` pull its weights in a normal density."""
+    _sum_links(links, away, out)
+    for i in range(out.size):
+        out[i] = (heat - 1.0) * links[f, i] * (out[i] - links[f, i] * away[f, i])
+
+
+@inner
+def _log_ratio(scores, labels, n, weights, low, normal, away, ridge, c, cost, sums):
     """Log of prior and potentials of `n` rows, less that of a normal density; without constants."""
+    centre, blocks, links = normal
     F, M = centre.shape
     total = 0.0
+    _sum_links(links, away, sums)
     for i in range(n):
         label = labels[i]
         own = scores[label, i]
@@ -268,30 +290,32 @@ def _log_ratio(scores, labels, n, weights, low, centre, inverse, ridge, c, cost)
         for y in range(scores.shape[0]):
             if y != label and scores[y, i] + cost > best:
                 best = scores[y, i] + cost
-        total += 2.0 * c * (own - best)
+        total += 2.0 * c * (own - best) - 0.5 * sums[i] * sums[i]
+        for f in range(F):
+            total += 0.5 * (links[f, i] * away[f, i]) ** 2
     for f in range(F):
         for a in range(M):
             w = weights[low + f, a]
             pulled = 0.0
-            for g in range(F):
-                for m in range(M):
-                    pulled += inverse[f, a, g, m] * (weights[low + g, m] - centre[g, m])
+            for m in range(M):
+                pulled += blocks[f, a, m] * (weights[low + f, m] - centre[f, m])
             total += 0.5 * (pulled * (w - centre[f, a]) - ridge * w * w)
     return total
 
 
 @kernel
 def bridge(
-    V, labels, weights, centre, inverse, ridge, c, cost, least, heats, shares, first,
+    V, labels, weights, centre, blocks, links, ridge, c, cost, least, heats, shares, first,
     normals, uniforms, noise,
 ):  # fmt: skip
     """Redraw weights (L, M) in place at `heats` between a normal density and the posterior.
 
     The density at heat b is that of the normal one to the power of 1 - b, times prior and
-    potentials to the power of b; `centre` and `inverse` as in `_fill_bridge`. Returns the sum over
-    steps of `shares` times the log ratio of the two ends without constants, taken before the draw
-    of a step if `first`, or after it. `normals` and `uniforms` are (steps, L, rows), `noise`
-    (steps, L, M).
+    potentials to the power of b. The normal one lies around `centre` (F, M); its inverse covariance
+    has `blocks` (F, M, M) on the diagonal, and between labels f and g the sum over rows of
+    ``-links[f] links[g]`` (F, rows) times products of features. Returns the sum over steps of
+    `shares` times the log ratio of the two ends without constants, taken before the draw of a step
+    if `first`, or after it. `normals` and `uniforms` are (steps, L, rows), `noise` (steps, L, M).
     """
     L, M = weights.shape
     low = 1 if L == 2 else 0
@@ -302,25 +326,33 @@ def bridge(
     columns = np.empty(((n + width - 1) // width, M, width))
     own = np.empty(columns.shape[0] * width, np.int64)
     scores = np.empty((L, own.size))
+    away = np.empty((L - low, own.size))
+    extra = np.empty(n)
     precision = np.empty((M + 1, M))
     lanes = np.empty((M + 1, M, LANES))
     work = (np.zeros(own.size), np.zeros(own.size), precision, lanes, np.empty(LANES))
+    normal = (centre, blocks, links)
     gather(V, labels, rows, columns, own)
     for y in range(L):
         score(weights[y], columns, scores[y])
+    for f in range(L - low):
+        score(centre[f] - weights[low + f], columns, away[f])
     total = 0.0
     for t in range(heats.size):
         for turn in range(2):
             if (turn == 0) == first:
                 total += shares[t] * _log_ratio(
-                    scores, own, n, weights, low, centre, inverse, ridge, c, cost
+                    scores, own, n, weights, low, normal, away, ridge, c, cost, extra
                 )
                 continue
             for y in range(low, L):
-                _fill_bridge(weights, low, y, centre, inverse, heats[t], ridge, precision)
+                f = y - low
+                _fill_bridge(centre[f], blocks[f], heats[t], ridge, precision)
+                _pull_links(links, away, f, heats[t], extra)
                 chance = (normals[t, y], uniforms[t, y], noise[t, y])
                 _redraw(
-                    V, rows, columns, own, scores, y, heats[t] * c, cost, least, chance, work,
-                    weights[y],
+                    V, rows, columns, own, scores, y, heats[t] * c, cost, least, extra, chance,
+                    work, weights[y],
                 )  # fmt: skip
+                score(centre[f] - weights[y], columns, away[f])
     return total
