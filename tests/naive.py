@@ -85,6 +85,19 @@ def marginal(distribution, scope):
     return out.transpose([kept.index(v) for v in scope])
 
 
+def clique(rng, n=7, states=5):
+    """Every pair of variables has a factor, and so has every variable."""
+    from structlearn import FactorGraph
+
+    graph = FactorGraph()
+    graph.add_variables(n, states)
+    for a in range(n):
+        graph.add_factor([a], rng.normal(size=states))
+        for b in range(a):
+            graph.add_factor([a, b], rng.normal(size=(states, states)))
+    return graph
+
+
 def random_graph(
     rng,
     n_variables=6,

@@ -17,7 +17,8 @@ from structlearn._src.graph.batch import (
     potentials_to_tables,
     tables_to_potentials,
 )
-from structlearn._src.graph.wiring import HIDDEN, OUTPUT, select
+from structlearn._src.graph.joined import select
+from structlearn._src.graph.wiring import HIDDEN, OUTPUT
 from structlearn._src.text.labels import Forbidden
 
 STEADY = settings(max_examples=40, deadline=None, derandomize=True)
@@ -151,7 +152,7 @@ def test_some_sequences_are_those_sequences():
     assert sequences.take(np.empty(0, np.int64)).n_examples == 0
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
 def test_tables_and_potentials_are_adjoint(n_jobs):
     """Enough factors for several ranges; the second group has one table for all."""
     rng = np.random.default_rng(0)
@@ -169,3 +170,24 @@ def test_tables_and_potentials_are_adjoint(n_jobs):
     assert inner == pytest.approx(potentials @ values, rel=1e-9)
     alone = potentials_to_tables(graphs, values, tables)
     assert all((a == b).all() for a, b in zip(alone, back, strict=True))
+
+
+def test_factors_of_no_group_have_potentials_of_zero():
+    graphs = assemble(
+        np.full(3, 2), np.full(3, OUTPUT), np.array([0, 3]), (np.arange(3)[:, None],) * 2
+    )
+    some = Graphs(graphs.wiring, graphs.groups[:1])
+    potentials = tables_to_potentials(some, (np.ones((3, 2)),))
+    assert potentials[some.entries[0]].min() == 1.0
+    assert potentials.sum() == 6.0
+
+
+def test_a_group_of_one_factor_has_its_own_table():
+    graphs = assemble(np.full(1, 3), np.full(1, OUTPUT), np.array([0, 1]), (np.zeros((1, 1), int),))
+    tables = (np.array([[1.0, -2.0, 3.0]]),)
+    potentials = tables_to_potentials(graphs, tables)
+    np.testing.assert_array_equal(potentials, tables[0][0])
+    np.testing.assert_array_equal(potentials_to_tables(graphs, potentials, tables)[0], tables[0])
+    unused = Graphs(graphs.wiring, (*graphs.groups, np.empty(0, np.int64)))
+    back = potentials_to_tables(unused, potentials, (*tables, np.ones((1, 4))))
+    np.testing.assert_array_equal(back[1], np.zeros((1, 4)))

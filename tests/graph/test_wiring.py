@@ -9,9 +9,11 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, chain, grid
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import offsets_of
 from structlearn._src.common.errors import GraphError
-from structlearn._src.graph.wiring import Wiring, compile_wiring, condition, join, places
+from structlearn._src.graph.joined import join
+from structlearn._src.graph.wiring import Wiring, compile_wiring, condition, places
 
 
 def some_graphs(seed=0, count=12, **kinds):
@@ -162,6 +164,21 @@ def test_breadth_first_has_parents_before_children():
             seen.add(v)
 
 
+def test_forests_and_orders_do_not_depend_on_threads(monkeypatch):
+    monkeypatch.setitem(threads.GRAIN, "graphs", 50)
+    graphs = some_graphs(7, 30) + some_graphs(8, 30, kind="forest")
+    together = join([g.wiring for g in graphs])
+    found = together.forests(3)
+    np.testing.assert_array_equal(found, together.forests(1))
+    order = together.breadth_first(found, 3)
+    alone = [
+        g.wiring.breadth_first() if forest else np.arange(g.n_variables)
+        for g, forest in zip(graphs, found, strict=True)
+    ]
+    starts = np.repeat(together.graph_variables[:-1], [len(part) for part in alone])
+    np.testing.assert_array_equal(order, np.concatenate(alone) + starts)
+
+
 def test_two_factors_over_the_same_pair_are_a_cycle():
     graph = chain(np.zeros((2, 2)), np.zeros((2, 2)))
     assert graph.wiring.forests()[0]
@@ -223,6 +240,20 @@ def test_nothing_fixed_costs_nothing():
     assert small.potentials is tables
 
 
+def test_slices_do_not_depend_on_threads(monkeypatch):
+    monkeypatch.setitem(threads.GRAIN, "entries", 20)
+    together = join([g.wiring for g in some_graphs(9, 20)])
+    rng = np.random.default_rng(9)
+    potentials = rng.normal(size=int(together.table_offsets[-1]))
+    some = rng.random(together.n_variables) < 0.5
+    fixed = np.where(some, rng.integers(0, together.cards), -1)
+    for one, other in zip(places(together, fixed, 1), places(together, fixed, 3), strict=True):
+        np.testing.assert_array_equal(one, other)
+    small = [condition(together, potentials, fixed, n_jobs) for n_jobs in (1, 3)]
+    for one, other in zip(small[0][1:], small[1][1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_places_point_at_the_entries_kept():
     rng = np.random.default_rng(9)
     for graph in some_graphs(9):
@@ -232,3 +263,29 @@ def test_places_point_at_the_entries_kept():
         small = condition(w, graph.potentials, fixed)
         np.testing.assert_array_equal(graph.potentials[where[kept]], small.potentials)
         assert graph.potentials[where[~kept]].sum() == pytest.approx(small.constant[0])
+
+
+# ---- small graphs that are alike -----------------------------------------------------------
+
+
+def test_wirings_that_come_again_are_copied():
+    """A wiring joined many times is as if compiled from separate ones, for any threads."""
+    kinds = [graph.wiring for graph in some_graphs(3)]
+    several = join(kinds[:2])  # of two graphs
+    kinds.append(several)
+    which = np.random.default_rng(0).integers(len(kinds), size=3000)
+    again = [kinds[i] for i in which]
+    apart = join([Wiring(*w) for w in again])  # none is another
+    for n_jobs in (1, 3):
+        for mine, theirs in zip(join(again, n_jobs), apart, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+            assert not mine.flags.writeable
+
+
+def test_small_graphs_that_are_alike_share_their_wiring():
+    one, two = (chain(np.full((3, 2), x), np.eye(2)) for x in (0.0, 1.0))
+    assert one.wiring is two.wiring
+    two.set_roles({1: "hidden"})
+    assert one.wiring is not two.wiring
+    assert one.wiring.roles.tolist() == [0, 0, 0]
+    assert two.wiring.roles.tolist() == [0, 1, 0]

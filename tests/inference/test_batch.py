@@ -7,7 +7,7 @@ import pytest
 
 from structlearn import chain, grid, hidden_chain, infer, infer_many
 from structlearn._src.common import threads
-from structlearn._src.graph.wiring import join
+from structlearn._src.graph.joined import join
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.messenger import Messenger
 
@@ -37,6 +37,7 @@ def batch(monkeypatch):
     """Graphs that make several ranges of each kind."""
     monkeypatch.setitem(threads.GRAIN, "orders", 300)
     monkeypatch.setitem(threads.GRAIN, "arrays", 2000)
+    monkeypatch.setitem(threads.GRAIN, "entries", 500)
     monkeypatch.setitem(threads.GRAIN, "graphs", 1000)
     return mixed(np.random.default_rng(8), 250)
 

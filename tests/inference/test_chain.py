@@ -12,7 +12,7 @@ from structlearn import FactorGraph
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import offsets_of
 from structlearn._src.common.errors import QueryError
-from structlearn._src.graph.wiring import join
+from structlearn._src.graph.joined import join
 from structlearn._src.inference import chain_batch
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.chain import ChainInference

@@ -7,6 +7,7 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, StructlearnError, chain, grid, infer, pairwise
+from structlearn.errors import ImpossibleEvidenceError
 
 
 @pytest.mark.parametrize("method", ["junction_tree", "enumeration", "auto"])
@@ -123,3 +124,11 @@ def test_bad_input_of_every_kind_is_a_named_error(wrong):
     with pytest.raises(StructlearnError):
         wrong(graph)
     assert infer(graph, "partition").exact  # and the graph is as good as before
+
+
+@pytest.mark.parametrize("method", ["enumeration", "chain", "junction_tree", "auto"])
+@pytest.mark.parametrize("evidence", [{0: 0, 1: 0}, {0: 0}])
+def test_the_k_best_of_what_is_impossible_are_refused(method, evidence):
+    graph = chain(np.zeros((3, 2)), np.full((2, 2), -np.inf))
+    with pytest.raises(ImpossibleEvidenceError):
+        infer(graph, "map", evidence=evidence, method=method, k=2)

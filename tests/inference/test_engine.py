@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from structlearn._src.common.errors import ArgumentError, TooWideError
-from structlearn._src.graph.wiring import HIDDEN, join
+from structlearn._src.graph.joined import join
+from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.engine import clamp, forest_shares, make_engine
 from tests import naive
@@ -200,6 +201,23 @@ def test_nothing_fixed_is_the_graph_itself():
     alone = make_engine(problem, "exact").solve(problem.potentials, (), 0, 0.0)
     np.testing.assert_allclose(found.values, alone.values)
     np.testing.assert_allclose(found.beliefs, alone.beliefs)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_what_memory_held_before_makes_no_difference(n_jobs):
+    """Enough graphs for several ranges."""
+    graphs = graphs_of(11, n=1_500)
+    problem = joined(graphs, (1.0, 1.0))
+    fixed = np.where(np.arange(problem.wiring.n_variables) % 3, -1, 0)
+    for make in (make_engine, lambda *given: clamp(problem.wiring, fixed, 1.0, *given[1:])):
+        alone = make(problem, "exact", Options(n_jobs=1)).solve(problem.potentials, (), 0, 0.0)
+        engine = make(problem, "exact", Options(n_jobs=n_jobs))
+        for _ in range(2):
+            dirt = [np.full(size, np.nan) for size in range(1_000, 200_000, 5_000)]
+            del dirt
+            found = engine.solve(problem.potentials, (), 0, 0.0)
+            np.testing.assert_array_equal(found.values, alone.values)
+            np.testing.assert_array_equal(found.beliefs, alone.beliefs)
 
 
 def test_values_alone():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -147,10 +148,13 @@ def test_a_method_that_cannot_answer_says_why(loop):
             infer(loop, query, method=method)
 
 
-def test_k_best_on_a_loop_is_refused_by_every_method(loop):
+def test_k_best_on_a_loop_are_found_exactly_or_refused(loop):
+    assert [value for value, _ in infer(loop, "map", k=2).k_best] == pytest.approx(
+        [value for value, _ in infer(loop, "map", k=2, method="enumeration").k_best]
+    )
     with pytest.raises(QueryError, match="no method can answer this"):
-        infer(loop, "map", k=2)
-    for method in set(METHODS) - {"enumeration"}:
+        infer(loop, "map", k=2, max_table=1)
+    for method in set(METHODS) - {"enumeration", "junction_tree"}:
         with pytest.raises(QueryError):
             infer(loop, "map", k=2, method=method)
 
@@ -347,6 +351,28 @@ def test_many_graphs_answer_in_order():
             infer_many(graphs, evidence=evidence)
     with pytest.raises(GraphError, match="a str was given"):
         infer_many([graphs[0], "graph"])
+
+
+def test_answers_are_like_a_list():
+    graphs = [chain(np.full((n, 2), float(n)), np.zeros((2, 2))) for n in (3, 1, 2)]
+    answers = infer_many(graphs, "map")
+    graphs[0].add_variables(1)  # answers stay as they were
+    assert len(answers) == 3
+    assert answers[0] is answers[0]
+    assert answers[-1] is answers[2]
+    assert answers[1:] == [answers[1], answers[2]]
+    assert answers == list(answers)
+    assert answers != list(answers)[1:]
+    assert answers + answers == [*answers, *answers]
+    assert answers[1:] + answers == [*answers[1:], *answers]
+    assert [type(a.value) for a in answers] == [float] * 3
+    assert [type(a.converged) for a in answers] == [bool] * 3
+    assert list(answers[0].assignment) == [0, 1, 2]
+    again = pickle.loads(pickle.dumps(answers))
+    assert [dict(a.assignment) for a in again] == [dict(a.assignment) for a in answers]
+    assert repr(answers) == repr(list(answers))
+    with pytest.raises(IndexError, match="there is no answer 3; there are 3"):
+        answers[3]
 
 
 def test_many_graphs_share_one_method():

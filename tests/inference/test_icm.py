@@ -10,7 +10,7 @@ import naive
 from structlearn import FactorGraph, grid
 from structlearn._src.common import threads
 from structlearn._src.common.watch import Watch
-from structlearn._src.graph.wiring import join
+from structlearn._src.graph.joined import join
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.icm import ICM, climb, unary_labels
 from structlearn._src.kernels.graph import local

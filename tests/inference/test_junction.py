@@ -11,7 +11,7 @@ import pytest
 
 import naive
 from structlearn import FactorGraph, chain, grid, hidden_grid, infer, infer_many, tree
-from structlearn._src.common.errors import QueryError, TooWideError
+from structlearn._src.common.errors import TooWideError
 from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.junction import EliminationTree, JunctionTree, order_for
@@ -318,10 +318,57 @@ def test_draws_respect_hard_constraints_and_evidence():
         assert all(table[tuple(row)] > -np.inf for row in given)
 
 
-def test_k_best_is_refused():
-    graph = naive.random_graph(np.random.default_rng(12), 5)
-    with pytest.raises(QueryError, match="k best"):
-        exact(graph, "map", k=3)
+# ---- k best ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.4])
+@pytest.mark.parametrize("kind", ["loopy", "tree", "forest", "chain"])
+def test_k_best_against_sorted_enumeration(kind, zeros):
+    rng = np.random.default_rng(12)
+    for _ in range(10):
+        graph = naive.random_graph(rng, 5, kind=kind, zeros=zeros)
+        table = naive.joint(graph)
+        right = np.sort(table[np.isfinite(table)])[::-1]
+        for k in (2, 7, 10**6):
+            answer = exact(graph, "map", k=k)
+            values = [value for value, _ in answer.k_best]
+            np.testing.assert_allclose(values, right[:k], atol=1e-9)
+            assert sorted(values, reverse=True) == values
+            paths = [tuple(labels.array) for _, labels in answer.k_best]
+            assert len(set(paths)) == len(paths)
+            np.testing.assert_allclose([table[path] for path in paths], values, atol=1e-9)
+        assert paths[0] == tuple(answer.assignment.array)
+
+
+def test_k_best_of_many_graphs_are_those_of_each():
+    rng = np.random.default_rng(13)
+    graphs = [naive.random_graph(rng, n, kind="loopy", zeros=0.2) for n in (1, 4, 6)]
+    for graph, answer in zip(
+        graphs, infer_many(graphs, "map", method="junction_tree", k=9), strict=True
+    ):
+        alone = exact(graph, "map", k=9)
+        assert [v for v, _ in answer.k_best] == pytest.approx([v for v, _ in alone.k_best])
+        for (_, mine), (_, single) in zip(answer.k_best, alone.k_best, strict=True):
+            assert dict(mine) == dict(single)
+
+
+def test_k_best_take_no_more_memory_than_can_be_needed():
+    """Not a number for every state that each of the assignments could differ by."""
+    graph = grid(np.random.default_rng(0).normal(size=(3, 20, 20)), np.eye(20))
+    exact(graph, "map", k=2)  # compiles, and makes the plan
+    tracemalloc.start()
+    found = exact(graph, "map", k=1000).k_best
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found) == 1000
+    assert peak < 2**23  # with all of those it would be 42 MiB
+
+
+def test_k_best_of_what_hidden_variables_are_summed_out_of_is_refused():
+    graph = naive.random_graph(np.random.default_rng(14), 5, hidden=0.9)
+    problem = Problem(graph.wiring, graph.potentials, 0.0, 1.0)
+    assert "hidden" in JunctionTree().refuses(problem, "marginal_map", Options(k=3))
+    assert "lower k" in JunctionTree().refuses(problem, "map", Options(k=3, max_table=1))
 
 
 def test_run_refuses_by_itself():

@@ -11,7 +11,7 @@ import naive
 from structlearn import FactorGraph, grid, infer, infer_many, pairwise
 from structlearn._src.common.errors import QueryError
 from structlearn._src.common.watch import Ending
-from structlearn._src.graph.wiring import join
+from structlearn._src.graph.joined import join
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.messenger import SCHEDULES, Messenger
 

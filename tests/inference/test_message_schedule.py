@@ -7,7 +7,7 @@ import pytest
 
 import naive
 from structlearn import grid, hidden_grid, infer, infer_many, pairwise
-from structlearn._src.graph.wiring import join
+from structlearn._src.graph.joined import join
 from structlearn._src.inference.schedule import colour, make_schedule
 
 SIDE = 120  # of grids whose blocks threads share

@@ -8,7 +8,8 @@ import pytest
 import naive
 from structlearn import FactorGraph, grid, infer, infer_many
 from structlearn._src.common.errors import QueryError
-from structlearn._src.graph.wiring import condition, join
+from structlearn._src.graph.joined import join
+from structlearn._src.graph.wiring import condition
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.icm import climb
 from structlearn._src.inference.order import cutset, find_order

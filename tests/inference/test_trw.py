@@ -8,7 +8,7 @@ import pytest
 import naive
 from structlearn import FactorGraph, grid, infer, infer_many
 from structlearn._src.common.errors import QueryError
-from structlearn._src.graph.wiring import join
+from structlearn._src.graph.joined import join
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.trw import covering_forests, upper_bound

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import naive
-from structlearn import FactorGraph
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.junction import make_plan, order_for
 from structlearn._src.kernels.graph import eliminate
@@ -16,15 +15,10 @@ from structlearn._src.kernels.graph import eliminate
 LIMIT = 2**20
 
 
-def wide_graph(rng, n=7, states=5):
-    """A clique by pairs, whose first bucket has many blocks: two of its axes are outer ones."""
-    graph = FactorGraph()
-    graph.add_variables(n, states)
-    for a in range(n):
-        graph.add_factor([a], rng.normal(size=states))
-        for b in range(a):
-            graph.add_factor([a, b], rng.normal(size=(states, states)))
-    assert states ** (n - 1) > eliminate.BLOCK
+def wide_graph(rng):
+    """A clique whose first bucket has many blocks: two of its axes are outer ones."""
+    graph = naive.clique(rng)
+    assert 5 ** (graph.n_variables - 1) > eliminate.BLOCK
     return graph
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
-from structlearn._src.common.vectors import over, summed
-from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_by_graph, select
+from structlearn._src.common.vectors import filled, ranges_of
+from structlearn._src.graph.joined import select
+from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_by_graph
+from structlearn._src.kernels.graph.wiring import put_tables, take_tables
 from structlearn._src.text.labels import Forbidden
 
 
@@ -95,14 +100,16 @@ class Graphs:
         return np.searchsorted(self.groups[group], self.wiring.graph_factors)
 
     @cached_property
+    def starts(self) -> tuple[Ints, ...]:
+        """For every group, where its tables begin in the potentials."""
+        return tuple(self.wiring.table_offsets[factors] for factors in self.groups)
+
+    @property
     def entries(self) -> tuple[Ints, ...]:
         """For every group, where the entries of its tables lie in the potentials: (rows, size)."""
-        starts = self.wiring.table_offsets
-        out = []
-        for factors in self.groups:
-            size = int(starts[factors[0] + 1] - starts[factors[0]]) if len(factors) else 0
-            out.append(starts[factors][:, None] + np.arange(size))
-        return tuple(out)
+        sizes = np.diff(self.wiring.table_offsets)
+        widths = (sizes[factors].max(initial=0) for factors in self.groups)
+        return tuple(s[:, None] + np.arange(w) for s, w in zip(self.starts, widths, strict=True))
 
     def take(self, which: Ints) -> Graphs:
         """Return some of the graphs."""
@@ -133,41 +140,49 @@ def tables_to_potentials(
     graphs: Graphs, tables: tuple[Floats, ...], n_jobs: int | None = 1
 ) -> Floats:
     """Flat potentials from the tables of every group."""
-    potentials = np.zeros(int(graphs.wiring.table_offsets[-1]))
-    for entries, table in zip(graphs.entries, tables, strict=True):
-        _put(potentials, entries, table, n_jobs)
+    size = int(graphs.wiring.table_offsets[-1])
+    complete = sum(map(len, graphs.groups)) == graphs.wiring.n_factors
+    potentials = np.empty(size) if complete else filled(size, 0.0, n_jobs)
+    each = [np.require(table, np.float64, ("C", "W")) for table in tables]  # compiled once
+
+    def work(group: int, first: int, last: int) -> None:
+        put_tables(graphs.starts[group], each[group], first, last, potentials)
+
+    _over_groups(work, graphs, each, n_jobs)
     return potentials
-
-
-def _put(potentials: Floats, entries: Ints, table: Floats, n_jobs: int | None) -> None:
-    """Write the rows of a table, or one for all, to their entries."""
-    each = len(table) == len(entries)
-
-    def work(part: slice) -> None:
-        potentials[entries[part]] = table[part] if each else table
-
-    if len(entries):
-        over(work, len(entries), n_jobs)
 
 
 def potentials_to_tables(
     graphs: Graphs, values: Floats, like: tuple[Floats, ...], n_jobs: int | None = 1
 ) -> tuple[Floats, ...]:
     """Adjoint of `tables_to_potentials`: tables that factors share get the sum of their values."""
-    pairs = zip(graphs.entries, like, strict=True)
-    return tuple(_gather(values, entries, table, n_jobs) for entries, table in pairs)
+    pairs = zip(graphs.starts, like, strict=True)
+    out = [np.empty((len(starts), table.shape[1])) for starts, table in pairs]
+    sums: list[dict[int, Floats]] = [{} for _ in like]  # of ranges of factors
+
+    def work(group: int, first: int, last: int) -> None:
+        rows = out[group]
+        if len(like[group]) == 1:
+            rows = sums[group][first] = np.zeros((1, rows.shape[1]))
+        take_tables(graphs.starts[group], rows, first, last, values)
+
+    _over_groups(work, graphs, like, n_jobs)
+    for group, parts in enumerate(sums):
+        if parts:
+            out[group] = reduce(add, (parts[first] for first in sorted(parts)))
+    return tuple(out)
 
 
-def _gather(values: Floats, entries: Ints, like: Floats, n_jobs: int | None) -> Floats:
-    if not len(entries):
-        return np.zeros((min(len(like), 1), like.shape[1]))
-    if len(like) != len(entries):
-        sums = summed(lambda part: values[entries[part]].sum(axis=0), len(entries), n_jobs)
-        return sums[None]
-    out = np.empty(entries.shape)
-
-    def work(part: slice) -> None:
-        out[part] = values[entries[part]]
-
-    over(work, len(entries), n_jobs)
-    return out
+def _over_groups(
+    work: Callable[[int, int, int], None],
+    graphs: Graphs,
+    tables: Sequence[Floats],
+    n_jobs: int | None,
+) -> None:
+    """Call ``work(group, first, last)`` on ranges of the factors of all groups."""
+    tasks = [
+        (group, *part)
+        for group, (starts, table) in enumerate(zip(graphs.starts, tables, strict=True))
+        for part in ranges_of(len(starts), 1 + threads.GRAIN["entries"] // max(table.shape[1], 1))
+    ]
+    threads.run(lambda i, _: work(*tasks[i]), [(i, i + 1) for i in range(len(tasks))], n_jobs)

@@ -13,8 +13,9 @@ from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.document import completed
 from structlearn._src.common.errors import EvidenceError, GraphError, PotentialError
 from structlearn._src.common.html import facts_table
+from structlearn._src.common.vectors import copy_into
 from structlearn._src.graph.build_doc import GRAPH
-from structlearn._src.graph.naming import NamedWiring, find_name
+from structlearn._src.graph.naming import find_name
 from structlearn._src.graph.wiring import (
     ROLES,
     Wiring,
@@ -22,7 +23,7 @@ from structlearn._src.graph.wiring import (
     check_layout,
     check_roles,
     check_scopes,
-    compile_wiring,
+    shared_wiring,
 )
 
 
@@ -51,8 +52,8 @@ class FactorGraph:
     def __init__(self) -> None:
         self._cards: list[Ints] = []
         self._roles: list[Ints] = []
-        self._names: list[Hashable] | None = None  # None: every variable is called by its index
-        self._index: dict[Hashable, int] = {}
+        #: Places of the variables by name, in order; None: every variable is called by its index.
+        self._index: dict[Hashable, int] | None = None
         self._arities: list[Ints] = []
         self._scopes: list[Ints] = []
         self._tables: list[Floats] = []  # (factors, entries) each; rows may be one row, held once
@@ -114,7 +115,7 @@ class FactorGraph:
         first = self._n_variables
         if named is not None and len(named) != len(cards):
             raise GraphError(f"{len(named)} names for {len(cards)} variables")
-        if named is not None or self._names is not None:
+        if named is not None or self._index is not None:
             self._remember_names(named, len(cards))
         self._cards.append(cards)
         self._roles.append(roles)
@@ -124,10 +125,9 @@ class FactorGraph:
 
     def _remember_names(self, named: list[Hashable] | None, count: int) -> None:
         first = self._n_variables
-        if self._names is None:
-            self._names = list(range(first))
+        if self._index is None:
             self._index = {i: i for i in range(first)}
-        fresh = list(range(first, first + count)) if named is None else named
+        fresh: Iterable[Hashable] = range(first, first + count) if named is None else named
         index = dict(self._index)
         for i, name in enumerate(fresh, first):
             if not isinstance(name, Hashable):
@@ -135,12 +135,11 @@ class FactorGraph:
             if name in index:
                 raise GraphError(f"there is already a variable named {name!r}; names are unique")
             index[name] = i
-        self._names = [*self._names, *fresh]
         self._index = index
 
     def variable_index(self, name: Hashable) -> int:
         """Return the index of the variable called `name`."""
-        return find_name(name, self._names, self._index, self._n_variables)
+        return find_name(name, self._index, self._n_variables)
 
     variable = variable_index  # as it was called first
 
@@ -225,7 +224,7 @@ class FactorGraph:
     @property
     def names(self) -> Sequence[Hashable]:
         """Names of the variables, in order."""
-        return range(self._n_variables) if self._names is None else tuple(self._names)
+        return range(self._n_variables) if self._index is None else tuple(self._index)
 
     @property
     def cards(self) -> Ints:
@@ -248,7 +247,7 @@ class FactorGraph:
     def wiring(self) -> Wiring:
         """The frozen compiled form, without potentials."""
         if self._wiring is None:
-            self._wiring = compile_wiring(
+            self._wiring = shared_wiring(
                 self.cards, self.roles, offsets_of(_merged(self._arities)), _merged(self._scopes)
             )
         return self._wiring
@@ -339,15 +338,15 @@ class FactorGraph:
         return facts_table("FactorGraph", known)
 
 
-def named_wiring(graph: FactorGraph) -> NamedWiring:
-    """Return a graph as it is now; it costs next to nothing."""
-    return NamedWiring(graph.wiring, graph._names, graph._index)
-
-
-def flat_potentials(graph: FactorGraph) -> Floats:
+def flat_potentials(graph: FactorGraph, n_jobs: int | None = 1) -> Floats:
     """All tables in the one array that a graph holds, which kernels want writeable."""
     if graph._flat is None:
-        graph._flat = np.concatenate([*(part.reshape(-1) for part in graph._tables), np.zeros(0)])
+        flat = np.empty(sum(part.size for part in graph._tables))
+        done = 0
+        for part in graph._tables:
+            copy_into(flat[done : done + part.size].reshape(part.shape), part, n_jobs)
+            done += part.size
+        graph._flat = flat  # once it is complete: other threads may ask about the same graph
         if all(len(part) == 1 or part.strides[0] for part in graph._tables):
             graph._tables = [graph._flat[None]]
     return graph._flat

@@ -1,18 +1,19 @@
 """The frozen compiled form of one graph or of many: flat integer arrays, no weights.
 
-Several wirings are joined, some graphs of a wiring selected, some of its variables fixed.
+Some of the variables of a wiring are fixed here; `graph/joined.py` puts wirings side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from structlearn._src.common import checks
+from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import GraphError
+from structlearn._src.common.vectors import copy_into, counted
 from structlearn._src.kernels.graph import local
 from structlearn._src.kernels.graph import wiring as wire
 
@@ -20,6 +21,8 @@ ROLES = ("output", "hidden", "observed")
 OUTPUT, HIDDEN, OBSERVED = range(3)
 _MOST_STATES = 2**31  # far beyond memory, and products of two still fit 64 bits
 _LARGEST_ARITY = 60  # kernels keep the digits of an entry in 64 places
+_SMALL = 2**10  # variables and slots of a graph that shares its wiring: some 30 kB
+_KEPT = 256  # such wirings, of the latest graphs: some megabytes
 
 
 class Wiring(NamedTuple):
@@ -88,15 +91,20 @@ class Wiring(NamedTuple):
         logs = np.append(np.log(self.cards), 0.0)  # where empty graphs at the end begin
         return np.add.reduceat(logs, self.graph_variables[:-1])
 
-    def forests(self) -> Bools:
+    def forests(self, n_jobs: int | None = 1) -> Bools:
         """Tell for every graph whether its factor graph has no cycle."""
         # Every factor of a forest joins as many trees as it has variables.
         joined = np.diff(self.scope_offsets[self.graph_factors]) - np.diff(self.graph_factors)
         few = joined < np.maximum(np.diff(self.graph_variables), 1)
         if not few.any():
             return few
-        closing = ~self.spanning_forest(np.arange(self.n_factors))
-        return few & (np.bincount(self.factor_graphs[closing], minlength=self.n_graphs) == 0)
+        parents = np.empty(self.n_variables, np.int64)
+
+        def work(first: int, last: int) -> None:
+            wire.forests(self, parents, first, last, few)
+
+        threads.over_graphs(work, self.graph_tables, n_jobs)
+        return few
 
     def spanning_forest(self, order: Ints) -> Bools:
         """Take factors in this order, each unless it closes a cycle; tell which were taken."""
@@ -104,11 +112,20 @@ class Wiring(NamedTuple):
         wire.spanning_forest(self, order, np.arange(self.n_variables), taken)
         return taken
 
-    def breadth_first(self) -> Ints:
-        """Variables in breadth-first order, so that in a forest parents precede children."""
+    def breadth_first(self, which: Bools | None = None, n_jobs: int | None = 1) -> Ints:
+        """Variables in breadth-first order, so that in a forest parents precede children.
+
+        Graphs that are not among `which`, by default all, keep the order of their variables.
+        """
+        if which is None:
+            which = np.ones(self.n_graphs, np.bool_)
         order = np.empty(self.n_variables, np.int64)
         seen = np.zeros(self.n_variables, np.bool_), np.zeros(self.n_factors, np.bool_)
-        wire.breadth_first(self, *seen, order)
+
+        def work(first: int, last: int) -> None:
+            wire.breadth_first(self, which, *seen, first, last, order)
+
+        threads.over_graphs(work, self.graph_tables, n_jobs)
         return order
 
     def score(self, potentials: Floats, labels: Ints) -> Floats:
@@ -161,6 +178,23 @@ def compile_wiring(
     return Wiring(cards, _frozen(roles), scope_offsets, scopes, *ours, *borders)
 
 
+def shared_wiring(cards: Ints, roles: Ints, scope_offsets: Ints, scopes: Ints) -> Wiring:
+    """Compile one graph; small ones that are alike share one wiring.
+
+    Batches mostly have few kinds of graphs. A key is made faster than a wiring, and graphs that
+    share theirs are joined by copying it.
+    """
+    given = cards, roles, scope_offsets, scopes
+    if len(cards) + len(scopes) > _SMALL:
+        return compile_wiring(*given)
+    return _small_wiring(*(np.asarray(array, np.int64).tobytes() for array in given))
+
+
+@lru_cache(_KEPT)
+def _small_wiring(*given: bytes) -> Wiring:
+    return compile_wiring(*(np.frombuffer(array, np.int64) for array in given))
+
+
 def compile_by_graph(
     cards: Ints, roles: Ints, arities: Ints, scopes: Ints, graph_variables: Ints
 ) -> tuple[Wiring, Ints]:
@@ -174,50 +208,6 @@ def compile_by_graph(
     return compile_wiring(cards, roles, offsets_of(arities[order]), scopes, *borders), order
 
 
-def join(wirings: Sequence[Wiring]) -> Wiring:
-    """Put many wirings side by side, in order."""
-    if not wirings:
-        raise GraphError("no graphs were given; at least one is needed")
-    cards = [w.cards for w in wirings]
-    scopes = [w.scopes for w in wirings]
-    first = offsets_of([*map(len, cards)])[:-1]
-    if all(len(w.graph_variables) == 2 for w in wirings):
-        graph_variables = offsets_of([*map(len, cards)])
-        graph_factors = offsets_of([len(w.table_offsets) - 1 for w in wirings])
-    else:
-        graph_variables = _chained([w.graph_variables for w in wirings])
-        graph_factors = _chained([w.graph_factors for w in wirings])
-    whole = np.concatenate(scopes)
-    whole += np.repeat(first, [*map(len, scopes)])
-    own = (
-        np.concatenate(cards),
-        np.concatenate([w.roles for w in wirings]),
-        _chained([w.scope_offsets for w in wirings]),
-        whole,
-    )
-    for array in own:
-        array.setflags(write=False)  # made here, so no copy is needed
-    return compile_wiring(*own, graph_variables, graph_factors)
-
-
-def select(wiring: Wiring, which: Ints) -> Wiring:
-    """Return the wiring of some of the graphs of a wiring, in the order given."""
-    variables = block_indices(wiring.graph_variables, which)
-    factors = block_indices(wiring.graph_factors, which)
-    slots = block_indices(wiring.scope_offsets, factors)
-    counts = np.diff(wiring.graph_variables)[which]
-    shift = offsets_of(counts)[:-1] - wiring.graph_variables[:-1][which]
-    graph_slots = np.diff(wiring.scope_offsets[wiring.graph_factors])[which]
-    return compile_wiring(
-        wiring.cards[variables],
-        wiring.roles[variables],
-        offsets_of(wiring.arities[factors]),
-        wiring.scopes[slots] + np.repeat(shift, graph_slots),
-        offsets_of(counts),
-        offsets_of(np.diff(wiring.graph_factors)[which]),
-    )
-
-
 class Conditioned(NamedTuple):
     """A smaller wiring, its potentials, and the way back."""
 
@@ -228,12 +218,14 @@ class Conditioned(NamedTuple):
     factors: Ints  #: index of every kept factor in the original
 
 
-def condition(wiring: Wiring, potentials: Floats, fixed: Ints) -> Conditioned:
+def condition(
+    wiring: Wiring, potentials: Floats, fixed: Ints, n_jobs: int | None = 1
+) -> Conditioned:
     """Slice every table at the states in `fixed` (-1: the variable stays free)."""
-    if (fixed < 0).all():
-        everything = np.arange(wiring.n_variables), np.arange(wiring.n_factors)
+    if fixed.max(initial=-1) < 0:
+        everything = counted(wiring.n_variables, n_jobs), counted(wiring.n_factors, n_jobs)
         return Conditioned(wiring, potentials, np.zeros(wiring.n_graphs), *everything)
-    arity, size, sliced = _sliced(wiring, potentials, fixed)
+    arity, size, sliced = _sliced(wiring, potentials, fixed, n_jobs)
     starts = offsets_of(size)
     kept = arity > 0
     constant = np.zeros(wiring.n_graphs)
@@ -253,33 +245,39 @@ def condition(wiring: Wiring, potentials: Floats, fixed: Ints) -> Conditioned:
     )
 
 
-def places(wiring: Wiring, fixed: Ints) -> tuple[Ints, Bools]:
+def places(wiring: Wiring, fixed: Ints, n_jobs: int | None = 1) -> tuple[Ints, Bools]:
     """Where the entries that agree with `fixed` lie in the full potentials.
 
     Also tells which of them belong to factors that keep a free variable.
     """
-    everything = np.arange(wiring.table_offsets[-1], dtype=np.float64)
-    arity, size, sliced = _sliced(wiring, everything, fixed)
-    return sliced.astype(np.int64), np.repeat(arity > 0, size)
+    everything = np.empty(int(wiring.table_offsets[-1]))  # as numbers that `slice_tables` copies
+    copy_into(everything, counted(len(everything), n_jobs), n_jobs)
+    arity, size, sliced = _sliced(wiring, everything, fixed, n_jobs)
+    where = np.empty(len(sliced), np.int64)
+    copy_into(where, sliced, n_jobs)
+    return where, np.repeat(arity > 0, size)
 
 
-def _sliced(wiring: Wiring, values: Floats, fixed: Ints) -> tuple[Ints, Ints, Floats]:
+def _sliced(
+    wiring: Wiring, values: Floats, fixed: Ints, n_jobs: int | None
+) -> tuple[Ints, Ints, Floats]:
     """Arity and size of every factor without the fixed variables, and its values."""
-    free = fixed[wiring.scopes] < 0
-    arity = np.bincount(wiring.slot_factors[free], minlength=wiring.n_factors)
-    states = np.where(free, wiring.cards[wiring.scopes], 1)
-    size = np.multiply.reduceat(states, wiring.scope_offsets[:-1]) if len(arity) else arity
+    arity, size = np.empty((2, wiring.n_factors), np.int64)
+
+    def measure(first: int, last: int) -> None:
+        wire.slice_sizes(wiring, fixed, first, last, arity, size)
+
+    threads.over_items(measure, wiring.table_offsets, "entries", n_jobs)
     starts = offsets_of(size)
     sliced = np.empty(starts[-1])
-    room = np.empty((2, int(wiring.arities.max(initial=0))), np.int64)
-    wire.slice_tables(wiring, values, fixed, *room, starts, sliced)
+    most = int(wiring.arities.max(initial=0))
+
+    def work(first: int, last: int) -> None:
+        room = np.empty((2, most), np.int64)
+        wire.slice_tables(wiring, values, fixed, *room, first, last, starts, sliced)
+
+    threads.over_items(work, wiring.table_offsets, "entries", n_jobs)
     return arity, size, sliced
-
-
-def _chained(parts: list[Ints]) -> Ints:
-    """Join offsets, each from 0, into those of all blocks one after the other."""
-    ends = np.cumsum([len(part) for part in parts[:-1]], dtype=np.int64)
-    return offsets_of(np.delete(np.diff(np.concatenate(parts)), ends - 1))
 
 
 def _frozen(array: Ints) -> Ints:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ImpossibleEvidenceError
-from structlearn._src.graph.naming import NamedWiring
+from structlearn._src.graph.naming import NamedWiring, NamedWirings
 from structlearn._src.graph.wiring import HIDDEN, Conditioned, Wiring, places
 from structlearn._src.inference.base import (
     Answer,
@@ -115,11 +116,89 @@ def _position(graph: NamedWiring, name: Hashable) -> int:
         raise KeyError(str(error)) from None
 
 
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Blocks of a flat array, one for each graph, with its names."""
+
+    kind: Callable[[NamedWiring, Any], Any]
+    graphs: NamedWirings
+    flat: Any
+    borders: Ints
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, g: int) -> Any:
+        return self.kind(self.graphs[g], self.flat[self.borders[g] : self.borders[g + 1]])
+
+
+class Answers(Sequence[Answer]):
+    """Answers about many graphs, each made when it is first looked at.
+
+    Like a list that does not change: a slice of it is a list, and it equals a list of the same
+    answers.
+    """
+
+    def __init__(self, count: int, same: dict[str, Any], own: dict[str, Any]) -> None:
+        self._same = same  # what all answers share
+        self._own = own  # by attribute: an array, a list or `Shares`, with an entry per graph
+        self._made: list[Answer | None] = [None] * count
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, index: int) -> Answer: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Answer]: ...
+
+    def __getitem__(self, index: int | slice) -> Answer | list[Answer]:
+        if isinstance(index, slice):
+            return [self._answer(g) for g in range(len(self))[index]]
+        try:
+            return self._answer(range(len(self))[index])
+        except IndexError:
+            raise IndexError(f"there is no answer {index}; there are {len(self)}") from None
+
+    def __iter__(self) -> Iterator[Answer]:
+        return map(self._answer, range(len(self)))
+
+    def _answer(self, g: int) -> Answer:
+        made = self._made[g]
+        if made is None:
+            own = ((name, _plain(column[g])) for name, column in self._own.items())
+            made = self._made[g] = Answer.of(self._same, own)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Answers, list)) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as that of a list
+
+    def __add__(self, other: Iterable[Answer]) -> list[Answer]:
+        return [*self, *other]
+
+    def __radd__(self, other: Iterable[Answer]) -> list[Answer]:
+        return [*other, *self]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
+def _plain(value: Any) -> Any:
+    """Turn numbers of NumPy into those of Python."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 @dataclass(eq=False)
 class Reply:
     """What is needed to take a result apart."""
 
-    graphs: list[NamedWiring]
+    graphs: NamedWirings
     wiring: Wiring
     fixed: Ints
     small: Conditioned
@@ -140,22 +219,23 @@ class Reply:
         """Beliefs of all variables, certain where there is evidence."""
         small = self.small.wiring
         if small is self.wiring:  # there is none
-            return normalise(beliefs, small.belief_offsets)
+            return normalise(beliefs, small.belief_offsets, self.options.n_jobs)
         out = sure_beliefs(self.wiring, self.fixed)
         free = np.repeat(self.fixed < 0, self.wiring.cards)
-        out[free] = normalise(beliefs, small.belief_offsets)
+        out[free] = normalise(beliefs, small.belief_offsets, self.options.n_jobs)
         return out
 
     def whole_factors(self, beliefs: Floats) -> Floats:
         """Beliefs over the full scope of all factors."""
-        where, kept = places(self.wiring, self.fixed)
+        where, kept = places(self.wiring, self.fixed, self.options.n_jobs)
         out = np.zeros(int(self.wiring.table_offsets[-1]))
         out[where] = 1.0
-        out[where[kept]] = normalise(beliefs, self.small.wiring.table_offsets)
+        offsets = self.small.wiring.table_offsets
+        out[where[kept]] = normalise(beliefs, offsets, self.options.n_jobs)
         return out
 
 
-def collect(reply: Reply, result: Result) -> list[Answer]:
+def collect(reply: Reply, result: Result) -> Answers:
     """One answer per graph."""
     constant = reply.small.constant
     _refuse_impossible(reply, result)
@@ -173,37 +253,33 @@ def collect(reply: Reply, result: Result) -> list[Answer]:
         "ended": result.ended,
         "messages": result.messages if n == 1 else None,
     }
-    own: dict[str, list[Any]] = {
-        "value": (result.value + constant).tolist(),
-        "lower": lower.tolist(),
-        "upper": upper.tolist(),
-    }
+    own: dict[str, Any] = {"value": result.value + constant, "lower": lower, "upper": upper}
     for name in ("converged", "iterations", "residual"):
         found = getattr(result, name)
         if found is not None:
-            own[name] = found.tolist()
+            own[name] = found
     if result.bounds:
         own["bounds"] = [
             np.array([(at, low[g] + more, high[g] + more) for at, low, high in result.bounds])
             for g, more in enumerate(constant)
         ]
     own |= _shares(reply, result)
-    return [Answer.of(same, zip(own, row, strict=True)) for row in zip(*own.values(), strict=True)]
+    return Answers(n, same, own)
 
 
-def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:
-    """Marginals, assignments and draws, cut into one share per graph."""
+def _shares(reply: Reply, result: Result) -> dict[str, Any]:
+    """Marginals, assignments and draws, with one share per graph."""
     graphs = reply.graphs
     wiring = reply.wiring
-    out: dict[str, list[Any]] = {}
+    out: dict[str, Any] = {}
     if reply.query == Query.MARGINALS:
         borders = wiring.belief_offsets[wiring.graph_variables]
-        flat = cut(reply.whole_beliefs(result.beliefs), borders)
-        out["marginals"] = list(map(Marginals, graphs, flat))
+        flat = reply.whole_beliefs(result.beliefs)
+        out["marginals"] = Shares(Marginals, graphs, flat, borders)
         if reply.options.factor_marginals:
             borders = wiring.graph_tables
-            flat = cut(reply.whole_factors(result.factor_beliefs), borders)
-            out["factor_marginals"] = list(map(FactorMarginals, graphs, flat))
+            flat = reply.whole_factors(result.factor_beliefs)
+            out["factor_marginals"] = Shares(FactorMarginals, graphs, flat, borders)
     if reply.query in ASSIGNMENTS:
         out["assignment"] = _assignments(reply, result.labels)
     if reply.query == Query.SAMPLES:
@@ -219,9 +295,9 @@ def _shares(reply: Reply, result: Result) -> dict[str, list[Any]]:
     return out
 
 
-def _assignments(reply: Reply, labels: Ints) -> list[Assignment]:
-    shares = cut(reply.whole_labels(labels), reply.wiring.graph_variables)
-    return list(map(Assignment, reply.graphs, shares))
+def _assignments(reply: Reply, labels: Ints) -> Shares:
+    whole = reply.whole_labels(labels)
+    return Shares(Assignment, reply.graphs, whole, reply.wiring.graph_variables)
 
 
 def _refuse_impossible(reply: Reply, result: Result) -> None:
@@ -243,9 +319,18 @@ def _refuse_impossible(reply: Reply, result: Result) -> None:
 
 def _mention_contradictions(reply: Reply, result: Result) -> None:
     """Say if an approximate method left a variable without any possible state."""
-    starts = reply.problem.wiring.belief_offsets[:-1]
+    starts = reply.problem.wiring.belief_offsets
     beliefs = result.beliefs
-    if len(beliefs) and (np.add.reduceat(beliefs, starts) < 0.5).any():
+    found: list[int] = []
+
+    def work(first: int, last: int) -> None:
+        part = beliefs[starts[first] : starts[last]]
+        if (np.add.reduceat(part, starts[first:last] - starts[first]) < 0.5).any():
+            found.append(first)
+
+    if len(beliefs):
+        threads.over_items(work, starts, "entries", reply.options.n_jobs)
+    if found:
         result.status += "; a variable has no possible state: hard constraints contradict"
 
 

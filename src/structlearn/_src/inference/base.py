@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from structlearn._src.common import checks
+from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.checks import Seed, generator
 from structlearn._src.common.document import completed
+from structlearn._src.common.vectors import over
 from structlearn._src.common.watch import Ending, Progress, Watch
 from structlearn._src.graph.wiring import HIDDEN, Wiring
 from structlearn._src.inference.base_doc import ANSWER, INFERER, RESULT
@@ -56,13 +57,22 @@ class Problem:
     @cached_property
     def eps(self) -> Floats:
         """Temperature of every variable."""
+        if self.eps_hidden == self.eps_output:
+            return np.full(self.wiring.n_variables, self.eps_output)
         return np.where(self.hidden, self.eps_hidden, self.eps_output)
+
+    def at(self, potentials: Floats) -> Problem:
+        """Return the same problem with other potentials; temperatures are not found anew."""
+        other = replace(self, potentials=potentials)
+        other.__dict__["eps"] = self.eps
+        return other
 
     @property
     def uniform(self) -> bool:
         """Whether all variables share one temperature, so that their order does not matter."""
-        eps = self.eps
-        return len(eps) == 0 or bool((eps == eps[0]).all())
+        if self.eps_output == self.eps_hidden or not len(self.eps):
+            return True
+        return bool((self.eps == self.eps[0]).all())
 
     @property
     def temperature(self) -> float:
@@ -221,19 +231,47 @@ def best_states(wiring: Wiring, beliefs: Floats) -> Ints:
     return np.minimum.reduceat(hits, starts) if len(starts) else np.empty(0, np.int64)
 
 
-def belief_distance(wiring: Wiring, one: Floats, other: Floats) -> Floats:
+def belief_distance(wiring: Wiring, one: Floats, other: Floats, n_jobs: int | None = 1) -> Floats:
     """Largest difference between two sets of beliefs of the variables, per graph."""
     out = np.zeros(wiring.n_graphs)
-    np.maximum.at(out, np.repeat(wiring.variable_graphs, wiring.cards), np.abs(one - other))
+    borders = wiring.belief_offsets[wiring.graph_variables]
+    some = np.flatnonzero(np.diff(borders))
+    if not len(some):
+        return out
+    apart = np.empty(len(one))
+
+    def work(part: slice) -> None:
+        np.subtract(one[part], other[part], out=apart[part])
+        np.abs(apart[part], out=apart[part])
+
+    over(work, len(one), n_jobs, threads.GRAIN["entries"])
+    out[some] = np.maximum.reduceat(apart, borders[some])
     return out
 
 
-def normalise(blocks: Floats, offsets: Ints) -> Floats:
+def normalise(blocks: Floats, offsets: Ints, n_jobs: int | None = 1) -> Floats:
     """Divide every block of a flat array by its sum, unless that is 0."""
-    if not len(blocks):
-        return blocks
-    sums: Floats = np.add.reduceat(blocks, offsets[:-1])
-    return blocks / np.repeat(np.where(sums > 0, sums, 1.0), np.diff(offsets))
+    out = np.empty_like(blocks)
+
+    def work(first: int, last: int) -> None:
+        part = slice(offsets[first], offsets[last])
+        sums = np.add.reduceat(blocks[part], offsets[first:last] - offsets[first])
+        each = np.repeat(np.where(sums > 0, sums, 1.0), np.diff(offsets[first : last + 1]))
+        np.divide(blocks[part], each, out=out[part])
+
+    if len(blocks):
+        threads.over_items(work, offsets, "entries", n_jobs)
+    return out
+
+
+def level(wiring: Wiring, tables: Floats) -> tuple[Floats, Floats]:
+    """Return tables whose largest finite entries are 0, and what was taken from each of them.
+
+    Differences between entries are all that counts for beliefs, and rounding spares them then.
+    """
+    tops = np.maximum.reduceat(tables, wiring.table_offsets[:-1])
+    tops = np.where(np.isfinite(tops), tops, 0.0)
+    return tables - np.repeat(tops, np.diff(wiring.table_offsets)), tops
 
 
 class TooWide(str):
@@ -273,8 +311,8 @@ class BuiltInInferer:
             return f"it can only answer {known}, not {query!r}; method='auto' picks one that can"
         if options.k > 1 and not self.k_best:
             return (
-                "it finds one assignment: for the k best use method='chain' on a chain, "
-                "'enumeration' on a small graph"
+                "it finds one assignment: for the k best use method='auto' or 'junction_tree', "
+                "where elimination fits into memory"
             )
         if self.one_temperature and not problem.uniform:
             return "it needs one temperature for all variables"

@@ -9,12 +9,12 @@ import numpy as np
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import Wiring
+from structlearn._src.inference import k_best
 from structlearn._src.inference.base import (
     BuiltInInferer,
     Options,
     Problem,
     Result,
-    TooWide,
     point_mass,
     read_exactly,
 )
@@ -23,7 +23,6 @@ from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.kernels.graph import wiring as wire
 
 _PADDING = 8  # padded arrays may be this many times as large as the tables themselves
-_MOST_K_BEST = 4  # numbers that the k best assignments take, in units of the largest table
 _SMALL = 2**20  # entries of padded arrays up to which their size does not matter: 8 MB
 
 
@@ -95,23 +94,11 @@ class ChainInference(BuiltInInferer):
 
 
 def _no_k_best(problem: Problem, query: Query, options: Options, paths: Paths) -> str:
-    if query == Query.MARGINAL_MAP and problem.hidden.any():
-        return "k > 1 needs a query without hidden variables"
     counts = np.bincount(_graphs(problem.wiring, paths), minlength=1)
     if counts.max() > 1:
         graph = int(counts.argmax())
         return f"k > 1 needs one path per graph; graph {graph} has {counts[graph]} separate paths"
-    k = _at_most(problem.wiring, options.k)
-    entries = k * int(problem.wiring.belief_offsets[-1])
-    if entries > _MOST_K_BEST * options.max_table:
-        return TooWide(f"k={k} best assignments need {entries} numbers; lower k")
-    return ""
-
-
-def _at_most(wiring: Wiring, k: int) -> int:
-    """Return how many of the `k` best assignments there can be."""
-    most = wiring.log_assignments().max(initial=0.0)
-    return k if most > np.log(k) + 1 else min(k, round(np.exp(most)))
+    return k_best.refusal(problem, query, options)
 
 
 def _hard(problem: Problem, query: Query, options: Options, paths: Paths) -> Result:
@@ -131,7 +118,7 @@ def _hard(problem: Problem, query: Query, options: Options, paths: Paths) -> Res
 
 
 def _k_best(batch: Chains, wiring: Wiring, paths: Paths, k: int) -> list[tuple[Floats, Ints]]:
-    k = _at_most(wiring, k)
+    k = k_best.at_most(wiring, k)
     scores, found = batch.k_best(k)
     best = []
     for r in range(k):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices
-from structlearn._src.common.errors import InferenceWarning, QueryError, warn
+from structlearn._src.common.errors import InferenceWarning, QueryError, TooWideError, warn
 from structlearn._src.graph.batch import Graphs, Sequences, tables_to_potentials
-from structlearn._src.graph.wiring import HIDDEN, condition, select
-from structlearn._src.inference.base import Options, Problem, Result
+from structlearn._src.graph.joined import select
+from structlearn._src.graph.wiring import HIDDEN, condition
+from structlearn._src.inference.base import Inferer, Options, Problem, Result
 from structlearn._src.inference.chain_batch import Chains, forbid_ends, tables_to_chains
-from structlearn._src.inference.junction import exact_batches
+from structlearn._src.inference.junction import exact_batches, order_for
+from structlearn._src.inference.k_best import refusal, too_many
 from structlearn._src.inference.loopy import APART
-from structlearn._src.inference.names import PREDICTED, Query
-from structlearn._src.inference.pick import METHODS, PREDICTING, pick
+from structlearn._src.inference.names import EXACT, PREDICTED, Query
+from structlearn._src.inference.pick import AUTO, METHODS, PREDICTING, pick
 from structlearn._src.model.model import Tables
 
 
@@ -81,17 +84,50 @@ def marginals(
 
 
 def k_best(
-    structure: Sequences | Graphs, tables: Tables, k: int, options: Options
+    structure: Sequences | Graphs, tables: Tables, k: int, options: Options, method: str = "auto"
 ) -> tuple[Floats, Ints]:
-    """Scores (examples, k) and labels (k, variables) of the best labellings of sequences."""
-    if not isinstance(structure, Sequences):
+    """Scores (examples, k) and labels (k, variables) of the best labellings, exactly or not at all.
+
+    Where there are fewer, scores are -inf and labels -1.
+    """
+    if isinstance(structure, Sequences):
+        scores, labels = _chains(structure, tables, options.n_jobs).k_best(k)
+        _refuse(np.flatnonzero(scores[:, 0] == -np.inf))
+        return scores, labels
+    problem = _problem(structure, tables, 0.0, 0.0)
+    if problem.hidden.any():
         raise QueryError(
-            "the k best labellings are found for sequences without hidden variables only; "
-            "use predict, or predict_marginals to see alternatives"
+            "the k best labellings are found without hidden variables only; use predict, or "
+            "predict_marginals to see alternatives"
         )
-    scores, labels = _chains(structure, tables, options.n_jobs).k_best(k)
-    _refuse(np.flatnonzero(scores[:, 0] == -np.inf))
+    wiring = problem.wiring
+    options = replace(options, k=k)
+    room = k * (wiring.n_graphs + wiring.n_variables)  # also where there are fewer
+    if reason := refusal(problem, Query.MAP, options) or too_many(k, room, options):
+        raise TooWideError(reason)
+    scores = np.full((wiring.n_graphs, k), -np.inf)
+    labels = np.full((k, wiring.n_variables), -1, np.int64)
+    for which, found in _exactly(problem, Query.MAP, options, method):
+        variables = block_indices(wiring.graph_variables, which)
+        best = [(found.value, found.labels)] if found.best is None else found.best
+        for r, (values, states) in enumerate(best):
+            scores[which, r] = values
+            labels[r, variables] = states
     return scores, labels
+
+
+def draws(
+    graphs: Graphs, tables: Tables, n: int, options: Options, method: str = "auto"
+) -> tuple[Floats, Ints]:
+    """Log partition functions, and independent exact draws (n, variables) at temperature 1."""
+    problem = _problem(graphs, tables, 1.0, 1.0)
+    wiring = problem.wiring
+    values = np.empty(wiring.n_graphs)
+    labels = np.empty((n, wiring.n_variables), np.int64)
+    for which, found in _exactly(problem, Query.SAMPLES, replace(options, n_samples=n), method):
+        values[which] = found.value
+        labels[:, block_indices(wiring.graph_variables, which)] = found.draws
+    return values, labels
 
 
 def check_possible(sequences: Sequences) -> None:
@@ -140,10 +176,9 @@ def _run(problem: Problem, query: Query, options: Options, method: str) -> Resul
     out.labels = np.full(wiring.n_variables, -1, np.int64)
     out.beliefs = np.zeros(int(wiring.belief_offsets[-1]))
     out.converged = np.ones(wiring.n_graphs, np.bool_)
-    batches = exact_batches(problem, options, PREDICTED) if method == "auto" else []
+    batches, rest = predicted_parts(problem, options, method)
     for batch in batches:
         _answer(problem, query, options, "junction_tree", batch, out)
-    rest = np.setdiff1d(np.arange(wiring.n_graphs), np.concatenate([*batches, np.empty(0)]))
     chosen = PREDICTING[method][query]
 
     def work(first: int, last: int) -> None:
@@ -151,8 +186,60 @@ def _run(problem: Problem, query: Query, options: Options, method: str) -> Resul
         _answer(problem, query, same, chosen, rest[first:last], out)
 
     threads.run(work, [(i, i + 1) for i in range(len(rest))], options.n_jobs)
-    _tell(out.converged)
+    tell(out.converged)
     return out
+
+
+def predicted_parts(problem: Problem, options: Options, method: str) -> tuple[list[Ints], Ints]:
+    """Return batches of graphs for which exact inference is used, and all others."""
+    batches = exact_batches(problem, options, PREDICTED) if method == "auto" else []
+    known = np.concatenate([*batches, np.empty(0, np.int64)])
+    return batches, np.setdiff1d(np.arange(problem.wiring.n_graphs), known)
+
+
+def part_of(problem: Problem, which: Ints) -> Problem:
+    """Return the problem of some of the graphs."""
+    wiring = problem.wiring
+    if len(which) == wiring.n_graphs:
+        return problem
+    tables = problem.potentials[block_indices(wiring.graph_tables, which)]
+    return replace(problem, wiring=select(wiring, which), potentials=tables)
+
+
+def _exactly(
+    problem: Problem, query: Query, options: Options, method: str
+) -> Iterator[tuple[Ints, Result]]:
+    """Answer for all graphs, or for one after the other where memory does not hold all at once."""
+    wiring = problem.wiring
+    loops = np.flatnonzero(~wiring.forests())
+    if method not in ("auto", "exact") and len(loops):
+        raise QueryError(
+            f"graph {loops[0]} has a cycle, where inference={method!r} passes messages: they "
+            f"give no exact draws and no k best labellings; use inference='auto' or 'exact'"
+        )
+    chosen = _exact_method(problem, query, options)
+    if chosen is not None:
+        yield np.arange(wiring.n_graphs), chosen.run(problem, query, options)
+        return
+    for g in range(wiring.n_graphs):
+        which = np.array([g])
+        part = part_of(problem, which)
+        chosen = _exact_method(part, query, options)
+        if chosen is None:
+            order = order_for(part, options.max_table, options.n_jobs)
+            raise TooWideError(
+                f"draws and k best labellings are exact or refused, and elimination of graph {g} "
+                f"needs a table over {order.width + 1} variables or more with {order.largest:.3g} "
+                f"entries, {options.max_table:.3g} being the limit; make the graph narrower, or "
+                f"take fewer labels"
+            )
+        yield which, chosen.run(part, query, options)
+
+
+def _exact_method(problem: Problem, query: Query, options: Options) -> Inferer | None:
+    """Return the first exact method that does not refuse."""
+    methods = (METHODS[name] for name in AUTO[query] if name in EXACT)
+    return next((m for m in methods if not m.refuses(problem, query, options)), None)
 
 
 def _answer(
@@ -160,10 +247,7 @@ def _answer(
 ) -> None:
     """Write the labels, or the beliefs, of some of the graphs, and whether they can be trusted."""
     wiring = problem.wiring
-    part = problem
-    if len(which) < wiring.n_graphs:
-        tables = problem.potentials[block_indices(wiring.graph_tables, which)]
-        part = replace(problem, wiring=select(wiring, which), potentials=tables)
+    part = part_of(problem, which)
     inferer = METHODS[method]
     if len(which) > 1 and inferer.refuses(part, query, options):
         for one in which:  # no order suits all of them
@@ -181,7 +265,8 @@ def _answer(
         out.converged[which] &= found.apart <= APART
 
 
-def _tell(trusted: Bools) -> None:
+def tell(trusted: Bools) -> None:
+    """Warn of graphs whose messages cannot be trusted."""
     if not trusted.all():
         warn(
             f"inference for prediction is unreliable in {(~trusted).sum()} of {len(trusted)} "

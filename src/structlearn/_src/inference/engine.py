@@ -8,13 +8,14 @@ Several threads may use one engine at a time.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common import threads
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError, TooWideError
+from structlearn._src.common.vectors import filled, put, taken
 from structlearn._src.graph.wiring import Wiring, condition, places
 from structlearn._src.inference.base import Memory, Options, Problem, Solution, best_states
 from structlearn._src.inference.junction import EliminationTree, JunctionTree, affordable
@@ -32,6 +33,8 @@ class Clamped(NamedTuple):
     engine: Engine | None  #: solves the rest, if there is any
     kept: Ints  #: entries of the potentials that agree with the states, of factors with a free one
     gone: Ints  #: of factors without, one entry each
+    gone_borders: Ints  #: (graphs + 1) where those of each graph begin
+    n_jobs: int | None = 1
 
     @property
     def exact(self) -> bool:
@@ -40,7 +43,7 @@ class Clamped(NamedTuple):
 
     def at(self, labels: Ints) -> Clamped:
         """Return the same with the fixed variables in these states; -1 for all that are free."""
-        where, kept = places(self.wiring, labels)
+        where, kept = places(self.wiring, labels, self.n_jobs)
         return self._replace(kept=where[kept], gone=where[~kept])
 
     def begin(self) -> Memory:
@@ -51,16 +54,23 @@ class Clamped(NamedTuple):
         self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
     ) -> Solution:
         """Values of all graphs, and on request beliefs: point masses where all is fixed."""
-        known = np.bincount(self.gone_graphs, potentials[self.gone], self.wiring.n_graphs)
-        values = known.astype(np.float64)
-        out = np.zeros(len(potentials) if beliefs else 0)
-        if beliefs:
-            out[self.gone] = 1.0
+        values = np.zeros(self.wiring.n_graphs)
+        out = filled(len(potentials) if beliefs else 0, 0.0, self.n_jobs)
+
+        def work(first: int, last: int) -> None:
+            part = slice(*self.gone_borders[[first, last]])
+            graphs = self.gone_graphs[part] - first
+            values[first:last] = np.bincount(graphs, potentials[self.gone[part]], last - first)
+            if beliefs:
+                out[self.gone[part]] = 1.0
+
+        threads.over_items(work, self.gone_borders, "places", self.n_jobs)
         if self.engine is None:
             return Solution(values, out, (), 0)
-        rest = self.engine.solve(potentials[self.kept], memory, sweeps, tol, beliefs)
+        mine = taken(potentials, self.kept, self.n_jobs)
+        rest = self.engine.solve(mine, memory, sweeps, tol, beliefs)
         if beliefs:
-            out[self.kept] = rest.beliefs
+            put(out, self.kept, rest.beliefs, self.n_jobs)
         return Solution(values + rest.values, out, rest.memory, rest.sweeps)
 
 
@@ -95,7 +105,7 @@ class MessageEngine:
         self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
     ) -> Solution:
         """Bethe values of the graphs, or the scores of decoded labels, and beliefs of factors."""
-        problem = replace(self.problem, potentials=potentials)
+        problem = self.problem.at(potentials)
         messenger = make_messenger(
             problem,
             plan=self.plan,
@@ -164,7 +174,9 @@ def clamp(
     `fixed` is -1 where a variable stays free; which states the others have does not matter. The
     rest is as in `make_engine`; `shares` are those of all factors.
     """
-    small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), fixed)
+    options = options or Options()
+    n_jobs = options.n_jobs
+    small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), fixed, n_jobs)
     engine = None
     if small.wiring.n_variables:
         problem = Problem(small.wiring, small.potentials, eps, eps)
@@ -174,7 +186,8 @@ def clamp(
         engine = make_engine(problem, method, options, kept, times)
     nothing = np.empty(0, np.int64)
     gone_graphs = np.delete(wiring.factor_graphs, small.factors)
-    return Clamped(wiring, gone_graphs, engine, nothing, nothing).at(fixed)
+    borders = offsets_of(np.bincount(gone_graphs, minlength=wiring.n_graphs))
+    return Clamped(wiring, gone_graphs, engine, nothing, nothing, borders, n_jobs).at(fixed)
 
 
 def forest_shares(wiring: Wiring, n_jobs: int | None = 1) -> Floats:

@@ -121,7 +121,7 @@ class _Joint:
         """Assignments (entries, variables) that entries of the table stand for."""
         digits = np.unravel_index(entries, (1, *self.cards[self.order]))  # one axis at least
         labels = np.empty((len(entries), len(self.cards)), np.int64)
-        labels[:, self.order] = np.array(digits[1:], np.int64).reshape(-1, len(entries)).T
+        labels[:, self.order] = np.stack(digits, axis=1)[:, 1:]
         return labels
 
 

@@ -19,11 +19,13 @@ from structlearn._src.common.errors import (
     TooWideError,
 )
 from structlearn._src.common.place import placed
+from structlearn._src.common.vectors import summed
 from structlearn._src.common.watch import Progress
-from structlearn._src.graph.build import FactorGraph, flat_potentials, named_wiring, shared_chain
-from structlearn._src.graph.wiring import OBSERVED, Conditioned, Wiring, condition, join
+from structlearn._src.graph.build import FactorGraph, shared_chain
+from structlearn._src.graph.joined import join, joined_potentials, named_wirings
+from structlearn._src.graph.wiring import OBSERVED, Conditioned, Wiring, condition
 from structlearn._src.inference.answer import Reply, collect
-from structlearn._src.inference.base import Answer, Inferer, Options, Problem
+from structlearn._src.inference.base import Answer, Inferer, Options, Problem, level
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.pick import METHODS, pick
 
@@ -82,7 +84,7 @@ def infer(
     factor_marginals
         With "marginals", also the distribution over every factor's scope.
     k
-        With "map" on a chain, the k best assignments.
+        With "map", the k best assignments, where inference is exact.
     n_samples, burn_in
         For "samples", and for marginals by "gibbs".
     max_iter, tol, damping, schedule, restarts, start
@@ -136,7 +138,7 @@ def infer_many(
     method: str = "auto",
     temperatures: tuple[float, float] | None = None,
     **options: Any,
-) -> list[Answer]:
+) -> Sequence[Answer]:
     """Answer the same query for many graphs, compiled into one and processed in threads.
 
     Parameters
@@ -150,12 +152,13 @@ def infer_many(
     method, temperatures
         As in `infer`. One method is used for all graphs: the first that accepts every one.
     **options : dict
-        Further options, as in `infer`.
+        Further options, as in `infer`. Methods that draw random numbers (``"gibbs"``, ``"icm"``,
+        the trees of ``"trw"``) draw for all graphs together, not as they would for each alone.
 
     Returns
     -------
-    list of Answer
-        One for each graph.
+    sequence of Answer
+        One for each graph, made when it is looked at; ``list`` makes a list of them.
 
     Examples
     --------
@@ -170,17 +173,17 @@ def infer_many(
     if not isinstance(graphs, Iterable):
         raise GraphError(f"a {type(graphs).__name__} was given; need a list of FactorGraph")
     graphs = list(graphs)
-    for graph in graphs:
-        if not isinstance(graph, FactorGraph):
-            raise GraphError(f"a {type(graph).__name__} was given; need a FactorGraph")
+    for kind in dict.fromkeys(map(type, graphs)):
+        if not issubclass(kind, FactorGraph):
+            raise GraphError(f"a {kind.__name__} was given; need a FactorGraph")
     asked = Query(checks.one_of("query", query, tuple(Query)))
     checks.one_of("method", method, ("auto", *METHODS))
     settings = Options.checked(**options)
     if settings.k > 1 and asked != Query.MAP:
         raise QueryError(f"k={settings.k} asks for the k best assignments; that is query='map'")
     eps = _temperatures(asked, temperatures)
-    given = [None] * len(graphs) if evidence is None else evidence
-    if not isinstance(given, Sequence) or len(given) != len(graphs):
+    given = () if evidence is None else evidence
+    if not isinstance(given, Sequence) or (evidence is not None and len(given) != len(graphs)):
         n = len(graphs)
         raise EvidenceError(f"for {n} graphs give a list of {n} mappings (or None each)")
     return _ask(graphs, given, asked, eps, method, settings) if graphs else []
@@ -193,11 +196,13 @@ def _ask(
     eps: tuple[float, float],
     method: str,
     options: Options,
-) -> list[Answer]:
+) -> Sequence[Answer]:
     """Compile, condition, pick a method, run it, and take the results apart again."""
     one = len(graphs) == 1
-    wiring = graphs[0].wiring if one else join([g.wiring for g in graphs])
-    _check_states(wiring, options.max_table)
+    # Answers stay as they are when the user goes on building a graph.
+    kept = named_wirings(graphs)
+    wiring = kept.wirings[0] if one else join(kept.wirings, options.n_jobs)
+    _check_states(wiring, options.max_table, options.n_jobs)
     labels = _fixed(graphs, evidence, wiring)
     free = one and method in ("auto", "chain") and (labels < 0).all()
     shared = shared_chain(graphs[0]) if free else None
@@ -206,14 +211,12 @@ def _ask(
         problem = Problem(wiring, small.potentials, *eps, shared)
         inferer: Inferer = METHODS["chain"]
     if shared is None or inferer.refuses(problem, query, options):
-        tables = [flat_potentials(graph) for graph in graphs]
-        whole = tables[0] if one else np.concatenate(tables)
-        small = _levelled(condition(wiring, whole, labels), options.n_jobs)
+        n_jobs = options.n_jobs
+        whole = joined_potentials(graphs, wiring.graph_tables, n_jobs)
+        small = _levelled(condition(wiring, whole, labels, n_jobs), n_jobs)
         problem = Problem(small.wiring, small.potentials, *eps)
         inferer = pick(problem, query, method, options)
     result = inferer.run(problem, query, options)
-    # Answers stay as they are when the user goes on building a graph.
-    kept = [named_wiring(graph) for graph in graphs]
     reply = Reply(kept, wiring, labels, small, problem, query, inferer.name, options)
     return collect(reply, result)
 
@@ -234,10 +237,8 @@ def _levelled(small: Conditioned, n_jobs: int | None) -> Conditioned:
     if not large:
         return small
     wiring = small.wiring
-    tops = np.maximum.reduceat(tables, wiring.table_offsets[:-1])
-    tops = np.where(np.isfinite(tops), tops, 0.0)
+    shifted, tops = level(wiring, tables)
     constant = small.constant + np.bincount(wiring.factor_graphs, tops, wiring.n_graphs)
-    shifted = tables - np.repeat(tops, np.diff(wiring.table_offsets))
     return small._replace(potentials=shifted, constant=constant)
 
 
@@ -246,9 +247,15 @@ def _has_large(part: Floats) -> bool:
     return bool(np.abs(part[np.isfinite(part)]).max(initial=0.0) > _LEVEL)
 
 
-def _check_states(wiring: Wiring, most: int) -> None:
+def _check_states(wiring: Wiring, most: int, n_jobs: int | None) -> None:
     """Refuse variables that no factor names and that have more states than a table may have."""
-    states = wiring.cards[np.diff(wiring.slot_offsets) == 0].sum()
+    slots = wiring.slot_offsets
+
+    def alone(part: slice) -> Floats:
+        here = wiring.cards[part][slots[1:][part] == slots[:-1][part]]
+        return here.sum(keepdims=True, dtype=np.float64)
+
+    states = int(summed(alone, wiring.n_variables, n_jobs, threads.GRAIN["entries"])[0])
     if states > most:
         raise TooWideError(
             f"variables without any factor have {states} states in all, more than "
@@ -259,8 +266,9 @@ def _check_states(wiring: Wiring, most: int) -> None:
 def _fixed(graphs: list[FactorGraph], evidence: Sequence[Any], wiring: Wiring) -> Ints:
     """State of every variable of all graphs in the evidence, -1 if it has none."""
     labels = np.full(wiring.n_variables, -1, np.int64)
-    for g, given in enumerate(evidence):
-        if given is not None and not isinstance(given, Mapping):
+    stated = [(g, given) for g, given in enumerate(evidence) if given is not None]
+    for g, given in stated:
+        if not isinstance(given, Mapping):
             raise EvidenceError(
                 f"evidence is a {type(given).__name__}; need a mapping from names to states"
             )

@@ -177,7 +177,8 @@ class _TwoChains:
         """Pool the chains."""
         w = self.wiring
         beliefs = [normalise(each, w.belief_offsets) for each in self.beliefs]
-        residual = belief_distance(w, *beliefs)
+        one, other = beliefs
+        residual = belief_distance(w, one, other)
         value = self.best.max(axis=0)
         converged = self.feasible & (residual <= _APART)
         draws = np.concatenate(list(self.draws[:, : self.kept]))[: self.options.n_samples]

@@ -12,7 +12,9 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import TooWideError, too_wide
 from structlearn._src.common.threads import Scratch
+from structlearn._src.common.vectors import copy_into
 from structlearn._src.graph.wiring import Wiring
+from structlearn._src.inference import k_best
 from structlearn._src.inference.base import (
     BuiltInInferer,
     Memory,
@@ -23,14 +25,14 @@ from structlearn._src.inference.base import (
     TooWide,
     read_exactly,
 )
-from structlearn._src.inference.names import ASKED, Query
+from structlearn._src.inference.names import ASKED, ASSIGNMENTS, Query
 from structlearn._src.inference.order import (
     TOO_MANY_TO_ORDER,
     Elimination,
     find_order,
     plain_totals,
 )
-from structlearn._src.kernels.graph import eliminate
+from structlearn._src.kernels.graph import covary, eliminate
 from structlearn._src.kernels.graph.eliminate import EliminationPlan
 
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
@@ -48,9 +50,12 @@ class JunctionTree(BuiltInInferer):
     """
 
     name = "junction_tree"
+    k_best = True
 
     def objection(self, problem: Problem, query: Query, options: Options) -> str:
         """Refuse graphs whose tables would be too large, naming width and bytes."""
+        if options.k > 1 and (reason := k_best.refusal(problem, query, options)):
+            return reason
         order = order_for(problem, options.max_table, options.n_jobs)
         if _fits(order, options.max_table):
             return _too_slow(order.total, options.watch.left)
@@ -72,6 +77,8 @@ class JunctionTree(BuiltInInferer):
         found = read_exactly(
             problem, query, options, lambda: tree.backward(store), partial(tree.decode, store)
         )
+        if options.k > 1 and query in ASSIGNMENTS:
+            found["best"] = tree.rank(store, value, options.k)
         status = f"exact, largest table {tree.order.largest:.3g} entries"
         return Result.exactly(value, status, **found)
 
@@ -123,7 +130,7 @@ class EliminationTree:
 
     def forward(self, potentials: Floats, store: Floats) -> Floats:
         """Eliminate everything; the value of every graph. All messages go to `store`."""
-        store[: self.wiring.table_offsets[-1]] = potentials
+        copy_into(store[: self.wiring.table_offsets[-1]], potentials, self.n_jobs)
         value = np.zeros(self.wiring.n_graphs)
 
         def work(a: int, b: int) -> None:
@@ -134,14 +141,21 @@ class EliminationTree:
 
     def backward(self, store: Floats) -> tuple[Floats, Floats]:
         """Marginals of all variables and of all factors, flat."""
-        beliefs = np.zeros(len(store))
-        marginals = np.zeros(int(self.wiring.belief_offsets[-1]))
-        frame = *self._frame, store, beliefs, self.wiring.belief_offsets
+        wiring = self.wiring
+        beliefs = np.empty(len(store))
+        marginals = np.empty(int(wiring.belief_offsets[-1]))
+        frame = *self._frame, store, beliefs, wiring.belief_offsets
+        messages = self._frame[2].message_offsets
+        tables = wiring.graph_tables
 
         def work(a: int, b: int) -> None:
+            first, last = wiring.graph_variables[[a, b]]
+            marginals[wiring.belief_offsets[first] : wiring.belief_offsets[last]] = 0.0
+            beliefs[messages[first] : messages[last]] = 0.0
+            beliefs[tables[a] : tables[b]] = 0.0
             eliminate.backward(*frame, self._workspace(), a, b, marginals)
 
-        threads.over_graphs(work, self.wiring.graph_tables, self.n_jobs)
+        threads.over_graphs(work, tables, self.n_jobs)
         return marginals, beliefs[: self.wiring.table_offsets[-1]]
 
     def decode(self, store: Floats, uniforms: Floats | None = None) -> Ints:
@@ -152,6 +166,39 @@ class EliminationTree:
         scores = np.empty(int(self.wiring.cards.max(initial=1)))
         eliminate.decode(*self._frame, store, uniforms, scores, labels)
         return labels
+
+    def rank(self, store: Floats, values: Floats, k: int) -> list[tuple[Floats, Ints]]:
+        """Values and labels of the k best assignments of all graphs, best first."""
+        return k_best.rank(self.wiring, self._frame[2], store, values, k)
+
+    def forward_along(self, store: Floats, along: Floats) -> Floats:
+        """Expectation of a direction in every graph, at temperature 1.
+
+        The first entries of `along` are the direction, in the layout of the potentials. What
+        messages move by goes to the others, for `backward_along`.
+        """
+        values = np.zeros(self.wiring.n_graphs)
+        cards, _, plan = self._frame
+
+        def work(a: int, b: int) -> None:
+            blocks = self._workspace(), self._workspace()
+            covary.forward(cards, plan, store, along, *blocks, a, b, values)
+
+        threads.over_graphs(work, self.wiring.graph_tables, self.n_jobs)
+        return values
+
+    def backward_along(self, store: Floats, along: Floats) -> Floats:
+        """Covariance of the direction with all entries of the tables."""
+        slopes = np.zeros(len(store))
+        both = np.zeros(len(store)), slopes
+        cards, _, plan = self._frame
+
+        def work(a: int, b: int) -> None:
+            blocks = self._workspace(), self._workspace()
+            covary.backward(cards, plan, store, along, *both, *blocks, a, b)
+
+        threads.over_graphs(work, self.wiring.graph_tables, self.n_jobs)
+        return slopes[: self.wiring.table_offsets[-1]]
 
 
 @lru_cache(maxsize=8)

@@ -173,6 +173,7 @@ class MessageRuns:
             ended = messenger.run(sweeps, self.options.tol, self.options.watch)
             if ended != Ending.LIMIT:
                 break
+        messenger.close()  # the next run may use its memory
         return ended
 
     def _stages(self) -> Iterator[tuple[int, float]]:
@@ -198,7 +199,7 @@ class MessageRuns:
             self._found = mine.value(self.options.factor_marginals)
         value, beliefs, _ = self._found
         other_value, other_beliefs, _ = other.value()
-        distance = belief_distance(self.problem.wiring, beliefs, other_beliefs)
+        distance = belief_distance(self.problem.wiring, beliefs, other_beliefs, self.options.n_jobs)
         self.apart = np.maximum(self.apart, distance)
         self.others += 1
         self._take(other, other.done & (~mine.done | exceeds(other_value, value, 1e-9)))
@@ -208,9 +209,18 @@ class MessageRuns:
             return
         self._found = None
         wiring = self.problem.wiring
-        slots = np.diff(wiring.message_offsets[wiring.scope_offsets[wiring.graph_factors]])
-        chosen = np.repeat(better, slots)
-        self.messenger.messages = np.where(chosen, other.messages, self.messenger.messages)
+        starts = wiring.message_offsets[wiring.scope_offsets[wiring.graph_factors]]
+        mine = self.messenger.messages
+
+        def work(first: int, last: int) -> None:
+            part = slice(starts[first], starts[last])
+            chosen = np.repeat(better[first:last], np.diff(starts[first : last + 1]))
+            np.copyto(mine[part], other.messages[part], where=chosen)
+
+        if better.all():
+            self.messenger.messages = other.messages
+        else:
+            threads.over_graphs(work, starts, self.options.n_jobs)
         for name in ("residual", "iterations", "done"):
             ours, theirs = getattr(self.messenger, name), getattr(other, name)
             setattr(self.messenger, name, np.where(better, theirs, ours))

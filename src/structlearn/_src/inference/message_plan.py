@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.threads import Scratch
+from structlearn._src.common.vectors import filled
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.schedule import make_schedule, pack
+from structlearn._src.kernels.graph.schedule import survey
 
+_Numbers = TypeVar("_Numbers", Floats, Ints)
 _PARTS = 128  # of a graph that threads share: a few for every thread
 
 
@@ -22,7 +26,7 @@ class Parts(NamedTuple):
     graph_parts: Ints  #: (graphs + 1) into parts
     tables: Ints  #: (parts + 1) where their tables begin, as weights
 
-    def sums(self, values: Floats) -> Floats:
+    def sums(self, values: _Numbers) -> _Numbers:
         """Add up the values of the parts of every graph."""
         return np.add.reduceat(values, self.graph_parts[:-1]) if len(values) else values
 
@@ -37,23 +41,35 @@ class MessagePlan:
         self, problem: Problem, appearance: Floats | None = None, n_jobs: int | None = None
     ) -> None:
         wiring = problem.wiring
-        self.weights, self.ratios = _temperatures(problem, appearance)
-        self.forests = wiring.forests()  #: which graphs have no cycle
+        self.weights, self.ratios = _temperatures(problem, appearance, n_jobs)
+        self.forests = wiring.forests(n_jobs)  #: which graphs have no cycle
         self.order = make_schedule(wiring, self.forests, n_jobs)
         self.shared = self.order.shared  #: graphs whose blocks threads share
         self.net = pack(wiring, self.order, n_jobs)
         self.parts = _parts(wiring, self.shared)
         self.borders = self.parts.borders[self.parts.graph_parts]  #: of graphs
-        singles = np.flatnonzero(wiring.arities == 1)
-        self.singles = len(singles)  #: factors over one variable, whose messages never change
-        of_graphs = np.diff(np.searchsorted(singles, wiring.graph_factors))
+        singles, states, arity, size = self._survey(wiring, n_jobs)
         #: Number of slots of every graph whose messages can change.
-        self.moving = np.diff(wiring.scope_offsets[wiring.graph_factors]) - of_graphs
-        self.workspace_shapes = _workspace_shapes(wiring)
+        self.moving = np.diff(self.borders[:, 1]) - self.parts.sums(singles)
+        most = states.max(initial=1)
+        size = size.max(initial=most)
+        #: Of the arrays of a `MessageWorkspace`.
+        self.workspace_shapes = (int(arity.max(initial=1)), int(most)), (int(size),), (int(size),)
         #: Whether nothing is maximised, so that messages may be kept as exponentials.
-        self.warm = bool((self.weights > 0).all() and (problem.eps > 0).all())
-        self.raises = bool((self.ratios != 1.0).any())  #: whether linear messages have powers
+        self.warm = bool(self.weights.min(initial=1.0) > 0 and problem.eps.min(initial=1.0) > 0)
+        plain = problem.uniform and appearance is None
+        self.raises = not plain and bool((self.ratios != 1.0).any())  #: linear messages to powers
         self.exponentials = Scratch(int(wiring.table_offsets[-1]))
+
+    def _survey(self, wiring: Wiring, n_jobs: int | None) -> Ints:
+        """Return a row for every fact about the parts."""
+        found = np.empty((len(self.parts.tables) - 1, 4), np.int64)
+
+        def work(first: int, last: int) -> None:
+            survey(wiring, self.parts.borders, first, last, found)
+
+        threads.over_items(work, self.parts.tables, "entries", n_jobs)
+        return found.T
 
 
 def _parts(wiring: Wiring, shared: Ints) -> Parts:
@@ -73,7 +89,9 @@ def _parts(wiring: Wiring, shared: Ints) -> Parts:
     return Parts(borders, graph_parts, wiring.table_offsets[factors])
 
 
-def _temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, Floats]:
+def _temperatures(
+    problem: Problem, appearance: Floats | None, n_jobs: int | None
+) -> tuple[Floats, Floats]:
     """Weight of every factor and ratio of every slot.
 
     A factor that touches a hidden variable works at the hidden temperature: information between
@@ -83,11 +101,11 @@ def _temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, 
     one best answer still.
     """
     wiring = problem.wiring
-    ratios = np.ones(len(wiring.scopes))
-    weights = np.full(wiring.n_factors, problem.eps_hidden)
-    if problem.uniform:
-        weights[:] = problem.temperature
-    else:
+    ratios = filled(len(wiring.scopes), 1.0, n_jobs)
+    uniform = problem.uniform
+    usual = problem.temperature if uniform else problem.eps_hidden
+    weights = filled(wiring.n_factors, usual, n_jobs)
+    if not uniform:
         touched = np.zeros(wiring.n_factors, np.bool_)
         touched[wiring.slot_factors[problem.hidden[wiring.scopes]]] = True
         weights[~touched] = problem.eps_output
@@ -103,11 +121,3 @@ def _temperatures(problem: Problem, appearance: Floats | None) -> tuple[Floats, 
         weights = weights * share
         ratios = ratios * share[wiring.slot_factors]
     return weights, ratios
-
-
-def _workspace_shapes(wiring: Wiring) -> tuple[tuple[int, ...], ...]:
-    """Shapes of the arrays of a `MessageWorkspace`."""
-    arity = int(wiring.arities.max(initial=1))
-    states = int(wiring.cards.max(initial=1))
-    size = max(states, int(np.diff(wiring.table_offsets).max(initial=1)))
-    return (arity, states), (size,), (size,)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common import checks, threads
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats, Ints, repeated
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.place import placed
 from structlearn._src.common.watch import Approach, Ending, Pace, Watch, brief
@@ -53,9 +53,9 @@ class Messenger:
         self.schedule = checks.one_of("schedule", schedule, SCHEDULES)
         self.n_jobs = n_jobs
         self.plan = plan or MessagePlan(problem, appearance, n_jobs)
-        self.messages = self._initial(start)
-        self._load_singles()
         wiring = problem.wiring
+        self.messages = np.empty(int(wiring.message_offsets[-1]))
+        self._begin(start)
         self._beliefs = np.empty(int(wiring.belief_offsets[-1]))
         self._exponentials: Floats | None = None
         self._tables: Floats | None = None
@@ -66,25 +66,27 @@ class Messenger:
         self._raised = np.empty(0)
         self._ready = False  # whether beliefs are those of the messages
 
-    def _initial(self, start: Floats | None) -> Floats:
-        size = int(self.problem.wiring.message_offsets[-1])
-        if start is None:
-            return np.zeros(size)
-        if np.shape(start) != (size,):
+    def _begin(self, start: Floats | None) -> None:
+        """Begin with these messages; those of single-variable factors are their potentials."""
+        size = len(self.messages)
+        if start is not None and np.shape(start) != (size,):
             raise ArgumentError(
                 f"start has shape {np.shape(start)}, but this graph has {size} message entries; "
                 f"use the messages of an answer about the same graph with the same evidence"
             )
-        return np.array(start, np.float64)
-
-    def _load_singles(self) -> None:
         wiring = self.problem.wiring
 
         def work(first: int, last: int) -> None:
+            part = self._messages_of(first, last)
+            self.messages[part] = 0.0 if start is None else start[part]
             load_singles(wiring, self.potentials, first, last, self.messages)
 
-        if self.plan.singles:
-            threads.over_items(work, wiring.table_offsets, "arrays", self.n_jobs)
+        threads.over_items(work, wiring.table_offsets, "entries", self.n_jobs)
+
+    def _messages_of(self, first: int, last: int) -> slice:
+        """Where the messages of the factors first..last-1 are."""
+        wiring = self.problem.wiring
+        return slice(*wiring.message_offsets[wiring.scope_offsets[[first, last]]])
 
     def close(self) -> None:
         """End all runs, so that others may use the memory; messages can still be read."""
@@ -258,14 +260,14 @@ class Messenger:
             block = self.problem.wiring.table_offsets[first : last + 1]
             part, scaled = theta[block[0] : block[-1]], out[block[0] : block[-1]]
             sizes = np.diff(block)
-            np.divide(part, _repeat(weights[first:last], sizes), out=scaled)
+            np.divide(part, repeated(weights[first:last], sizes), out=scaled)
             far = max(part.max(), -part.min()) > near
             if far and power * _lower(scaled, block[:-1] - block[0], sizes) > _WIDEST:
                 unsafe.append(first)
                 return
             np.exp(scaled, out=scaled)
 
-        threads.over_items(work, self.problem.wiring.table_offsets, "arrays", self.n_jobs)
+        threads.over_items(work, self.problem.wiring.table_offsets, "entries", self.n_jobs)
         return theta if unsafe else out
 
     def _to_linear(self) -> None:
@@ -279,58 +281,66 @@ class Messenger:
             np.exp(part, out=part)
             sweep.raise_all(self.plan.net, state, first, last)
 
-        threads.over_items(work, starts, "arrays", self.n_jobs)
+        threads.over_items(work, starts, "entries", self.n_jobs)
 
     def _to_log(self) -> None:
         wiring = self.problem.wiring
 
         def work(first: int, last: int) -> None:
-            block = wiring.message_offsets[first : last + 1]
-            part = self.messages[block[0] : block[-1]]
+            part = self.messages[self._messages_of(first, last)]
             with np.errstate(divide="ignore"):
                 np.log(part, out=part)
-            weights = self.plan.weights[wiring.slot_factors[first:last]]
-            part *= _repeat(weights, np.diff(block))
+            slots = slice(*wiring.scope_offsets[[first, last]])
+            weights = self.plan.weights[wiring.slot_factors[slots]]
+            sizes = np.diff(wiring.message_offsets[slots.start : slots.stop + 1])
+            part *= repeated(weights, sizes)
+            # Messages of single-variable factors are their potentials, to the last digit.
+            load_singles(wiring, self.potentials, first, last, self.messages)
 
-        threads.over_items(work, wiring.message_offsets, "arrays", self.n_jobs)
-        # Messages of single-variable factors are their potentials, to the last digit.
-        self._load_singles()
+        threads.over_items(work, wiring.table_offsets, "entries", self.n_jobs)
 
     # ---- reading off ---------------------------------------------------------------------
 
     def beliefs(self) -> tuple[Floats, Floats]:
         """Beliefs of the variables and, per graph, their part of the Bethe value."""
-        beliefs, value = self._beliefs_of_parts()
-        return beliefs, self.plan.parts.sums(value)
-
-    def _beliefs_of_parts(self) -> tuple[Floats, Floats]:
-        plan = self.plan
-        parts = plan.parts
-        state = self._state()
+        parts = self.plan.parts
         out = np.empty(int(self.problem.wiring.belief_offsets[-1]))
         value = np.zeros(len(parts.tables) - 1)
+        threads.over_graphs(self._reader(out, value), parts.tables, self.n_jobs)
+        return out, parts.sums(value)
+
+    def _reader(self, out: Floats, value: Floats) -> Callable[[int, int], None]:
+        """Return what reads the beliefs of some parts, and their part of the value."""
+        plan = self.plan
+        state = self._state()
         eps = self.problem.eps
 
-        def work(first: int, last: int) -> None:
-            readout.read_beliefs(parts.borders, plan.net, state, eps, first, last, out, value)
+        def read(first: int, last: int) -> None:
+            readout.read_beliefs(plan.parts.borders, plan.net, state, eps, first, last, out, value)
 
-        threads.over_graphs(work, parts.tables, self.n_jobs)
-        return out, value
+        return read
 
     def value(self, factor_beliefs: bool = False) -> tuple[Floats, Floats, Floats]:
         """Bethe value per graph, beliefs, and on request factor beliefs, else an empty array."""
         plan = self.plan
         parts = plan.parts
         state = self._state()
-        beliefs, value = self._beliefs_of_parts()
+        beliefs = np.empty(int(self.problem.wiring.belief_offsets[-1]))
+        value = np.zeros(len(parts.tables) - 1)
         out = np.empty(int(parts.tables[-1]) if factor_beliefs else 0)
+        read = self._reader(beliefs, value)
+        apart = len(plan.shared) > 0  # whether factors have variables in other parts
 
         def work(first: int, last: int) -> None:
+            if not apart:
+                read(first, last)
             readout.read_factors(
                 parts.borders, plan.net, state, beliefs, self._workspace(), first, last,
                 factor_beliefs, out, value,
             )  # fmt: skip
 
+        if apart:
+            threads.over_graphs(read, parts.tables, self.n_jobs)
         threads.over_graphs(work, parts.tables, self.n_jobs)
         return parts.sums(value), beliefs, out
 
@@ -370,11 +380,6 @@ class Messenger:
 def make_messenger(problem: Problem, **options: Any) -> Messenger:
     """Return a `Messenger` with these options, at the current place."""
     return Messenger(problem, **options)
-
-
-def _repeat(values: Floats, sizes: Ints) -> Floats:
-    """Repeat the value of every block for its entries; once is enough if all are the same."""
-    return values[:1] if (values == values[0]).all() else np.repeat(values, sizes)
 
 
 def _lower(scaled: Floats, starts: Ints, sizes: Ints) -> float:

@@ -10,7 +10,8 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
-from structlearn._src.graph.wiring import Wiring, select
+from structlearn._src.graph.joined import select
+from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import order as kernel
 from structlearn._src.kernels.graph.tournament import new_tree
 

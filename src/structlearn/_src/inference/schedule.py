@@ -19,6 +19,7 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Ints, offsets_of
+from structlearn._src.common.vectors import copy_into, counted, over
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import schedule as kernels
 from structlearn._src.kernels.graph.message import Net
@@ -75,10 +76,7 @@ def make_schedule(wiring: Wiring, forests: Bools, n_jobs: int | None = None) -> 
     Forests are visited breadth first, so that one sweep is exact; the graphs that `forests` does
     not name in the order of their variables, unless others allow more blocks.
     """
-    variables = np.arange(wiring.n_variables)
-    if forests.any():
-        parents_first = forests[wiring.variable_graphs]
-        variables = np.where(parents_first, wiring.breadth_first(), variables)
+    variables = wiring.breadth_first(forests, n_jobs)
     large = np.flatnonzero(~forests & (np.diff(wiring.graph_tables) >= _LARGE))
     cuts = {int(g): _cut(wiring, int(g), n_jobs) for g in large}
     sizes: list[Ints] = []
@@ -106,11 +104,11 @@ def _cut(wiring: Wiring, g: int, n_jobs: int | None) -> _Cut:
     """Cut one graph: into bands by index, else breadth first, else by colours of the variables."""
     start, stop = wiring.graph_variables[g : g + 2]
     order = np.arange(start, stop)
-    place = np.arange(wiring.n_variables)
+    place = counted(wiring.n_variables, n_jobs)
     cut = _bands(order, _bandwidth(wiring, g, place, n_jobs))
     if cut is None:
-        order = wiring.breadth_first()
-        order = order[(order >= start) & (order < stop)]
+        this = np.arange(wiring.n_graphs) == g
+        order = wiring.breadth_first(this)[start:stop]
         place[order] = np.arange(start, stop)
         cut = _bands(order, _bandwidth(wiring, g, place, n_jobs))
     if cut is None:
@@ -178,7 +176,11 @@ def pack(wiring: Wiring, schedule: VisitingOrder, n_jobs: int | None = None) -> 
     earlier ones.
     """
     rank = np.empty_like(schedule.variables)
-    rank[schedule.variables] = np.arange(len(rank))
+
+    def turn(part: slice) -> None:
+        rank[schedule.variables[part]] = np.arange(part.start, part.stop)
+
+    over(turn, len(rank), n_jobs, threads.GRAIN["entries"])
     slots = np.empty((len(wiring.scopes), 4), np.int64)
     factors = np.empty((wiring.n_factors + 1, 2), np.int64)
     factors[-1] = wiring.scope_offsets[-1], wiring.table_offsets[-1]
@@ -186,6 +188,8 @@ def pack(wiring: Wiring, schedule: VisitingOrder, n_jobs: int | None = None) -> 
     def work(first: int, last: int) -> None:
         kernels.pack(wiring, rank, first, last, slots, factors)
 
-    threads.over_items(work, wiring.table_offsets, "arrays", n_jobs)
-    variables = np.stack([wiring.slot_offsets, wiring.belief_offsets], axis=1)
+    threads.over_items(work, wiring.table_offsets, "entries", n_jobs)
+    variables = np.empty((wiring.n_variables + 1, 2), np.int64)
+    copy_into(variables[:, 0], wiring.slot_offsets, n_jobs)
+    copy_into(variables[:, 1], wiring.belief_offsets, n_jobs)
     return Net(slots, variables, factors, wiring.slots)

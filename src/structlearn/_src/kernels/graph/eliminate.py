@@ -122,7 +122,7 @@ def _places(i, b, cards, plan, first_axis, inner, out):
 
 
 @inner
-def _open(b, cards, plan, store, block):
+def open_bucket(b, cards, plan, store, block):
     """Split the axes of bucket `b` into outer and inner, and sum up the still inputs."""
     low = plan.axis_offsets[b]
     axis = plan.axis_offsets[b + 1]
@@ -156,7 +156,7 @@ def _open(b, cards, plan, store, block):
 
 
 @inner
-def _load(store, block):
+def load(store, block):
     """Sum the inputs of the current block into block.table."""
     inner = block.split[1]
     moving = block.split[3]
@@ -169,7 +169,7 @@ def _load(store, block):
 
 
 @inner
-def _next(b, cards, plan, block):
+def move_on(b, cards, plan, block):
     """Move every moving input on to the next block."""
     low = plan.axis_offsets[b]
     a = block.split[0] - 1
@@ -215,14 +215,14 @@ def forward(cards, eps, plan, store, block, first, last, value):
         for b in range(plan.graph_buckets[g], plan.graph_buckets[g + 1]):
             v = plan.variables[b]
             states = cards[v]
-            _open(b, cards, plan, store, block)
+            open_bucket(b, cards, plan, store, block)
             out = plan.message_offsets[b]
             for _ in range(block.split[2]):
-                _load(store, block)
+                load(store, block)
                 for k in range(0, block.split[1], states):
                     store[out] = _soft_max(block.table, k, states, eps[v])
                     out += 1
-                _next(b, cards, plan, block)
+                move_on(b, cards, plan, block)
             if plan.parents[b] < 0:
                 value[g] += store[plan.message_offsets[b]]
 
@@ -260,28 +260,34 @@ def backward(cards, eps, plan, store, beliefs, belief_offsets, block, first, las
             message = plan.message_offsets[b]
             if plan.parents[b] < 0:
                 beliefs[message] = 1.0
-            _open(b, cards, plan, store, block)
+            open_bucket(b, cards, plan, store, block)
             inner = block.split[1]
             total[:inner] = 0.0
             for _ in range(block.split[2]):
-                _load(store, block)
+                load(store, block)
                 for k in range(0, inner, states):
                     _share(block.table, k, states, eps[v], store[message], beliefs[message])
                     message += 1
-                for k in range(inner):
-                    total[k] += block.table[k]
-                for j in range(block.split[3]):
-                    row, base = block.moving[j], block.bases[j]
-                    for k in range(inner):
-                        beliefs[base + block.places[row, k]] += block.table[k]
-                _next(b, cards, plan, block)
-            _spread_still(b, plan, total, block, beliefs)
+                spread_moving(block, beliefs)
+                move_on(b, cards, plan, block)
+            spread_still(b, plan, block, beliefs)
             for k in range(inner):
                 marginals[belief_offsets[v] + k % states] += total[k]
 
 
 @inner
-def _spread_still(b, plan, total, block, beliefs):
+def spread_moving(block, beliefs):
+    """Add a block to the total, and give the inputs that change with it their beliefs."""
+    for k in range(block.split[1]):
+        block.total[k] += block.table[k]
+    for j in range(block.split[3]):
+        row, base = block.moving[j], block.bases[j]
+        for k in range(block.split[1]):
+            beliefs[base + block.places[row, k]] += block.table[k]
+
+
+@inner
+def spread_still(b, plan, block, beliefs):
     """Give the inputs that are the same in every block their beliefs, once per bucket."""
     at = 0
     for row in range(plan.input_offsets[b + 1] - plan.input_offsets[b]):
@@ -290,7 +296,7 @@ def _spread_still(b, plan, total, block, beliefs):
             continue
         base = plan.inputs[plan.input_offsets[b] + row]
         for k in range(block.split[1]):
-            beliefs[base + block.places[row, k]] += total[k]
+            beliefs[base + block.places[row, k]] += block.total[k]
 
 
 @lean
@@ -298,15 +304,40 @@ def decode(cards, eps, plan, store, uniforms, scores, labels):
     """Walk back and give every variable its best state, or one drawn with `uniforms`."""
     for b in range(plan.variables.size - 1, -1, -1):
         v = plan.variables[b]
-        low, high = plan.axis_offsets[b], plan.axis_offsets[b + 1]
-        for x in range(cards[v]):
-            scores[x] = 0.0
-        for i in range(plan.input_offsets[b], plan.input_offsets[b + 1]):
-            place = plan.inputs[i]
-            steps = plan.stride_offsets[i]
-            for a in range(low, high - 1):
-                place += plan.strides[steps + a - low] * labels[plan.axes[a]]
-            step = plan.strides[steps + high - 1 - low]
-            for x in range(cards[v]):
-                scores[x] += store[place + x * step]
+        _score(b, cards, plan, store, labels, scores)
         labels[v] = choose(scores, cards[v], eps[v], uniforms[v])
+
+
+@inner
+def _score(b, cards, plan, store, labels, scores):
+    """Best value of what is left for every state of the variable of bucket `b`, given the rest."""
+    low, high = plan.axis_offsets[b], plan.axis_offsets[b + 1]
+    states = cards[plan.variables[b]]
+    for x in range(states):
+        scores[x] = 0.0
+    for i in range(plan.input_offsets[b], plan.input_offsets[b + 1]):
+        place = plan.inputs[i]
+        steps = plan.stride_offsets[i]
+        for a in range(low, high - 1):
+            place += plan.strides[steps + a - low] * labels[plan.axes[a]]
+        step = plan.strides[steps + high - 1 - low]
+        for x in range(states):
+            scores[x] += store[place + x * step]
+
+
+@lean
+def branch(cards, plan, store, first, stop, scores, labels, losses):
+    """Walk back over the buckets stop-1..first at temperature 0, where those behind are labelled.
+
+    What every other state of a variable would cost, with the best of all that follows, goes to the
+    row of its bucket in `losses` (buckets, states); the state that is taken gets infinity.
+    """
+    for b in range(stop - 1, first - 1, -1):
+        v = plan.variables[b]
+        _score(b, cards, plan, store, labels, scores)
+        best = choose(scores, cards[v], 0.0, -1.0)
+        labels[v] = best
+        for x in range(losses.shape[1]):
+            losses[b - first, x] = np.inf
+            if x < cards[v] and x != best and scores[x] > -np.inf:
+                losses[b - first, x] = scores[best] - scores[x]

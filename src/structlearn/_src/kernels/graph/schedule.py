@@ -60,6 +60,24 @@ def pack(w, rank, first, last, out_slots, out_factors):
 
 
 @lean
+def survey(w, borders, first, last, out):
+    """What is in the parts first..last-1, whose variables, slots and factors begin at `borders`.
+
+    These are the factors over one variable, and the most states of a variable, variables of a
+    factor, and entries of a table.
+    """
+    for p in range(first, last):
+        out[p] = 0
+        for v in range(borders[p, 0], borders[p + 1, 0]):
+            out[p, 1] = max(out[p, 1], w.cards[v])
+        for f in range(borders[p, 2], borders[p + 1, 2]):
+            arity = w.scope_offsets[f + 1] - w.scope_offsets[f]
+            out[p, 0] += arity == 1
+            out[p, 2] = max(out[p, 2], arity)
+            out[p, 3] = max(out[p, 3], w.table_offsets[f + 1] - w.table_offsets[f])
+
+
+@lean
 def load_singles(w, potentials, first, last, messages):
     """Let the factors over one variable of first..last-1 send their potentials."""
     for f in range(first, last):

@@ -46,6 +46,37 @@ def slots_by_variable(scopes, next_place, out):
         next_place[scopes[s]] += 1
 
 
+@lean
+def copy_graphs(w, starts, which, places, first, last, out):
+    """Copy the graphs `which[first:last]` of a wiring to their places in another one.
+
+    Rows of `starts` and `places` say where the variables, factors, slots, tables, messages and
+    beliefs of a graph begin, in the one and in the other.
+    """
+    for g in range(first, last):
+        a = which[g]
+        to_variable = places[g, 0] - starts[a, 0]
+        to_factor = places[g, 1] - starts[a, 1]
+        to_slot = places[g, 2] - starts[a, 2]
+        to_table = places[g, 3] - starts[a, 3]
+        to_message = places[g, 4] - starts[a, 4]
+        to_belief = places[g, 5] - starts[a, 5]
+        for v in range(starts[a, 0], starts[a + 1, 0]):
+            out.cards[v + to_variable] = w.cards[v]
+            out.roles[v + to_variable] = w.roles[v]
+            out.slot_offsets[v + to_variable] = w.slot_offsets[v] + to_slot
+            out.belief_offsets[v + to_variable] = w.belief_offsets[v] + to_belief
+        for f in range(starts[a, 1], starts[a + 1, 1]):
+            out.scope_offsets[f + to_factor] = w.scope_offsets[f] + to_slot
+            out.table_offsets[f + to_factor] = w.table_offsets[f] + to_table
+        for s in range(starts[a, 2], starts[a + 1, 2]):
+            out.scopes[s + to_slot] = w.scopes[s] + to_variable
+            out.strides[s + to_slot] = w.strides[s]
+            out.slot_factors[s + to_slot] = w.slot_factors[s] + to_factor
+            out.slots[s + to_slot] = w.slots[s] + to_slot
+            out.message_offsets[s + to_slot] = w.message_offsets[s] + to_message
+
+
 @inner
 def _root(parent, v):
     while parent[v] != v:
@@ -58,22 +89,57 @@ def _root(parent, v):
 def spanning_forest(w, order, parent, taken):
     """Take factors in `order` as long as they close no cycle: union-find over scopes."""
     for f in order:
-        low, high = w.scope_offsets[f], w.scope_offsets[f + 1]
-        taken[f] = True
-        for s in range(low + 1, high):
-            root = _root(parent, w.scopes[s])
-            for t in range(low, s):
-                taken[f] = taken[f] and _root(parent, w.scopes[t]) != root
-        for s in range(low + 1, high if taken[f] else low):
-            parent[_root(parent, w.scopes[s])] = _root(parent, w.scopes[low])
+        taken[f] = _joins(w, f, parent)
 
 
 @lean
-def breadth_first(w, seen, seen_factor, order):
-    """Variables in breadth-first order, roots taken in index order: parents before children."""
-    head = 0
-    tail = 0
-    for root in range(seen.size):
+def forests(w, parent, first, last, out):
+    """Tell which of the graphs first..last-1 have no cycle; some are known to have one."""
+    for g in range(first, last):
+        if not out[g]:
+            continue
+        for v in range(w.graph_variables[g], w.graph_variables[g + 1]):
+            parent[v] = v
+        for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
+            if not _joins(w, f, parent):
+                out[g] = False
+                break
+
+
+@inner
+def _joins(w, f, parent):
+    """Let a factor join the trees that its variables are in, unless it would close a cycle."""
+    low, high = w.scope_offsets[f], w.scope_offsets[f + 1]
+    for s in range(low + 1, high):
+        root = _root(parent, w.scopes[s])
+        for t in range(low, s):
+            if _root(parent, w.scopes[t]) == root:
+                return False
+    for s in range(low + 1, high):
+        parent[_root(parent, w.scopes[s])] = _root(parent, w.scopes[low])
+    return True
+
+
+@lean
+def breadth_first(w, which, seen, seen_factor, first, last, order):
+    """Variables of the graphs first..last-1 in breadth-first order, or as they are.
+
+    Roots are taken in index order, and parents before children.
+    """
+    for g in range(first, last):
+        start, stop = w.graph_variables[g], w.graph_variables[g + 1]
+        if which[g]:
+            _search(w, seen, seen_factor, start, stop, order)
+        else:
+            for v in range(start, stop):
+                order[v] = v
+
+
+@inner
+def _search(w, seen, seen_factor, first, last, order):
+    head = first
+    tail = first
+    for root in range(first, last):
         if seen[root]:
             continue
         seen[root] = True
@@ -96,12 +162,25 @@ def breadth_first(w, seen, seen_factor, order):
 
 
 @lean
-def slice_tables(w, potentials, fixed, axis, digit, out_offsets, out):
-    """Copy of every table with the fixed variables at their state, -1 for those that are not.
+def slice_sizes(w, fixed, first, last, arity, size):
+    """Free variables of some factors, and entries of their tables without those that are fixed."""
+    for f in range(first, last):
+        arity[f] = 0
+        size[f] = 1
+        for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
+            v = w.scopes[s]
+            if fixed[v] < 0:
+                arity[f] += 1
+                size[f] *= w.cards[v]
+
+
+@lean
+def slice_tables(w, potentials, fixed, axis, digit, first, last, out_offsets, out):
+    """Copy of the tables of some factors, with variables fixed at their state, unless that is -1.
 
     `axis` and `digit` have room for the slots of one factor.
     """
-    for f in range(w.table_offsets.size - 1):
+    for f in range(first, last):
         position = w.table_offsets[f]
         arity = 0
         for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
@@ -121,6 +200,26 @@ def slice_tables(w, potentials, fixed, axis, digit, out_offsets, out):
                     break
                 position -= w.strides[s] * digit[a]
                 digit[a] = 0
+
+
+@lean
+def put_tables(starts, tables, first, last, potentials):
+    """Write the tables of some factors to where they begin; they may have one table for all."""
+    for i in range(first, last):
+        row = i if len(tables) > 1 else 0
+        for k in range(tables.shape[1]):
+            potentials[starts[i] + k] = tables[row, k]
+
+
+@lean
+def take_tables(starts, tables, first, last, values):
+    """Read the tables of some factors from where they begin, or add them to the only one."""
+    for i in range(first, last):
+        for k in range(tables.shape[1]):
+            if len(tables) > 1:
+                tables[i, k] = values[starts[i] + k]
+            else:
+                tables[0, k] += values[starts[i] + k]
 
 
 @lean

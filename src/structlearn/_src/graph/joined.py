@@ -1,0 +1,135 @@
+"""Many graphs side by side in one wiring, and some graphs of such a wiring on their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from operator import attrgetter, is_
+
+import numpy as np
+
+from structlearn._src.common import threads
+from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
+from structlearn._src.common.errors import GraphError
+from structlearn._src.graph.build import FactorGraph, flat_potentials
+from structlearn._src.graph.naming import NamedWirings
+from structlearn._src.graph.wiring import Wiring, compile_wiring
+from structlearn._src.kernels.graph import wiring as wire
+
+
+def join(wirings: Sequence[Wiring], n_jobs: int | None = 1) -> Wiring:
+    """Put many wirings side by side, in order; those that come again are copied, in threads."""
+    if not wirings:
+        raise GraphError("no graphs were given; at least one is needed")
+    # In loops of C: the rest costs next to nothing for each of many small graphs.
+    distinct = dict(zip(map(id, wirings), wirings, strict=True))
+    together = _together(list(distinct.values()))
+    if len(distinct) == len(wirings):
+        return together
+    number = dict(zip(distinct, range(len(distinct)), strict=True))
+    which = np.fromiter(map(number.__getitem__, map(id, wirings)), np.int64, len(wirings))
+    if together.n_graphs > len(distinct):
+        counts = [w.n_graphs for w in distinct.values()]
+        which = block_indices(offsets_of(counts), which)
+    return select(together, which, n_jobs)
+
+
+def select(wiring: Wiring, which: Ints, n_jobs: int | None = 1) -> Wiring:
+    """Return the wiring of some of the graphs of a wiring, in the order given, or repeated."""
+    starts = _starts(wiring)
+    sizes = np.diff(starts, axis=0)[which]
+    places = np.zeros((len(which) + 1, starts.shape[1]), np.int64)
+    np.cumsum(sizes, axis=0, out=places[1:])
+    variables, factors, slots, tables, messages, beliefs = places[-1].tolist()
+    lengths = {
+        "cards": variables, "roles": variables, "scope_offsets": factors + 1, "scopes": slots,
+        "strides": slots, "slot_factors": slots, "table_offsets": factors + 1,
+        "slot_offsets": variables + 1, "slots": slots, "message_offsets": slots + 1,
+        "belief_offsets": variables + 1,
+    }  # fmt: skip
+    out = Wiring(
+        **{name: np.empty(length, np.int64) for name, length in lengths.items()},
+        graph_variables=np.ascontiguousarray(places[:, 0]),
+        graph_factors=np.ascontiguousarray(places[:, 1]),
+    )
+    out.scope_offsets[-1] = out.slot_offsets[-1] = slots
+    out.table_offsets[-1] = tables
+    out.message_offsets[-1] = messages
+    out.belief_offsets[-1] = beliefs
+
+    def work(first: int, last: int) -> None:
+        wire.copy_graphs(wiring, starts, which, places, first, last, out)
+
+    threads.over_graphs(work, places[:, 3], n_jobs)
+    for array in out:
+        array.setflags(write=False)
+    return out
+
+
+def _starts(wiring: Wiring) -> Ints:
+    """Where the variables, factors, slots, tables, messages and beliefs of all graphs begin."""
+    variables, factors = wiring.graph_variables, wiring.graph_factors
+    slots = wiring.scope_offsets[factors]
+    own = (variables, factors, slots, wiring.table_offsets[factors])
+    return np.stack([*own, wiring.message_offsets[slots], wiring.belief_offsets[variables]], axis=1)
+
+
+def _together(wirings: list[Wiring]) -> Wiring:
+    """Put wirings side by side, compiled anew."""
+    if len(wirings) == 1:
+        return wirings[0]
+    counts = [len(w.cards) for w in wirings]
+    first = offsets_of(counts)
+    if all(len(w.graph_variables) == 2 for w in wirings):
+        graph_variables = first
+        graph_factors = offsets_of([len(w.table_offsets) - 1 for w in wirings])
+    else:
+        graph_variables = _chained([w.graph_variables for w in wirings])
+        graph_factors = _chained([w.graph_factors for w in wirings])
+    scopes = np.concatenate([w.scopes for w in wirings])
+    scopes += np.repeat(first[:-1], [len(w.scopes) for w in wirings])
+    own = (
+        np.concatenate([w.cards for w in wirings]),
+        np.concatenate([w.roles for w in wirings]),
+        _chained([w.scope_offsets for w in wirings]),
+        scopes,
+    )
+    for array in own:
+        array.setflags(write=False)  # made here, so no copy is needed
+    return compile_wiring(*own, graph_variables, graph_factors)
+
+
+def _chained(parts: list[Ints]) -> Ints:
+    """Join offsets, each from 0, into those of all blocks one after the other."""
+    ends = np.cumsum([len(part) for part in parts[:-1]], dtype=np.int64)
+    return offsets_of(np.delete(np.diff(np.concatenate(parts)), ends - 1))
+
+
+# ---- graphs with names and tables ---------------------------------------------------------
+
+
+def named_wirings(graphs: Sequence[FactorGraph]) -> NamedWirings:
+    """Return graphs as they are now; it costs next to nothing."""
+    # In loops of C, as graphs may be many and small.
+    wirings, places = (list(map(attrgetter(each), graphs)) for each in ("_wiring", "_index"))
+    if not all(wirings):
+        wirings = [graph.wiring for graph in graphs]
+    return NamedWirings(wirings, places)
+
+
+def joined_potentials(graphs: Sequence[FactorGraph], offsets: Ints, n_jobs: int | None) -> Floats:
+    """All tables of all graphs, which begin at `offsets`; of one graph, the array that it holds."""
+    if len(graphs) == 1:
+        return flat_potentials(graphs[0], n_jobs)
+    tables = list(map(attrgetter("_flat"), graphs))
+    if any(map(is_, tables, repeat(None))):
+        tables = list(map(flat_potentials, graphs))
+    out = np.empty(int(offsets[-1]))
+
+    def work(first: int, last: int) -> None:
+        # At once: `np.concatenate` would let go of the interpreter's lock for every single array.
+        joined = b"".join(tables[first:last])
+        out[offsets[first] : offsets[last]] = np.frombuffer(joined)
+
+    threads.over_items(work, offsets, "entries", n_jobs)
+    return out
