@@ -153,6 +153,18 @@ def test_best_paths():
     assert values[2, 3] == -torch.inf
 
 
+def test_numbers_added_to_all_scores_change_no_entropy():
+    made = layer()
+    generator = torch.Generator().manual_seed(0)
+    scores, tables = (
+        torch.randn(*size, dtype=torch.double, generator=generator)
+        for size in [(2, 5, 3), (2, 4, 3, 3)]
+    )
+    right = made.entropy(scores, transitions=tables)
+    found = made.entropy(scores + 1e9, transitions=tables - 1e9)
+    torch.testing.assert_close(found, right, rtol=0.0, atol=1e-5)
+
+
 def test_marginals_entropy_and_log_partition():
     scores, _ = problem(12)
     made = layer()
@@ -348,6 +360,9 @@ def test_crf_has_the_likelihood_of_the_chain(batch_first):
         ({"labels": torch.zeros(3, 4).bool()}, "labels"),
         ({"mask": [[1] * 4] * 3}, "mask.*tensor"),
         ({"scores": torch.zeros(3, 4, 3, device="meta")}, "devices"),
+        ({"labels": torch.zeros(3, 4, device="meta").long()}, "devices.*labels on meta"),
+        ({"mask": torch.ones(3, 4, device="meta").bool()}, "devices.*mask on meta"),
+        ({"transitions": torch.zeros(3, 3, device="meta")}, "devices.*transitions on meta"),
     ],
 )
 def test_bad_input_is_named(change, match):
@@ -363,6 +378,21 @@ def test_no_loss_has_a_value_without_a_path(loss, labels):
     scores[1, 1] = -torch.inf
     with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
         ChainLoss(2, loss)(scores, torch.tensor(labels))
+
+
+@pytest.mark.parametrize("query", ["decode", "marginals", "entropy", "sample", "log_partition"])
+def test_queries_need_masks_without_holes(query):
+    with pytest.raises(ArgumentError, match=r"mask: sequence 1 has a hole"):
+        getattr(ChainLoss(2), query)(
+            torch.zeros(2, 3, 2), mask=torch.tensor([[1, 1, 0], [1, 0, 1]])
+        )
+    with pytest.raises(ArgumentError, match=r"mask: sequence 1 has a hole"):
+        ChainLoss(2).k_best(torch.zeros(2, 3, 2), 2, torch.tensor([[1, 1, 0], [1, 0, 1]]))
+
+
+def test_a_layer_elsewhere_is_named():
+    with pytest.raises(ArgumentError, match=r"devices.*layer on meta"):
+        ChainLoss(2).to("meta").decode(torch.zeros(1, 3, 2))
 
 
 def test_tensors_without_numbers_are_refused():

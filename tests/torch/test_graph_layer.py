@@ -213,6 +213,15 @@ def test_bad_grids_are_named():
         GridLoss(2)(torch.zeros(0, 2, 2, 2), torch.zeros(0, 2, 2).long())
     with pytest.raises(ArgumentError, match="transitions"):
         GridLoss(2).decode(torch.zeros(1, 1, 4, 2), transitions=torch.zeros(3, 2, 2))
+    for label in (2, -2):
+        with pytest.raises(ArgumentError, match=f"labels.*label {label}"):
+            GridLoss(2)(torch.zeros(1, 2, 2, 2), torch.full((1, 2, 2), label))
+    with pytest.raises(ArgumentError, match=r"devices.*labels on meta"):
+        GridLoss(2)(torch.zeros(1, 2, 2, 2), torch.zeros(1, 2, 2, device="meta").long())
+    with pytest.raises(ArgumentError, match=r"devices.*mask on meta"):
+        GridLoss(2).decode(torch.zeros(1, 2, 2, 2), torch.ones(1, 2, 2, device="meta"))
+    with pytest.raises(ArgumentError, match=r"devices.*layer on meta"):
+        GridLoss(2).to("meta").decode(torch.zeros(1, 2, 2, 2))
     with pytest.raises(ArgumentError, match="inference"):
         GridLoss(2, inference="magic")
     with pytest.raises(ArgumentError, match="sweeps"):

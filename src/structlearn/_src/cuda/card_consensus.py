@@ -301,7 +301,7 @@ class CardConsensus(Consensus):
         return Appraisal(hinges, float(given @ hinges), violation, bound, pull)
 
 
-def slopes(sorts: Tensor, weights: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
+def slopes(sorts: Tensor, weights: Tensor, values: Tensor, lengths: Tensor | float) -> Tensor:
     """Multipliers of forms after local steps, see `kernels.field.admm.slope`."""
     above = values.clamp(min=0.0)
     hard = torch.where(sorts == EQUAL, values, above) / lengths

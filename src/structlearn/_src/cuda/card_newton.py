@@ -33,8 +33,7 @@ class CardPolish(newton.Polish):
         softness = self._softness
         value = self._system.values(point)
         above = value.clamp(min=0.0)
-        lengths = torch.full_like(value, softness)
-        kinked = slopes(self._sorts, self._each, value + self._bases * softness, lengths)
+        kinked = slopes(self._sorts, self._each, value + self._bases * softness, softness)
         squared = self._sorts == SQUARED
         new = torch.where(squared, 2.0 * self._each * above, kinked)
         change = new - self._bases
@@ -78,21 +77,26 @@ class CardSystem:
         self.consensus = consensus
         self.tensors = consensus.tensors
         self._each = each
+        rows = self.tensors.by_form.rows
+        slices = torch.arange(len(rows.starts) - 1, device=each.device)
+        #: Slice of every block of entries of the forms.
+        self._slices = torch.repeat_interleave(slices, rows.starts.diff().long())
+        # Only what follows the vector is ever written beside it, and anew in every product.
+        self._by_variable = self.tensors.by_form.vector(torch.double)
+        self._by_form = self.tensors.by_variable.vector(torch.double)
 
     def values(self, point: Tensor) -> Tensor:
         """Return the values of all forms."""
         return self.tensors.constants + self._times(point)
 
     def _times(self, point: Tensor) -> Tensor:
-        room = self.tensors.by_form.vector(torch.double)
-        room[: len(point)] = point
-        return multiply(self.tensors.by_form, room)
+        self._by_variable[: len(point)] = point
+        return multiply(self.tensors.by_form, self._by_variable)
 
     def pulls(self, slopes: Tensor, *, squares: bool = False) -> Tensor:
         """Return the product by the transpose of the forms."""
-        room = self.tensors.by_variable.vector(torch.double)
-        room[: len(slopes)] = slopes
-        return multiply(self.tensors.by_variable, room, squares=squares)
+        self._by_form[: len(slopes)] = slopes
+        return multiply(self.tensors.by_variable, self._by_form, squares=squares)
 
     def gather(
         self, weights: Floats, softness: tuple[float, float], slopes: Tensor, free: Tensor,
@@ -120,16 +124,20 @@ class CardSystem:
         rows = self.tensors.by_form.rows
         n = self.tensors.n_variables
         nobody = self.tensors.n_forms
-        number, column = _entries(rows)
-        used = (column < n) & stiff[number]
+        # Few rows are stiff, and all that is done for every entry is to look for them.
+        places = stiff.view(-1, SLICE)[self._slices].view(-1).nonzero()[:, 0]
+        column = rows.columns.view(-1)[places].long()
+        column = torch.where(column < 0, -1 - column, column)
+        used = column < n
         used &= self._free[torch.where(used, column, 0)]
-        number = number[used]
+        places = places[used]
         column = column[used]
+        number = self._slices[places // SLICE] * SLICE + places % SLICE
         owner = torch.full((n,), nobody, device=number.device)
         owner.scatter_reduce_(0, column, number, "amin")
         mine = owner[column] == number
         self._owned = torch.zeros(n, dtype=torch.double, device=number.device)
-        entries = _coefficients(rows)[used][mine]
+        entries = _coefficients(rows, places[mine])
         self._owned[column[mine]] = entries * self._curved[number[mine]].sqrt()
         ordered, self._order = torch.sort(owner, stable=True)
         self._order = self._order[ordered < nobody]
@@ -178,18 +186,9 @@ class CardSystem:
         return max_iter
 
 
-def _entries(rows: Slices) -> tuple[Tensor, Tensor]:
-    """Return row and column of every entry."""
-    device = rows.columns.device
-    slices = torch.arange(len(rows.starts) - 1, device=device)
-    slices = torch.repeat_interleave(slices, rows.starts.diff().long())
-    lanes = torch.arange(SLICE, device=device)
-    columns = torch.where(rows.columns < 0, -1 - rows.columns, rows.columns)
-    return (slices[:, None] * SLICE + lanes).view(-1), columns.view(-1).long()
-
-
-def _coefficients(rows: Slices) -> Tensor:
+def _coefficients(rows: Slices, places: Tensor) -> Tensor:
+    """Return some of the entries."""
     entries = rows.entries(torch.double)
     if entries is None:
-        return torch.where(rows.columns < 0, -1.0, 1.0).double().view(-1)
-    return entries.double().view(-1)
+        return torch.where(rows.columns.view(-1)[places] < 0, -1.0, 1.0).double()
+    return entries.view(-1)[places].double()

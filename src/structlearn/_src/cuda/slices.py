@@ -73,7 +73,10 @@ def make_matrix(rows: Tensor, columns: Tensor, values: Tensor, n_rows: int, n_co
             break
         number, cut, owners = _cut(rows, lengths)
         n = whole_slices(len(owners))
-        pieces.append((room, _lay_out(number[cut], columns[cut], values[cut], n, n_cols, signs)))
+        of_piece = number[cut]
+        sizes = torch.bincount(of_piece, minlength=n)
+        made = _lay_out(of_piece, sizes, columns[cut], values[cut], n_cols, signs)
+        pieces.append((room, made))
         sums = room + torch.arange(len(owners), device=rows.device)
         columns = torch.cat([columns[~cut], sums])
         values = torch.cat([values[~cut], values.new_ones(len(owners))])
@@ -81,7 +84,7 @@ def make_matrix(rows: Tensor, columns: Tensor, values: Tensor, n_rows: int, n_co
         columns = columns[order]
         values = values[order]
         room += n
-    return Matrix(_lay_out(rows, columns, values, n_rows, n_cols, signs), tuple(pieces), room)
+    return Matrix(_lay_out(rows, lengths, columns, values, n_cols, signs), tuple(pieces), room)
 
 
 def _cut(rows: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -98,10 +101,9 @@ def _places(rows: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _lay_out(
-    rows: Tensor, columns: Tensor, values: Tensor, n_rows: int, empty: int, signs: bool
+    rows: Tensor, lengths: Tensor, columns: Tensor, values: Tensor, empty: int, signs: bool
 ) -> Slices:
     """Put entries into slices, which are filled up with a column that is empty."""
-    lengths = torch.bincount(rows, minlength=n_rows)
     widths = lengths.view(-1, SLICE).amax(1)
     starts = torch.cat([widths.new_zeros(1), widths.cumsum(0)])
     size = int(starts[-1]) * SLICE

@@ -36,8 +36,10 @@ from structlearn._src.torch.table_worlds import (
     check_tensors,
     check_whole,
     draw_small,
+    drawn_seed,
     full_mask,
     layer_loss,
+    level,
     reduced,
     tensor_like,
 )
@@ -234,6 +236,9 @@ class ChainLoss(nn.Module):
     ) -> Tensor:
         r"""Return the entropy of the paths, :math:`\log Z - E[\theta]`; differentiable."""
         nodes, edges, mask = self._tables(scores, mask, transitions)
+        # No entropy changes, but it is a difference of numbers as large as the scores.
+        nodes = level(nodes, -1)
+        edges = level(edges, -2, -1)
         if edges.ndim == 2:
             edges = edges.expand(len(nodes), nodes.shape[1] - 1, -1, -1)
         values, by_nodes, by_edges = self._gradients(nodes, edges, mask)
@@ -290,8 +295,7 @@ class ChainLoss(nn.Module):
     ) -> Tensor:
         """Return independent exact draws of paths."""
         chains, offsets = self._chains(scores, mask, transitions)
-        seed = int(torch.randint(2**62, (), generator=generator))
-        drawn = chains.draw(checks.integer("n", n, low=1), np.random.default_rng(seed))
+        drawn = chains.draw(checks.integer("n", n, low=1), drawn_seed(generator))
         check_possible(np.where(drawn[0, offsets[:-1]] < 0, np.inf, 0.0))
         lengths = np.diff(offsets)
         out = np.full((n, len(lengths), scores.shape[1]), -1)

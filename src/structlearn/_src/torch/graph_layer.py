@@ -14,8 +14,6 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.document import completed
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.graph.batch import tables_to_potentials
-from structlearn._src.inference import decode
 from structlearn._src.inference.base import Options
 from structlearn._src.inference.names import OFFERED
 from structlearn._src.learn.loss import make_cost
@@ -24,21 +22,20 @@ from structlearn._src.torch.graph_function import (
     GraphBatch,
     GraphDifference,
     check_labels,
-    check_possible,
-    checked_arrays,
     lay_out,
 )
 from structlearn._src.torch.graph_layer_doc import GRAPH_LOSS
+from structlearn._src.torch.graph_queries import GraphQueries
 from structlearn._src.torch.table_worlds import (
     REDUCTIONS,
     at_least_single,
     check_scores,
     check_tensors,
     draw_small,
+    drawn_seed,
     layer_loss,
     reduced,
     table_objective,
-    tensor_like,
     whole_numbers,
 )
 
@@ -170,23 +167,12 @@ class GraphLayer(nn.Module):
                 f"{each}, one for each edge, is needed"
             )
 
-    def _best(self, batch: GraphBatch, tables: tuple[Tensor, ...]) -> Tensor:
-        graphs = batch.graphs
-        options = Options(n_jobs=self.n_jobs)
-        arrays = checked_arrays(tables)
-        labels = decode.best(graphs, arrays, self._loss.eps_h, options, self.inference)
-        # Where nothing is possible labels are -1 or any: all of them have no finite score.
-        scores = graphs.wiring.score(tables_to_potentials(graphs, arrays), labels.clip(0))
-        check_possible(np.isneginf(scores))
-        return torch.from_numpy(labels).to(tables[0].device)
-
-    def _marginals(self, batch: GraphBatch, tables: tuple[Tensor, ...]) -> Tensor:
-        graphs = batch.graphs
-        options = Options(n_jobs=self.n_jobs)
-        found = decode.marginals(graphs, checked_arrays(tables), options, self.inference)
-        nothing = found.sum(axis=1) < 0.5  # where no labelling is possible all are 0
-        check_possible(np.logical_or.reduceat(nothing, graphs.variables[:-1]))
-        return tensor_like(found, tables[0])
+    def _ask(
+        self, batch: GraphBatch, tables: tuple[Tensor, ...], rng: np.random.Generator | None = None
+    ) -> GraphQueries:
+        """Return what answers questions about a batch; draws are made with `rng`."""
+        options = Options(n_jobs=self.n_jobs, rng=rng or np.random.default_rng())
+        return GraphQueries(batch.graphs, tables, self.inference, options)
 
 
 @completed(GRAPH_LOSS)
@@ -267,7 +253,9 @@ class GraphLoss(GraphLayer):
         transitions: Tensor | None = None,
     ) -> Tensor:
         """Return the best labels."""
-        return self._best(*self._prepare(scores, None, edges, graphs, transitions))
+        return self._ask(*self._prepare(scores, None, edges, graphs, transitions)).best(
+            self._loss.eps_h
+        )
 
     @torch.compiler.disable
     def marginals(
@@ -278,7 +266,46 @@ class GraphLoss(GraphLayer):
         transitions: Tensor | None = None,
     ) -> Tensor:
         """Return the probabilities of labels."""
-        return self._marginals(*self._prepare(scores, None, edges, graphs, transitions))
+        return self._ask(*self._prepare(scores, None, edges, graphs, transitions)).marginals()
+
+    @torch.compiler.disable
+    def entropy(
+        self,
+        scores: Tensor,
+        edges: Tensor,
+        graphs: Tensor | None = None,
+        transitions: Tensor | None = None,
+    ) -> Tensor:
+        r"""Return the entropy of the labellings of every graph, :math:`\log Z - E[\theta]`."""
+        return self._ask(*self._prepare(scores, None, edges, graphs, transitions)).entropy()
+
+    @torch.compiler.disable
+    def k_best(
+        self,
+        scores: Tensor,
+        edges: Tensor,
+        k: int,
+        graphs: Tensor | None = None,
+        transitions: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the best labellings and their scores; exact, or refused."""
+        checks.integer("k", k, low=1)
+        return self._ask(*self._prepare(scores, None, edges, graphs, transitions)).k_best(k)
+
+    @torch.compiler.disable
+    def sample(
+        self,
+        scores: Tensor,
+        edges: Tensor,
+        n: int = 1,
+        graphs: Tensor | None = None,
+        transitions: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Return independent exact draws of labellings; exact, or refused."""
+        checks.integer("n", n, low=1)
+        batch = self._prepare(scores, None, edges, graphs, transitions)
+        return self._ask(*batch, drawn_seed(generator)).sample(n)
 
     def _prepare(
         self,

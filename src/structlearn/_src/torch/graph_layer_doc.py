@@ -107,4 +107,103 @@ Examples
 >>> layer.marginals(scores, edges).round(decimals=3)
 tensor([[0.7310, 0.2690],
         [0.0470, 0.9530]])""",
+    "entropy": """\
+Parameters
+----------
+scores
+    (N, K) Scores of all labels at all nodes.
+edges
+    (E, 2) Pairs of nodes.
+graphs
+    (N,) Which graph each node belongs to, in rising order; one graph by default.
+transitions
+    (1, K, K) or (E, K, K) Tables to add to that of the layer.
+
+Returns
+-------
+Tensor of shape (graphs,)
+    Entropies in nats. Exact and differentiable once where inference is exact: on forests, and on
+    graphs with cycles unless messages are passed. Those give the Bethe entropy of their beliefs,
+    or with ``inference="trw"`` the tree-reweighted one: estimates, whose gradient is refused.
+
+Examples
+--------
+>>> import torch
+>>> layer = GraphLoss(2, transitions=False)
+>>> scores = torch.tensor([[1.0, 0.0], [0.0, 3.0]])
+>>> edges = torch.tensor([[0, 1]])
+>>> layer.entropy(0.0 * scores, edges).round(decimals=3)  # log(4), of 4 labellings
+tensor([1.3860])""",
+    "k_best": """\
+Parameters
+----------
+scores
+    (N, K) Scores of all labels at all nodes.
+edges
+    (E, 2) Pairs of nodes.
+k
+    Number of labellings of each graph.
+graphs
+    (N,) Which graph each node belongs to, in rising order; one graph by default.
+transitions
+    (1, K, K) or (E, K, K) Tables to add to that of the layer.
+
+Returns
+-------
+tuple of Tensors of shapes (graphs, k) and (k, N)
+    Scores, minus infinity where a graph has fewer possible labellings; and labels, best first, -1
+    where there are none.
+
+Raises
+------
+QueryError
+    If a graph has cycles and ``inference`` is "bp" or "trw": messages do not rank labellings.
+TooWideError
+    If a graph is too wide for elimination, or k too large for memory.
+
+Examples
+--------
+>>> import torch
+>>> layer = GraphLoss(2, transitions=False)
+>>> scores = torch.tensor([[1.0, 0.0], [0.0, 3.0]])
+>>> edges = torch.tensor([[0, 1]])
+>>> layer.k_best(scores, edges, 2)
+(tensor([[4., 3.]]), tensor([[0, 1],
+        [1, 1]]))""",
+    "sample": """\
+Parameters
+----------
+scores
+    (N, K) Scores of all labels at all nodes.
+edges
+    (E, 2) Pairs of nodes.
+n
+    Number of draws.
+graphs
+    (N,) Which graph each node belongs to, in rising order; one graph by default.
+transitions
+    (1, K, K) or (E, K, K) Tables to add to that of the layer.
+generator
+    Generator of the seed; the default one of PyTorch if None.
+
+Returns
+-------
+Tensor of shape (n, N)
+    Labels.
+
+Raises
+------
+QueryError
+    If a graph has cycles and ``inference`` is "bp" or "trw": messages give no exact draws.
+TooWideError
+    If a graph is too wide for elimination.
+
+Examples
+--------
+>>> import torch
+>>> layer = GraphLoss(2, transitions=False)
+>>> scores = torch.tensor([[1.0, 0.0], [0.0, 3.0]])
+>>> edges = torch.tensor([[0, 1]])
+>>> layer.sample(scores, edges, n=5, generator=torch.Generator().manual_seed(0)).shape
+torch.Size([5, 2])""",
 }

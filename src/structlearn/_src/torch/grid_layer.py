@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from structlearn._src.common import checks
 from structlearn._src.common.arrays import Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.learn.world import Memory
@@ -18,6 +19,7 @@ from structlearn._src.torch.table_worlds import (
     at_least_single,
     check_scores,
     check_tensors,
+    drawn_seed,
     whole_numbers,
 )
 
@@ -163,9 +165,7 @@ class GridLoss(GraphLayer):
         tensor([[[0, 1]]])
         """
         batch, tables, inside = self._prepare(scores, None, mask, transitions)
-        out = torch.full(inside.shape, -1, device=scores.device)
-        out[inside] = self._best(batch, tables)
-        return out
+        return _spread(self._ask(batch, tables).best(self._loss.eps_h), inside)
 
     @torch.compiler.disable
     def marginals(
@@ -196,10 +196,136 @@ class GridLoss(GraphLayer):
         torch.Size([1, 1, 2, 2])
         """
         batch, tables, inside = self._prepare(scores, None, mask, transitions)
-        found = self._marginals(batch, tables)
+        found = self._ask(batch, tables).marginals()
         out = found.new_zeros((*inside.shape, self.n_labels))
         out[inside] = found
         return out
+
+    @torch.compiler.disable
+    def entropy(
+        self, scores: Tensor, mask: Tensor | None = None, transitions: Tensor | None = None
+    ) -> Tensor:
+        r"""Return the entropy of the label images, :math:`\log Z - E[\theta]`.
+
+        Parameters
+        ----------
+        scores
+            (B, H, W, K) Scores of all labels at all pixels.
+        mask
+            (B, H, W) Which pixels count; all by default.
+        transitions
+            (2 or 4, K, K) or (B, H, W, 2 or 4, K, K) Tables to add to those of the layer.
+
+        Returns
+        -------
+        Tensor of shape (B,)
+            Entropies in nats, as in `GraphLoss.entropy`: exact and differentiable once where
+            inference is exact, otherwise an estimate without a gradient.
+
+        Examples
+        --------
+        >>> import torch
+        >>> layer = GridLoss(2, transitions=False)
+        >>> scores = torch.tensor([[[[1.0, 0.0], [0.0, 3.0]]]])
+        >>> layer.entropy(0.0 * scores).round(decimals=3)  # log(4), of 4 images
+        tensor([1.3860])
+        """
+        batch, tables, _ = self._prepare(scores, None, mask, transitions)
+        return self._ask(batch, tables).entropy()
+
+    @torch.compiler.disable
+    def k_best(
+        self, scores: Tensor, k: int, mask: Tensor | None = None, transitions: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the best label images and their scores; exact, or refused.
+
+        Parameters
+        ----------
+        scores
+            (B, H, W, K) Scores of all labels at all pixels.
+        k
+            Number of label images for each image.
+        mask
+            (B, H, W) Which pixels count; all by default.
+        transitions
+            (2 or 4, K, K) or (B, H, W, 2 or 4, K, K) Tables to add to those of the layer.
+
+        Returns
+        -------
+        tuple of Tensors of shapes (B, k) and (k, B, H, W)
+            Scores, minus infinity where there are fewer; and labels, best first, -1 outside the
+            mask and where there are none.
+
+        Raises
+        ------
+        QueryError
+            If ``inference`` is "bp" or "trw": messages do not rank labellings.
+        TooWideError
+            If the grid is too wide for elimination, or k too large for memory.
+
+        Examples
+        --------
+        >>> import torch
+        >>> layer = GridLoss(2, transitions=False)
+        >>> scores = torch.tensor([[[[1.0, 0.0], [0.0, 3.0]]]])
+        >>> layer.k_best(scores, 2)
+        (tensor([[4., 3.]]), tensor([[[[0, 1]]],
+        <BLANKLINE>
+        <BLANKLINE>
+                [[[1, 1]]]]))
+        """
+        checks.integer("k", k, low=1)
+        batch, tables, inside = self._prepare(scores, None, mask, transitions)
+        values, labels = self._ask(batch, tables).k_best(k)
+        return values, _spread(labels, inside)
+
+    @torch.compiler.disable
+    def sample(
+        self,
+        scores: Tensor,
+        n: int = 1,
+        mask: Tensor | None = None,
+        transitions: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Return independent exact draws of label images; exact, or refused.
+
+        Parameters
+        ----------
+        scores
+            (B, H, W, K) Scores of all labels at all pixels.
+        n
+            Number of draws.
+        mask
+            (B, H, W) Which pixels count; all by default.
+        transitions
+            (2 or 4, K, K) or (B, H, W, 2 or 4, K, K) Tables to add to those of the layer.
+        generator
+            Generator of the seed; the default one of PyTorch if None.
+
+        Returns
+        -------
+        Tensor of shape (n, B, H, W)
+            Labels, -1 outside the mask.
+
+        Raises
+        ------
+        QueryError
+            If ``inference`` is "bp" or "trw": messages give no exact draws.
+        TooWideError
+            If the grid is too wide for elimination.
+
+        Examples
+        --------
+        >>> import torch
+        >>> layer = GridLoss(2, transitions=False)
+        >>> scores = torch.tensor([[[[1.0, 0.0], [0.0, 3.0]]]])
+        >>> layer.sample(scores, n=5, generator=torch.Generator().manual_seed(0)).shape
+        torch.Size([5, 1, 1, 2])
+        """
+        checks.integer("n", n, low=1)
+        batch, tables, inside = self._prepare(scores, None, mask, transitions)
+        return _spread(self._ask(batch, tables, drawn_seed(generator)).sample(n), inside)
 
     def _prepare(
         self, scores: Tensor, labels: Tensor | None, mask: Tensor | None, transitions: Tensor | None
@@ -226,6 +352,13 @@ class GridLoss(GraphLayer):
                 own = transitions[where]
                 more = tuple(own[torch.from_numpy(k[:, 0]), i] for i, k in enumerate(kinds))
         return batch, (nodes, *self._edge_tables(nodes, more)), where
+
+
+def _spread(labels: Tensor, inside: Tensor) -> Tensor:
+    """Put labels (..., pixels that count) into images (..., B, H, W), -1 elsewhere."""
+    out = torch.full((*labels.shape[:-1], *inside.shape), -1, device=labels.device)
+    out[..., inside] = labels
+    return out
 
 
 def _grid_edges(inside: Any, neighbours: int) -> tuple[Ints, ...]:

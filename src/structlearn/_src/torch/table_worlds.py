@@ -108,10 +108,25 @@ def whole_numbers(name: str, given: Tensor, shape: tuple[int, ...]) -> Ints:
     return array(given).astype(np.int64)
 
 
+def level(tables: Tensor, *axes: int) -> Tensor:
+    """Return tables whose largest finite entries over some axes are 0."""
+    tops = tables.detach().amax(axes, keepdim=True)
+    return tables - torch.where(tops.isfinite(), tops, 0.0)
+
+
 def draw_small(layer: nn.Module) -> None:
     """Draw all parameters from -0.1 to 0.1, as other layers of this kind begin."""
     for parameter in layer.parameters(recurse=False):
         nn.init.uniform_(parameter, -0.1, 0.1)
+
+
+def drawn_seed(generator: torch.Generator | None) -> np.random.Generator:
+    """Return a generator for draws on the host, seeded by one of PyTorch."""
+    if not isinstance(generator, torch.Generator | None):
+        raise ArgumentError(f"generator={generator!r} must be a torch.Generator, or None")
+    device = None if generator is None else generator.device
+    drawn = torch.randint(2**62, (), generator=generator, device=device)
+    return np.random.default_rng(int(drawn))
 
 
 def full_mask(mask: Tensor | None, scores: Tensor) -> Tensor:
