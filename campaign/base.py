@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Check:
     seconds
         A call that computes for longer is a hang, and so is one that waits ten times as long.
     memory
-        GiB that a call may ask for beyond what the process has.
+        GiB that a call may write to beyond what the process has.
     """
 
     run: Callable[[np.random.Generator], None]
@@ -67,3 +68,25 @@ def at_most(seconds: float) -> Iterator[None]:
     finally:
         setitimer(ITIMER_PROF, 0.0)
         signal(SIGPROF, before)
+
+
+@contextmanager
+def at_most_memory(more: int) -> Iterator[None]:
+    """Let the process have so many bytes beyond those that it has, and no more.
+
+    Addresses that are only reserved do not count: malloc reserves 64 MiB for every thread, so that
+    a limit for all addresses (RLIMIT_AS) is broken by threads alone where there are many cores.
+    """
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (_has() + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def _has() -> int:
+    """Bytes that this process alone may write to."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        (found,) = [line.split()[1] for line in file if line.startswith("VmData:")]
+    return 1024 * int(found)

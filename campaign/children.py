@@ -25,15 +25,19 @@ class Child:
 
     def __init__(self, run: Callable[[], Any]) -> None:
         self.pipe, end = os.pipe()
+        # Before `_run` an interrupt would unwind the stack of the parent, in the child.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self.pipe)
             self._run(run, end)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         os.close(end)
 
     def _run(self, run: Callable[[], Any], end: int) -> None:
         code = 1
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             run()
             code = 0
         except BaseException:

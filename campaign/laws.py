@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 import naive
 from campaign.base import expect
+from campaign.batches import fine_grains
 from campaign.fields import make_field
 from campaign.models import answers, estimators, same
 from campaign.parsers import folder
@@ -20,10 +22,11 @@ from structlearn import (
     RuleModel,
     SequenceLabeler,
     infer,
+    infer_many,
     load,
     save,
 )
-from structlearn.errors import InfeasibleError
+from structlearn.errors import InfeasibleError, QueryError
 from structlearn.fields import Hinges, solve_map
 
 LAWS = 1
@@ -34,7 +37,7 @@ def check(rng: np.random.Generator) -> None:
     """One law, on random data."""
     laws = (
         graph_names, graph_batches, field_order, rule_names, example_order, label_names, feature_scale,
-        duplicates, threads, copies,
+        duplicates, threads, graph_threads, copies,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -67,8 +70,6 @@ def graph_names(rng: np.random.Generator) -> None:
 
 def graph_batches(rng: np.random.Generator) -> None:
     """An answer does not depend on the graphs beside it."""
-    from structlearn import infer_many
-
     graphs = [naive.random_graph(rng, 4, 3, 3, "loopy", 0.0, 0.0) for _ in range(4)]
     method = str(rng.choice(["junction_tree", "auto", "enumeration"]))
     together = infer_many(graphs, "marginals", method=method)
@@ -196,13 +197,54 @@ def duplicates(rng: np.random.Generator) -> None:
 
 
 def threads(rng: np.random.Generator) -> None:
-    """The number of threads changes no bit."""
+    """The number of threads changes no bit, also where small data have many ranges."""
     estimator, data = estimators()[int(rng.integers(len(estimators())))]
     found = []
-    for n_jobs in (1, 2):
-        again = type(estimator)(**{**estimator.get_params(deep=False), "n_jobs": n_jobs})
-        found.append(answers(again.fit(*data), data[0]))
-    expect(same(*found), f"{type(estimator).__name__} depends on threads")
+    with fine_grains(rng) if rng.random() < 0.7 else nullcontext():
+        for n_jobs in (1, 2, int(rng.integers(3, 8))):
+            again = type(estimator)(**{**estimator.get_params(deep=False), "n_jobs": n_jobs})
+            found.append(answers(again.fit(*data), data[0]))
+    for other in found[1:]:
+        expect(same(found[0], other), f"{type(estimator).__name__} depends on threads")
+
+
+def graph_threads(rng: np.random.Generator) -> None:
+    """The number of threads changes no bit of what is inferred about graphs, by any method."""
+    kind = str(rng.choice(["tree", "loopy", "chain"]))
+    hidden = float(rng.choice([0.0, 0.4]))
+    zeros = float(rng.choice([0.0, 0.2]))
+    size = int(rng.integers(2, 12))
+    graphs = [naive.random_graph(rng, size, 3, 3, kind, zeros, hidden) for _ in range(3)]
+    graphs = [graphs[i] for i in rng.integers(3, size=int(rng.integers(1, 8)))]
+    query = str(rng.choice(["partition", "marginals", "map", "marginal_map", "samples"]))
+    method = str(rng.choice(["auto", "junction_tree", "bp", "trw", "icm", "gibbs", "portfolio"]))
+    options = {
+        "n_samples": 20,
+        "burn_in": 5,
+        "max_iter": 30,
+        "random_state": int(rng.integers(2**32)),
+    }
+    options |= {"schedule": str(rng.choice(["sequential", "flooding", "residual"]))}
+    if query == "marginals":
+        options["factor_marginals"] = bool(rng.random() < 0.5)
+    found = []
+    with fine_grains(rng):
+        for n_jobs in (1, 2, int(rng.integers(3, 8))):
+            try:
+                answers = infer_many(graphs, query, method=method, n_jobs=n_jobs, **options)
+            except QueryError as error:
+                found.append([str(error)])
+                continue
+            found.append([part for answer in answers for part in _parts(answer)])
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            expect(np.array_equal(one, two), f"{query} by {method} {options}: {one} and {two}")
+
+
+def _parts(answer: Any) -> list[Any]:
+    flat = [answer.value, answer.lower, answer.upper, answer.iterations, answer.samples]
+    flat += [each and each.flat.tolist() for each in (answer.marginals, answer.factor_marginals)]
+    return [*flat, answer.assignment and answer.assignment.array]
 
 
 def copies(rng: np.random.Generator) -> None:

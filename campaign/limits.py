@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from campaign.base import expect
+from campaign.base import at_most_memory, expect
 from campaign.children import Child, Ended
 from campaign.kills import data
 from campaign.models import answers, estimators, models, same
@@ -200,10 +200,8 @@ def check_memory(rng: np.random.Generator) -> None:
         work(place, 0.01)  # compile, and load what is loaded once
 
         def starve() -> None:
-            with open("/proc/self/statm", encoding="ascii") as file:
-                used = int(file.read().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
-            work(place, 1.0)
+            with at_most_memory(room):
+                work(place, 1.0)
 
         _said_why(Child(starve).ended(), "MemoryError", "numpy.", "OSError")
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import time
 import traceback
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import wait
 from typing import Any
 
 import numpy as np
 
-from campaign.base import Check, HangError
+from campaign.base import Check, HangError, at_most_memory
 from campaign.catalogue import CHECKS
 
-_PER_CORE = 0.25  # GiB of addresses that threads reserve: stacks, heaps of malloc and of DuckDB
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "STRUCTLEARN_N_JOBS")
 
 
 @dataclass
@@ -45,7 +45,7 @@ def attempt(name: str, seed: int) -> Outcome:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with _memory_limited(check.memory):
+            with at_most_memory(int(check.memory * 2**30)):
                 check.run(np.random.default_rng(seed))
     except AssertionError:
         outcome.kind = "wrong"
@@ -60,24 +60,19 @@ def attempt(name: str, seed: int) -> Outcome:
     return outcome
 
 
-class _memory_limited:  # noqa: N801
-    """Let the process ask for so many GiB more, and no more.
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Processes that start in the block have one thread, unless a check asks for more.
 
-    Every core may have threads of its own, whose stacks and heaps count though nobody uses them.
+    There may be as many of them as cores, and BLAS and others ask when they are loaded.
     """
-
-    def __init__(self, gib: float) -> None:
-        self.gib = gib + _PER_CORE * (os.cpu_count() or 1)
-
-    def __enter__(self) -> None:
-        self.before = resource.getrlimit(resource.RLIMIT_AS)
-        with open("/proc/self/statm", encoding="ascii") as file:
-            pages = int(file.read().split()[0])
-        soft = pages * resource.getpagesize() + int(self.gib * 2**30)
-        resource.setrlimit(resource.RLIMIT_AS, (soft, self.before[1]))
-
-    def __exit__(self, *_: Any) -> None:
-        resource.setrlimit(resource.RLIMIT_AS, self.before)
+    before = dict(os.environ)
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _work(pipe: Any) -> None:
@@ -101,7 +96,8 @@ class Worker:
             context: Any = multiprocessing.get_context(self.start)
             self.pipe, end = context.Pipe()
             self.process = context.Process(target=_work, args=(end,))
-            self.process.start()
+            with _alone():
+                self.process.start()
             end.close()
         self.asked = (name, seed, time.perf_counter())
         self.before = self._computed()

@@ -11,6 +11,7 @@ import numpy as np
 
 import naive
 from campaign.base import expect
+from campaign.batches import fine_grains
 from franchise import path_probabilities
 from geweke import HmmCase, MixtureCase, deviations
 from structlearn import InfiniteHMM, InfiniteSVM, MaxMarginHMM, infer
@@ -29,6 +30,7 @@ def check(rng: np.random.Generator) -> None:
         gibbs(rng)
         prior_of_states(rng)
         resumption(rng)
+        threads_of_chains(rng)
         if rng.random() < 0.3:
             keeps_the_prior(rng)
 
@@ -122,3 +124,38 @@ def resumption(rng: np.random.Generator) -> None:
             np.array_equal(values, two[name]), f"{make.__name__}: {name} {values} and {two[name]}"
         )
     expect(all(map(np.array_equal, whole.predict(data[0]), part.predict(data[0]))), make.__name__)
+
+
+def threads_of_chains(rng: np.random.Generator) -> None:
+    """The number of threads changes no draw, also where moves are tried ahead."""
+    lengths = rng.integers(1, 12, int(rng.integers(2, 6)))
+    X = [rng.normal(size=(int(n), 2)) + 3.0 * rng.integers(0, 3, (int(n), 1)) for n in lengths]
+    labels = [rng.integers(0, 2, len(x)) for x in X]
+    labels[0][:1], labels[1][:1] = 0, 1
+    gaps = [np.where(rng.random((len(x), 1)) < 0.2, np.nan, x) for x in X]
+    gaps[0][0] = 0.0, 1.0
+    words = [rng.choice(["a", "b", "c"], len(x)).tolist() for x in X]
+    rows, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    kinds = (
+        (InfiniteHMM, (X,)),
+        (InfiniteHMM, (gaps,)),
+        (InfiniteHMM, (words,)),
+        (InfiniteHMM, (X, labels)),
+        (MaxMarginHMM, (X, labels)),
+        (MaxMarginHMM, (gaps, labels)),
+        (InfiniteSVM, (rows, y)),
+    )
+    make, data = kinds[int(rng.integers(len(kinds)))]
+    options = {"burn_in": 3, "n_draws": 3, "n_chains": int(rng.integers(1, 3))}
+    options["random_state"] = int(rng.integers(2**32))
+    if make is not InfiniteSVM:
+        options |= {"n_moves": int(rng.integers(0, 20)), "merge": bool(rng.random() < 0.5)}
+        options["covariance"] = str(rng.choice(["full", "diagonal"]))
+        options |= {"emission": "categorical"} if data[0] is words else {}
+    found = []
+    with fine_grains(rng):
+        for n_jobs in (1, 2, int(rng.integers(3, 8))):
+            fitted = make(**options, n_jobs=n_jobs).fit(*data)
+            found.append([*fitted.traces().values(), *fitted.predict(data[0])])
+    for other in found[1:]:
+        expect(all(map(np.array_equal, found[0], other)), f"threads: {make.__name__} {options} {X}")

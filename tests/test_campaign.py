@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import signal
+import subprocess
+import sys
+import threading
 import time
 
 import numpy as np
@@ -14,12 +18,42 @@ from campaign.__main__ import main
 from campaign.base import Check, at_most, expect
 from campaign.catalogue import CHECKS
 from campaign.record import Record, report
+from structlearn._src.common import threads
+
+ROOT = pathlib.Path(__file__).parents[1]
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_slice_of_every_check(name):
     CHECKS[name].run(np.random.default_rng(4))
+
+
+_INTERRUPTED = """
+import os, signal, time
+from campaign.children import Child
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+parent = os.getpid()
+try:
+    for _ in range(100):
+        child = Child(lambda: time.sleep(60))
+        child.kill(signal.SIGINT)
+        end = child.ended()
+        assert end.code == 1 and "KeyboardInterrupt" in end.error, end
+finally:
+    if os.getpid() != parent:
+        print("a child went on as its parent", flush=True)
+        os._exit(0)
+print("done")
+"""
+
+
+def test_children_that_are_interrupted_at_once_do_not_go_on_as_their_parent():
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "done\n", done.stderr
 
 
 # ---- the runner: checks that fail in each way ------------------------------------------------
@@ -56,6 +90,15 @@ def _crash(rng):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _crowded(rng):
+    done = threading.Event()  # so that their stacks and heaps are there at once
+    try:
+        for _ in range(40):
+            threading.Thread(target=done.wait).start()
+    finally:
+        done.set()
+
+
 def _fine(rng):
     rng.random()
 
@@ -90,6 +133,30 @@ def test_processes_that_hang_or_crash_are_records_too(monkeypatch, run, kind):
             time.sleep(0.01)
         assert (found.kind, found.seed) == (kind, seed)
     worker.stop()
+
+
+def _answer(worker):
+    worker.ask("mine", 7)
+    while (found := worker.answer()) is None:
+        time.sleep(0.01)
+    worker.stop()
+    return found
+
+
+def test_threads_that_write_to_little_are_within_the_limit(monkeypatch):
+    monkeypatch.setitem(runner.CHECKS, "mine", Check(_crowded, 3, 10, memory=0.5))
+    assert _answer(runner.Worker("fork")).error == ""
+
+
+def _asks(rng):
+    expect(threads.workers() == 1, threads.workers())
+
+
+def test_processes_have_one_thread_each(monkeypatch):
+    monkeypatch.setenv("STRUCTLEARN_N_JOBS", "7")
+    monkeypatch.setitem(runner.CHECKS, "mine", Check(_asks, 3, 10))
+    assert _answer(runner.Worker("fork")).error == ""
+    assert os.environ["STRUCTLEARN_N_JOBS"] == "7"
 
 
 def test_runs_add_up(tmp_path, capsys):
