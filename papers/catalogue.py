@@ -12,6 +12,7 @@ from papers.experiments import (
     hybrid,
     infinite,
     infinite_chain,
+    infinite_gaps,
     infinite_motion,
     infinite_states,
     interactions,
@@ -30,7 +31,7 @@ from papers.experiments import (
 _MODULES = (
     simulated, convergence, uncertainty, training_size, segmentation, objects, hybrid, chunking,
     interactions, groups, trust, faces, paired, rule_weights, infinite, infinite_chain,
-    infinite_states, infinite_motion, lecture,
+    infinite_gaps, infinite_states, infinite_motion, lecture,
 )  # fmt: skip
 
 EXPERIMENTS: dict[str, Experiment] = {

@@ -33,6 +33,11 @@ from structlearn._src.model.term import Features, LinearTerm, Sparse, TableTerm
 from structlearn._src.rules.ground import Grounding, ground
 from structlearn._src.rules.syntax import Program
 from structlearn._src.rules.tables import Tables as AtomTables
+
+# Samplers that begin at true states, or are held there.
+from structlearn._src.sample.hdp import first_value
+from structlearn._src.sample.hmm import HmmInfo, HmmState, draw_given_paths, start
+from structlearn._src.sample.mixture import MixtureInfo, MixtureSampler, MixtureState
 from structlearn._src.solve.loop import Fit
 
 # Sentences that are split and joined, and their attributes.
@@ -45,8 +50,9 @@ from structlearn._src.text.template import parse_template
 __all__ = [
     "HIDDEN", "HINGE", "OUTPUT", "AtomTables", "Attributes", "Chains", "ChunkScores", "Columns",
     "Consensus", "Dominance", "Examples", "Features", "FieldObjective", "Fit", "Graphs",
-    "Grounding", "InferenceSettings", "LinearModel", "LinearTerm", "NonNegative", "Options",
-    "Program", "Rows", "Sequences", "Sparse", "Strings", "StructuredObjective", "TableTerm",
-    "Tables", "assemble", "decode", "dominance", "fit_transform", "from_csr", "ground",
-    "make_cost", "make_field_examples", "make_loss", "parse_columns", "parse_template",
+    "Grounding", "HmmInfo", "HmmState", "InferenceSettings", "LinearModel", "LinearTerm",
+    "MixtureInfo", "MixtureSampler", "MixtureState", "NonNegative", "Options", "Program", "Rows",
+    "Sequences", "Sparse", "Strings", "StructuredObjective", "TableTerm", "Tables", "assemble",
+    "decode", "dominance", "draw_given_paths", "first_value", "fit_transform", "from_csr", "ground",
+    "make_cost", "make_field_examples", "make_loss", "parse_columns", "parse_template", "start",
 ]  # fmt: skip

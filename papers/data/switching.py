@@ -93,13 +93,16 @@ class Switching:
         alone
             See every step alone instead of the whole sequence.
         """
-        likely = np.exp(-0.5 * (features - self.means) ** 2)
-        shares = likely / likely.sum(axis=1, keepdims=True) if alone else self._smoothed(likely)
+        shares = self.state_probabilities(features, alone=alone)
         ones = np.where((features - self.means) * self.signs > 0.0, shares, 0.0).sum(axis=1)
         return np.column_stack([1.0 - ones, ones])
 
-    def _smoothed(self, likely: Floats) -> Floats:
-        """(steps, states) Probabilities of the states given the whole sequence."""
+    def state_probabilities(self, features: Floats, *, alone: bool = False) -> Floats:
+        """(steps, states) Probabilities of the states given the whole sequence, or steps alone."""
+        likely = np.exp(-0.5 * (features - self.means) ** 2)
+        if alone:
+            every: Floats = likely / likely.sum(axis=1, keepdims=True)
+            return every
         ahead = likely.copy()
         behind = np.ones_like(likely)
         for t in range(len(likely)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ class Days(NamedTuple):
     hidden: Ints  #: 0 or the number of the fault
     readings: Floats
     found: dict[str, Ints]  #: outputs by each way
-    soft: list[Answer]
+    soft: Sequence[Answer]
 
 
 HEADING = "Hidden faults: why joint MAP gets the outputs wrong"
@@ -95,7 +96,7 @@ def _day(readings: Floats | None = None) -> FactorGraph:
     return hidden_chain(np.zeros((_HOURS, 2)), hidden, np.log(moves), fits)
 
 
-def _outputs(answers: list[Answer]) -> Ints:
+def _outputs(answers: Sequence[Answer]) -> Ints:
     return np.array([[answer.assignment[t] for t in range(_HOURS)] for answer in answers])  # type: ignore[index]
 
 

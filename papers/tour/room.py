@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ class _Found(NamedTuple):
     readings: Floats
     ways: dict[str, Ints]  #: states by each way
     meeting: Floats  #: probability of a meeting
-    soft: list[Answer]
+    soft: Sequence[Answer]
 
 
 def run(rng: np.random.Generator) -> Stop:
