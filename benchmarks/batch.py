@@ -13,7 +13,7 @@ import models
 import structlearn as sl
 from report import Report
 from structlearn._src.common import threads
-from structlearn._src.graph.wiring import join
+from structlearn._src.graph.joined import join
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.inference.junction import EliminationTree, order_for

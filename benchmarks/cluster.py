@@ -1,11 +1,13 @@
 """A Dask cluster on this machine against one process: times, optima and what travels.
 
-Usage: python benchmarks/cluster.py [overhead] [conll] [grids] [rules] [ground] [--workers 2 4]
-       [--weights 1000000] [--forms 1000000] [--iterations 20]
+Usage: python benchmarks/cluster.py [overhead] [conll] [grids] [dual] [optimum] [rules] [ground]
+       [killed] [--workers 2 4] [--weights 1000000] [--forms 1000000] [--iterations 20]
 
 Without names all sections run. Workers are processes with one thread each, and so is the process
 that they are compared with. `rules` and `ground` have a million groundings by default;
-`--forms 10000000` is the full size. `ground` also reads and grounds a program, on the workers.
+`--forms 10000000` is the full size. `ground` also reads and grounds a program, on the workers;
+`killed` does the same while three workers are killed. `dual` takes passes of Frank-Wolfe and of
+dual ascent; `optimum` minimises a part of CoNLL-2000 to convergence by all solvers.
 CoNLL-2000 is looked for in the folder that STRUCTLEARN_DATA names. Bytes are those that pass
 through the scheduler, which runs in this process: all that it or anybody here writes to it.
 """
@@ -16,6 +18,7 @@ import argparse
 import contextlib
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 import time
@@ -27,6 +30,7 @@ from typing import Any
 import numpy as np
 
 GROUNDINGS_PER_GROUP = 2400  # of the trust program, about
+DUAL = (("hinge", "frank-wolfe"), ("log", "sdca"))
 REPEATS = 20  # evaluations; the least time counts, since other work disturbs
 _ROW = "{:<26} {:>8} {:>10} {:>12} {:>16}"
 
@@ -146,17 +150,63 @@ def overhead(given: Any) -> None:
                 tell(name, n, least, 0.0, sum(sizes) // REPEATS)
 
 
-def conll(given: Any) -> None:
-    """L-BFGS on CoNLL-2000, chunking: so many iterations, and where they lead."""
-    from structlearn import SequenceLabeler, read_columns
+def chunks(first: int | None = None) -> tuple[Any, Any] | None:
+    """The first sentences of CoNLL-2000 with their labels; None where the data are not there."""
+    from structlearn import read_columns
 
     path = pathlib.Path(os.environ.get("STRUCTLEARN_DATA", "")) / "conll2000/train.txt"
     if not path.is_file():
         print("conll: set STRUCTLEARN_DATA to the folder that has conll2000/train.txt")
-        return
-    columns = read_columns(path)
-    labeler = SequenceLabeler(features="sparse", n_jobs=1)
-    minimised("conll", given, labeler.objective(columns, columns.labels()))
+        return None
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as part:
+        part.write("\n\n".join(path.read_text().split("\n\n")[:first]) + "\n")
+        part.flush()
+        columns = read_columns(part.name)
+    return columns, columns.labels()
+
+
+def conll(given: Any) -> None:
+    """L-BFGS on CoNLL-2000, chunking: so many iterations, and where they lead."""
+    from structlearn import SequenceLabeler
+
+    if data := chunks():
+        minimised("conll", given, SequenceLabeler(features="sparse", n_jobs=1).objective(*data))
+
+
+def dual(given: Any) -> None:
+    """Passes of dual solvers on CoNLL-2000; their values differ, since shards work at once."""
+    if data := chunks():
+        for loss, solver in DUAL:
+            fitted(f"{solver}, passes", given, data, loss, solver, given.iterations, None)
+
+
+def optimum(given: Any) -> None:
+    """Dual solvers on a ninth of CoNLL-2000, to a gap of 1 % or 0.1 %."""
+    if data := chunks(1000):
+        fitted("frank-wolfe, gap 1 %", given, data, "hinge", "frank-wolfe", 3000, 1e-2)
+        fitted("sdca, gap 0.1 %", given, data, "log", "sdca", 3000, 1e-3)
+        fitted("lbfgs, 0.1 %", given, data, "log", "lbfgs", 3000, 1e-3)
+
+
+def fitted(
+    section: str, given: Any, data: Any, loss: str, solver: str, max_iter: int, tol: float | None
+) -> None:
+    """Fit here, then on clusters; the last figure of a name is that of iterations."""
+    from structlearn import SequenceLabeler
+
+    def fit() -> Any:
+        labeler = SequenceLabeler(
+            features="sparse", loss=loss, solver=solver, n_jobs=1, max_iter=max_iter, tol=tol,
+            random_state=0,
+        )  # fmt: skip
+        return labeler.fit(*data)
+
+    seconds, found = timed(fit)
+    tell(f"{section}, {found.n_iter_}", 0, seconds, found.value_, None)
+    for n in given.workers:
+        with cluster(n) as place, counted(place) as sizes:
+            seconds, found = timed(fit)
+            tell(f"{section}, {found.n_iter_}", n, seconds, found.value_, sum(sizes))
 
 
 def grids(given: Any) -> None:
@@ -226,12 +276,57 @@ def ground(given: Any) -> None:
         compare("ground", given, work)
 
 
+def killed(given: Any) -> None:
+    """Read, ground and infer the trust program while workers are killed, three times each."""
+    import psl_models
+    from structlearn import RuleModel
+
+    warnings.simplefilter("ignore")  # some rules may have no groundings
+    with tempfile.TemporaryDirectory() as folder:
+        groups = max(given.forms // GROUNDINGS_PER_GROUP, 1)
+        path = psl_models.trust(pathlib.Path(folder), groups)
+
+        def work() -> Any:
+            return RuleModel.from_file(path, tol=1e-4, n_jobs=1)
+
+        def energy() -> float:
+            return float(work().result_.energy)
+
+        print(f"{work().grounding_.hinges.n_forms:,} groundings")
+        tell("killed: nobody", 0, *timed(energy), None)
+        for n in given.workers:
+            with cluster(n) as place:
+                tell("killed: nobody", n, *timed(energy), None)
+                asked = killing(place, (2, 20, 60))
+                tell("killed: three", n, *timed(energy), None)
+                print(f"{sum(asked)} were killed, in {len(asked)} questions")
+
+
+def killing(place: Any, moments: tuple[int, ...]) -> list[bool]:
+    """Kill a worker before some of the questions; return for each question whether it was so."""
+    ask = place.ask
+    asked: list[bool] = []
+
+    def ask_and_kill(work: Any, shared: Any, tree: Any) -> Any:
+        asked.append(len(asked) + 1 in moments)
+        if asked[-1]:
+            home = tree[sum(asked) % len(tree)][0]
+            os.kill(place.client.run(os.getpid, workers=[home])[home], signal.SIGKILL)
+        return ask(work, shared, tree)
+
+    place.ask = ask_and_kill
+    return asked
+
+
 SECTIONS: dict[str, Callable[[Any], None]] = {
     "overhead": overhead,
     "conll": conll,
     "grids": grids,
+    "dual": dual,
+    "optimum": optimum,
     "rules": rules,
     "ground": ground,
+    "killed": killed,
 }
 
 if __name__ == "__main__":

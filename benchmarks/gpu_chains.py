@@ -1,6 +1,7 @@
 """Losses and gradients of chains on a card: kernels, plain loops, captured loops, peers.
 
 Every way is first compared with double precision on the host; times are medians of CUDA events.
+Peers are pytorch-crf and torch-struct, installed or in the folder out/peers (see `chain_peers`).
 """
 
 from __future__ import annotations
@@ -177,21 +178,24 @@ def products(given):
     return graph.replay
 
 
-def pytorch_crf(given):
-    sys.path.insert(0, "out/peers")
-    from torchcrf import CRF
+def peer(name, given):
+    """Loss and gradients by another package, where the loss is that of our layer."""
+    from benchmarks.chain_peers import PEERS, Batch, with_gradients
 
-    scores, edges, _ends, labels, mask = given
-    layer = CRF(edges.shape[0], batch_first=True).cuda()
-    x = scores.detach().requires_grad_()
-    inside = whole(mask, labels)
+    scores, edges, ends, labels, _ = given
+    batch = Batch.of(scores, edges, ends, labels)
+    loss = PEERS[name](batch)
+    ours = layer_call(given)().detach()
+    theirs = loss().detach()
+    torch.testing.assert_close(theirs, ours, rtol=1e-4, atol=0.0)
+    return lambda: with_gradients(batch, loss)
 
-    def call():
-        layer.zero_grad()
-        x.grad = None
-        (-layer(x, labels, inside)).backward()
 
-    return call
+def time_peers(given, told):
+    """Time all peers on chains of equal lengths; one that does not run does not stop the others."""
+    for name in ("pytorch-crf", "torch-struct"):
+        told[name] = attempt(name, lambda name=name: time_line(peer(name, given), 3))
+        torch.cuda.empty_cache()  # of what a failure for want of memory has left
 
 
 def layer_call(given, **options):
@@ -303,7 +307,7 @@ def keep(found, key, value):
 
 
 def quick(out):
-    """Time kernels and the layer at both sizes, compare them with the host and with pytorch-crf."""
+    """Time kernels, the layer and its peers at both sizes, and compare kernels with the host."""
     found = {}
     for size in VARIANTS:
         given = problem(size)
@@ -321,9 +325,7 @@ def quick(out):
                     f"ChainLoss {kind}, {name}",
                     lambda call=call, burst=burst: time_line(call, 20, burst),
                 )
-        told["pytorch-crf"] = attempt(
-            "pytorch-crf", lambda given=given: time_line(pytorch_crf(given), 3)
-        )
+        time_peers(given, told)
     found["profiles"] = {}
     profile_layers(found["profiles"])
     if out:
@@ -358,7 +360,7 @@ def main():
         attempt("ChainLoss", lambda given=given: time_line(layer_call(given)))
         attempt("captured products", lambda given=given: time_line(products(given)))
         attempt("plain loop", lambda given=given: time_line(eager(given), 3))
-        attempt("pytorch-crf", lambda given=given: time_line(pytorch_crf(given), 3))
+        time_peers(given, {})
     profile_layers({})
     print(f"all in {time.monotonic() - BEGAN:.0f} s")
 

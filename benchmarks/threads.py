@@ -1,6 +1,7 @@
 """Wall time by number of threads: what a machine with many cores brings.
 
-Usage: python benchmarks/threads.py [--threads 1 2 4 8 16] [--limit 60] [--quick] [--only NAME ...]
+Usage: python benchmarks/threads.py [--threads 1 2 4 8 16] [--limit 60] [--quick] [--serial]
+[--only NAME ...]
 
 Without names all sections run. A section is a function of `SECTIONS` that prepares its data once
 and returns a function of the number of threads, which does the work and returns seconds by phase;
@@ -11,12 +12,17 @@ for in the folder that STRUCTLEARN_DATA names; without it, its sections are skip
 With `--quick` the sizes are those of `QUICK`, and 1 thread is compared with all cores: all
 sections together take two to three minutes. Text, grids and sequences keep their sizes; there are
 fewer steps, sweeps and forms.
+
+With `--serial` nothing is compared. Every section runs once for the largest number of threads, and
+the CPU time of every range of its work is taken, so that few cores tell what many would bring:
+see `serial.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import sys
@@ -60,6 +66,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--threads", type=int, nargs="+")
     parser.add_argument("--limit", type=float, help="seconds for each section")
     parser.add_argument("--quick", action="store_true", help="small sizes, in minutes")
+    parser.add_argument("--serial", action="store_true", help="what bounds the speed-up")
+    parser.add_argument("--out", type=pathlib.Path, help="JSON file for the wall times")
     given = parser.parse_args(arguments)
     cores = os.cpu_count() or 1
     sizes = QUICK if given.quick else Sizes()
@@ -67,14 +75,20 @@ def main(arguments: list[str]) -> int:
     limit = given.limit or (5.0 if given.quick else 60.0)
     begun = time.monotonic()
     print(f"{cores} cores, load average {os.getloadavg()[0]:.2f}")
+    curves = {}
     for name in given.only or SECTIONS:
-        measure(name, sizes, counts, limit)
+        if given.serial:
+            serial_share(name, sizes, max(counts))
+        else:
+            curves[name] = measure(name, sizes, counts, limit)
+    if given.out:
+        given.out.write_text(json.dumps({"cores": cores, "curves": curves}, indent=1) + "\n")
     print(f"\n{time.monotonic() - begun:.0f} s in all")
     return 0
 
 
-def measure(name: str, sizes: Sizes, counts: list[int], limit: float) -> None:
-    """Run one section with every number of threads, and print a table."""
+def measure(name: str, sizes: Sizes, counts: list[int], limit: float) -> dict[int, float]:
+    """Run one section with every number of threads, print a table, and return wall times."""
     from structlearn.errors import DataNotFoundError
 
     end = time.monotonic() + limit
@@ -82,7 +96,7 @@ def measure(name: str, sizes: Sizes, counts: list[int], limit: float) -> None:
         work = SECTIONS[name](sizes)
     except DataNotFoundError as error:
         print(f"\n{name}: skipped: {error}", flush=True)
-        return
+        return {}
     work(max(counts))  # compiles, and touches all memory
     runs: dict[int, list[Phases]] = {count: [] for count in counts}
     for repeat in range(REPEATS):
@@ -98,6 +112,21 @@ def measure(name: str, sizes: Sizes, counts: list[int], limit: float) -> None:
     for count, seconds in least.items():
         times = " ".join(f"{seconds.get(phase, 0.0):12.4f}" for phase in phases)
         print(f"{count:8d} {base / seconds[phases[0]]:8.2f} {times}", flush=True)
+    return {count: seconds[phases[0]] for count, seconds in least.items()}
+
+
+def serial_share(name: str, sizes: Sizes, threads: int) -> None:
+    """Run one section once, and print how much of it is outside of threads."""
+    import serial
+    from structlearn.errors import DataNotFoundError
+
+    try:
+        work = SECTIONS[name](sizes)
+    except DataNotFoundError as error:
+        print(f"\n{name}: skipped: {error}", flush=True)
+        return
+    work(threads)
+    print(f"\n{name}: {serial.observe(lambda: work(threads)).words(threads)}", flush=True)
 
 
 def _least(runs: list[Phases]) -> Phases:
@@ -412,8 +441,7 @@ def _sampled(name: str, sequences: int, sweeps: int, **more: Any) -> Callable[[i
     settled = seen[0].model
     parts = {
         "paths": (hmm, "draw_paths"),
-        "statistics": (hmm, "statistics"),
-        "moves": (split_merge, "split_or_merge"),
+        "moves": (split_merge, "split_and_merge"),
         "parameters": (hmm, "draw_given_paths"),
     }
     ends: list[Any] = []

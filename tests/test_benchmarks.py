@@ -8,6 +8,7 @@ import json
 import pathlib
 import re
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -15,6 +16,8 @@ import pytest
 
 from optional import import_or_skip
 from structlearn import RuleModel
+from structlearn._src.common import threads
+from structlearn._src.solve.team import Team
 from structlearn.fields import solve_map
 
 FOLDER = pathlib.Path(__file__).parents[1] / "benchmarks"
@@ -49,6 +52,66 @@ def bench(monkeypatch):
     yield {name: importlib.import_module(name) for name in names}
     for name in names:
         sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def serial(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module("serial")
+    sys.modules.pop("serial", None)
+
+
+def test_threads_wait_for_the_serial_part_and_the_last_range(serial):
+    found = serial.Observed(0.2, [[0.2] * 4], ["module.work"])
+    assert found.total == pytest.approx(1.0)
+    assert "0.200 s (20.0%) serial, 1 calls; 4 threads bring at most 2.5" in found.words(4)
+    # One of three threads takes a second range while the others wait: 0.2 + 0.4 seconds.
+    assert "3 threads bring at most 1.7" in found.words(3)
+    assert "0.1333 s lost by uneven ranges of module.work" in found.words(3)
+
+
+def test_ranges_are_observed_and_those_within_ranges_are_not(serial):
+    plain = threads.run
+    seen = []
+
+    def inner(first, last):
+        seen.append((first, last))
+
+    def outer(first, last):
+        end = time.thread_time() + 0.01
+        while time.thread_time() < end:
+            pass
+        threads.run(inner, [(first, first), (last, last)], 2)
+
+    def work():
+        threads.run(outer, [(0, 1), (1, 2), (2, 3)], 2)
+        threads.run(inner, [(7, 8)], 2)  # a single range is serial
+
+    found = serial.observe(work)
+    assert threads.run is plain
+    assert sorted(seen) == [(0, 0), (1, 1), (1, 1), (2, 2), (2, 2), (3, 3), (7, 8)]
+    assert [len(ranges) for ranges in found.calls] == [3]
+    assert min(found.calls[0]) >= 0.01
+    assert found.total >= 0.03
+    assert [owner.endswith(".outer") for owner in found.owners] == [True]
+
+
+def test_threads_of_a_team_would_share_what_one_does(serial):
+    team = Team(4, np.arange(3), np.array([0, 3]), np.zeros(1, np.int64))
+    seen = []
+
+    def work(first, last):
+        seen.append((first, last))
+        end = time.thread_time() + 0.01
+        while time.thread_time() < end:
+            pass
+
+    found = serial.observe(lambda: team.run(work))
+    assert seen == [(0, 1)]
+    (shares,) = found.calls
+    assert len(set(shares)) == 1
+    assert len(shares) == 4
+    assert sum(shares) >= 0.01
 
 
 def test_targets_are_ceilings_or_floors(bench):
@@ -138,6 +201,7 @@ def test_the_page_has_the_figures_on_file(bench):
     text = page.page(found)
     assert text == page.PAGE.read_text(encoding="utf-8")
     assert not re.search(r"^@", text, re.MULTILINE)
+    del found["threads"]  # its picture is in the guide
     for report in found.values():
         assert report["machine"]["date"] in text
         assert all(f"| {row['what']} |" in text for row in report["rows"])

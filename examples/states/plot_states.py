@@ -36,7 +36,7 @@ first[140:150] = np.nan
 
 # %%
 # Two chains, from twenty states at random each.
-model = InfiniteHMM(n_chains=2, burn_in=200, n_draws=200, random_state=0).fit([first, second])
+model = InfiniteHMM(n_chains=2, burn_in=500, n_draws=200, random_state=0).fit([first, second])
 print(f"{model.n_states_} states, means")
 print(model.means_.round(1))
 
