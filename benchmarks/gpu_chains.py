@@ -24,7 +24,10 @@ from structlearn._src.torch.table_worlds import add_ends
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BEGAN = time.monotonic()
-SIZES = {"short": (4096, 64, 22), "long": (256, 512, 50), "small": (64, 64, 22)}
+#: Batch, length, labels. At "long" torch-struct asks for more than 140 GB, hence "few".
+SIZES = {
+    "short": (4096, 64, 22), "long": (256, 512, 50), "few": (32, 512, 50), "small": (64, 64, 22)
+}  # fmt: skip
 LIMIT = 140.0  # seconds for all
 
 
@@ -326,6 +329,11 @@ def quick(out):
                     lambda call=call, burst=burst: time_line(call, 20, burst),
                 )
         time_peers(given, told)
+    few, told = problem("few"), {}
+    print(f"-- few: batch, length, labels = {SIZES['few']}", flush=True)
+    told["ChainLoss"] = attempt("ChainLoss", lambda: time_line(layer_call(few)))
+    time_peers(few, told)
+    found["few"] = told
     found["profiles"] = {}
     profile_layers(found["profiles"])
     if out:

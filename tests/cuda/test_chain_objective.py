@@ -134,7 +134,8 @@ def test_steps_on_a_card_are_those_of_the_host(rng, tmp_path, sizes):
         assert found.value_ == pytest.approx(host.value_, rel=1e-5)
         np.testing.assert_allclose(found.weights_, host.weights_, atol=2e-3)
     assert len(seen) == 12
-    np.testing.assert_allclose(seen[-1], moved.weights_, atol=1e-6)
+    # The best are kept: single precision decides which of the last steps these are.
+    assert min(np.abs(weights - moved.weights_).max() for weights in seen) < 1e-6
 
 
 @inside
