@@ -36,7 +36,7 @@ GRAIN = {
     "sequences": 2**16,  # states of all positions of labelled sequences
     "strings": 2**14,  # to be looked up
     "tokens": 2**13,  # whose text stays in the cache
-    "weights": 2**15,  # of a model, in vector operations of a solver
+    "weights": 2**16,  # of a model, in vector operations of a solver: half a megabyte
 }
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
 _LINE = 16  # numbers that keep two arrays on different cache lines

@@ -15,9 +15,9 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.vectors import over
+from structlearn._src.common.vectors import ranges_of
 from structlearn._src.kernels.chain.evaluate import evaluate
-from structlearn._src.kernels.chain.split import SplitWeights
+from structlearn._src.kernels.chain.split import SplitWeights, sum_rows
 from structlearn._src.learn.chain_arrays import ChainArrays, make_errors, make_parts, make_workspace
 from structlearn._src.learn.chain_layout import ChainLayout
 from structlearn._src.learn.loss import Loss
@@ -36,7 +36,7 @@ class ChainEvaluation:
     def losses(self, weights: Floats, n_jobs: int | None) -> Floats:
         """Loss of every sequence, without its weight and without C."""
         losses = np.empty(len(self._chains.loss_weights))
-        primal = self._primal(weights)
+        primal = self._primal(weights, n_jobs)
         nothing = SplitWeights(primal.wide, primal.singles, np.empty((0, 0)))
 
         def work(first: int, last: int) -> None:
@@ -50,7 +50,7 @@ class ChainEvaluation:
     def loss_gradient(self, weights: Floats, n_jobs: int | None) -> tuple[Floats, Floats]:
         """Loss of every sequence, and the gradient of C times the weighted ones."""
         losses = np.empty(len(self._chains.loss_weights))
-        primal = self._primal(weights)
+        primal = self._primal(weights, n_jobs)
         ranges = self._ranges(n_jobs)
         size = self._layout.size(self._chains)
         with self._room(len(ranges) * size).lend() as memory:
@@ -62,7 +62,7 @@ class ChainEvaluation:
                 self._evaluate(primal, *ranges[number], losses, slope)
 
             threads.run(work, [(i, i + 1) for i in range(len(ranges))], n_jobs)
-            return losses, self._layout.gather(self._chains, _added_up(slopes, n_jobs))
+            return losses, self._layout.gather(self._chains, _added_up(slopes, n_jobs), n_jobs)
 
     def _ranges(self, n_jobs: int | None) -> list[tuple[int, int]]:
         """One range of sequences for each thread, if there is enough for all."""
@@ -74,8 +74,9 @@ class ChainEvaluation:
         """Memory that is used again: pages that are new cost more than the work on them."""
         return self._rooms.setdefault(size, threads.Scratch(size))
 
-    def _primal(self, weights: Floats) -> SplitWeights:
-        return self._layout.to_kernel(self._chains, np.require(weights, np.float64, ("C", "W")))
+    def _primal(self, weights: Floats, n_jobs: int | None) -> SplitWeights:
+        weights = np.require(weights, np.float64, ("C", "W"))
+        return self._layout.to_kernel(self._chains, weights, n_jobs)
 
     def _evaluate(
         self, primal: SplitWeights, first: int, last: int, losses: Floats, slope: SplitWeights
@@ -103,10 +104,8 @@ def _added_up(slopes: Floats, n_jobs: int | None) -> Floats:
     """Return the sum of all rows, in their order."""
     out = np.empty(slopes.shape[1])
 
-    def work(part: slice) -> None:
-        np.copyto(out[part], slopes[0, part])
-        for other in slopes[1:]:
-            out[part] += other[part]
+    def work(first: int, last: int) -> None:
+        sum_rows(slopes, first, last, out)
 
-    over(work, len(out), n_jobs)
+    threads.run(work, ranges_of(len(out)), n_jobs)
     return out

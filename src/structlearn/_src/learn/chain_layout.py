@@ -8,7 +8,7 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
-from structlearn._src.common.vectors import summed
+from structlearn._src.common.vectors import ranges_of, summed
 from structlearn._src.kernels.chain.sequence import ChainData
 from structlearn._src.kernels.chain.split import (
     DealtEntries,
@@ -16,6 +16,7 @@ from structlearn._src.kernels.chain.split import (
     SplitFeatures,
     SplitWeights,
     deal,
+    move,
 )
 from structlearn._src.learn.chain_arrays import ChainArrays
 from structlearn._src.model.term import PairsTerm, Term
@@ -33,7 +34,7 @@ class ChainLayout:
     which: Ints
     places: Ints
 
-    def to_kernel(self, chains: ChainArrays, weights: Floats) -> SplitWeights:
+    def to_kernel(self, chains: ChainArrays, weights: Floats, n_jobs: int | None) -> SplitWeights:
         """Return the weights by rows; views where all features have one."""
         singles = weights[: self.n_weights]
         table = np.zeros((chains.states, chains.states))
@@ -41,12 +42,14 @@ class ChainLayout:
         if not self.layout.kept.size:
             return SplitWeights(singles.reshape(-1, chains.states), singles[:0], table)
         wide = np.zeros(self.layout.kept.shape)
-        wide.flat[self.places] = singles[self.which]
+        self._move(singles, self.which, self.places, wide.reshape(-1), n_jobs)
         return SplitWeights(wide, singles, table)
 
-    def from_kernel(self, chains: ChainArrays, primal: SplitWeights, weights: Floats) -> None:
+    def from_kernel(
+        self, chains: ChainArrays, primal: SplitWeights, weights: Floats, n_jobs: int | None
+    ) -> None:
         """Write back what is not a view."""
-        weights[self.which] = primal.wide.flat[self.places]
+        self._move(primal.wide.reshape(-1), self.places, self.which, weights, n_jobs)
         weights[self.n_weights :] = primal.table.flat[chains.transitions]
 
     def dealt(self, chains: ChainArrays, ranges: int, n_jobs: int | None) -> list[DealtEntries]:
@@ -77,14 +80,24 @@ class ChainLayout:
             return SplitWeights(singles.reshape(-1, K), singles[:0], table)
         return SplitWeights(flat[self.n_weights : -K * K].reshape(-1, K), singles, table)
 
-    def gather(self, chains: ChainArrays, flat: Floats) -> Floats:
+    def gather(self, chains: ChainArrays, flat: Floats, n_jobs: int | None) -> Floats:
         """Return what kernels have put into those views, weight by weight, in the same memory."""
         parts = self.cut(chains, flat)
-        flat[self.which] = parts.wide.flat[self.places]
+        self._move(parts.wide.reshape(-1), self.places, self.which, flat, n_jobs)
         table = parts.table.flat[chains.transitions]
         out = flat[: self.n_weights + len(table)]
         out[self.n_weights :] = table
         return out
+
+    def _move(
+        self, source: Floats, origins: Ints, targets: Ints, out: Floats, n_jobs: int | None
+    ) -> None:
+        """Copy numbers from places in one array to places in another one."""
+
+        def work(first: int, last: int) -> None:
+            move(source, origins, targets, first, last, out)
+
+        threads.run(work, ranges_of(len(origins), threads.GRAIN["weights"]), n_jobs)
 
 
 def lay_out(chains: ChainArrays, term: Term) -> ChainLayout:

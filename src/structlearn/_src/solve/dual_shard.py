@@ -202,7 +202,7 @@ class ErrorShard(DualShard):
         chains = self.chains
         plan = self.objective.chain_layout
         found = np.array(weights)  # kernels write to it, where all features have a row
-        primal = plan.to_kernel(chains, found)
+        primal = plan.to_kernel(chains, found, self.objective.n_jobs)
         ascend(
             order, chains.data, plan.layout, make_parts(self.objective.loss),
             visit.coupling * chains.loss_weights,
@@ -210,7 +210,7 @@ class ErrorShard(DualShard):
             Memory(*(self.state[name] for name in Memory._fields)),
             make_errors(chains), make_workspace(chains),
         )  # fmt: skip
-        plan.from_kernel(chains, primal, found)
+        plan.from_kernel(chains, primal, found, self.objective.n_jobs)
         return found
 
     def _positions(self, visited: Ints) -> Ints:

@@ -202,7 +202,7 @@ def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None
     state.setdefault("bounds", np.full(objective.n_examples, np.nan))  # old files have none
     plan = objective.chain_layout
     weights = state["weights"]
-    primal = plan.to_kernel(chains, weights)
+    primal = plan.to_kernel(chains, weights, objective.n_jobs)
     memory = Memory(*(state[name] for name in Memory._fields))
     order = stream(state, state["iteration"]).permutation(objective.n_examples)
     given = chains.data, plan.layout, make_parts(objective.loss), chains.loss_weights, shares
@@ -223,7 +223,7 @@ def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None
             )  # fmt: skip
 
         team.run(work)
-    plan.from_kernel(chains, primal, weights)
+    plan.from_kernel(chains, primal, weights, objective.n_jobs)
 
 
 def _make_changes(chains: ChainArrays, size: int) -> Changes:

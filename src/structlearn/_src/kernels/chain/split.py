@@ -8,6 +8,8 @@ import numpy as np
 
 from structlearn._src.kernels.jit import inner, lean
 
+_BLOCK = 1024  # columns: 8 kilobytes
+
 
 class SplitFeatures(NamedTuple):
     """Entries of all positions in the order in which they are read.
@@ -51,6 +53,25 @@ class DealtEntries(NamedTuple):
     numbers: np.ndarray  #: (entries,) row of weights or single weight, int32
     nodes: np.ndarray  #: (entries,) ``t * states + s``, from the first position of the sequence
     values: np.ndarray  #: (entries,) empty if all are 1
+
+
+@lean
+def move(source, origins, targets, first, last, out):
+    """out[targets[i]] = source[origins[i]] for a range of places, no two with the same target."""
+    for i in range(first, last):
+        out[targets[i]] = source[origins[i]]
+
+
+@lean
+def sum_rows(rows, first, last, out):
+    """Sums over all rows, in their order, of a range of columns: some at a time, in the cache."""
+    for low in range(first, last, _BLOCK):
+        high = min(low + _BLOCK, last)
+        for k in range(low, high):
+            out[k] = rows[0, k]
+        for r in range(1, rows.shape[0]):
+            for k in range(low, high):
+                out[k] += rows[r, k]
 
 
 @inner
