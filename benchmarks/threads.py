@@ -133,6 +133,46 @@ def _least(runs: list[Phases]) -> Phases:
     return {phase: min(run.get(phase, 0.0) for run in runs) for phase in runs[0]}
 
 
+# ---- the machine -------------------------------------------------------------------------
+
+PIECES, ROUNDS = 64, 2000  # of work that share nothing, and passes over each
+CACHED, STREAMED = 2**12, 2**22  # numbers of a piece that stay in the cache of a core, or do not
+
+
+def machine(sizes: Sizes) -> Callable[[int], Phases]:
+    """Logarithms of numbers that stay in the cache, then sums of others: nothing is shared."""
+    from numba import njit
+
+    from structlearn._src.common import threads
+
+    @njit(nogil=True)
+    def work_in_cache(numbers: Any, rounds: int) -> float:
+        total = 0.0
+        for _ in range(rounds):
+            for number in numbers:
+                total += np.log(number)
+        return total
+
+    @njit(nogil=True)
+    def scale(numbers: Any, rounds: int) -> None:
+        for _ in range(rounds):
+            for i in range(len(numbers)):
+                numbers[i] *= 0.5
+
+    cached = [np.arange(1.0, CACHED) for _ in range(PIECES)]
+    streamed = [np.ones(STREAMED) for _ in range(PIECES)]
+    pieces = [(i, i + 1) for i in range(PIECES)]
+
+    def work(n_jobs: int) -> Phases:
+        _, computed = _clock(
+            lambda: threads.run(lambda i, _: work_in_cache(cached[i], ROUNDS), pieces, n_jobs)
+        )
+        _, moved = _clock(lambda: threads.run(lambda i, _: scale(streamed[i], 5), pieces, n_jobs))
+        return {"seconds": computed, "memory": moved}
+
+    return work
+
+
 # ---- learning on sequences ---------------------------------------------------------------
 
 
@@ -499,6 +539,7 @@ def infinite_svm(sizes: Sizes) -> Callable[[int], Phases]:
 
 #: All sections; add yours here.
 SECTIONS: dict[str, Section] = {
+    "machine": machine,
     "grid-sum": grid_sum,
     "grid-max": grid_max,
     "grid-trw": grid_trw,
