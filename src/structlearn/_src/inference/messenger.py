@@ -25,7 +25,7 @@ from structlearn._src.kernels.graph.schedule import BACK, FORTH, load_singles
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
 _NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
 _BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
-_RANGES = 2  # per worker, of blocks that cost about the same
+_RANGES = 4  # per worker, of blocks that cost about the same on cores that do not
 
 
 class Messenger:
