@@ -136,6 +136,7 @@ def _least(runs: list[Phases]) -> Phases:
 # ---- the machine -------------------------------------------------------------------------
 
 PIECES, ROUNDS = 64, 2000  # of work that share nothing, and passes over each
+MEETINGS = 200  # of threads, each for some tens of microseconds of work
 CACHED, STREAMED = 2**12, 2**22  # numbers of a piece that stay in the cache of a core, or do not
 
 
@@ -168,7 +169,14 @@ def machine(sizes: Sizes) -> Callable[[int], Phases]:
             lambda: threads.run(lambda i, _: work_in_cache(cached[i], ROUNDS), pieces, n_jobs)
         )
         _, moved = _clock(lambda: threads.run(lambda i, _: scale(streamed[i], 5), pieces, n_jobs))
-        return {"seconds": computed, "memory": moved}
+        one = pieces[:n_jobs]
+        _, met = _clock(
+            lambda: [
+                threads.run(lambda i, _: work_in_cache(cached[i], 1), one, n_jobs)
+                for _ in range(MEETINGS)
+            ]
+        )
+        return {"seconds": computed, "memory": moved, "meeting": met / MEETINGS}
 
     return work
 
