@@ -237,7 +237,8 @@ def add_pair(state: State, start: Point, found: Point, n_jobs: int | None) -> No
     else:
         step = found.weights - start.weights
         change = found.gradient - start.gradient
-        stored = step @ change > FLAT * math.sqrt(step @ step) * math.sqrt(change @ change)
+        steepest = math.sqrt(step @ step) * math.sqrt(change @ change)
+        stored = bool(step @ change > FLAT * steepest)
         if stored:
             state["steps"][k] = step
             state["changes"][k] = change
