@@ -34,14 +34,16 @@ GRAIN = {
     "margins": 2**15,  # rows times labels: some milliseconds
     "orders": 2**12,  # variables of small graphs that are ordered together
     "places": 2**13,  # read and written one by one, far apart: some tenths of a millisecond
+    "pairs": 2**17,  # steps of a solver times weights: a megabyte, of which threads take a few
     "positions": 2**13,  # of sequences that are sampled: some milliseconds
     "sequences": 2**16,  # states of all positions of labelled sequences
     "strings": 2**14,  # to be looked up
     "tokens": 2**13,  # whose text stays in the cache
-    "weights": 2**16,  # of a model, in vector operations of a solver: half a megabyte
+    "weights": 2**18,  # of a model, in vector operations of a solver: some tenths of a millisecond
     "worlds": 2**15,  # table entries of graphs: inference in them takes some milliseconds
 }
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
+_ALL = 2**40  # tasks that were taken and done: more than there ever are
 _LINE = 16  # numbers that keep two arrays on different cache lines
 _most: ContextVar[int | None] = ContextVar(
     "most", default=None
@@ -156,6 +158,22 @@ def mapped(function: Callable[[int], Made], count: int, n_jobs: int | None) -> l
 
     run(keep, [(i, i + 1) for i in range(count)], n_jobs)
     return [found[number] for number in range(count)]
+
+
+def together(work: Callable[[int, int], None], board: Ints, count: int) -> None:
+    """Let so many threads do all of some work, in which they meet: see `kernels/team`.
+
+    Every thread calls ``work(number, number + 1)``, with the `board` on which tasks are counted.
+    """
+
+    def alone(first: int, last: int) -> None:
+        try:
+            work(first, last)
+        except BaseException:
+            board.fill(_ALL)  # nobody waits for what this thread leaves undone
+            raise
+
+    run(alone, [(i, i + 1) for i in range(count)], count)
 
 
 def one_blas_thread() -> AbstractContextManager[None]:
