@@ -18,11 +18,27 @@ from scipy.special import gammaln
 
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.kernels.draw import density
+from structlearn._src.kernels.draw.density import (
+    Densities,
+    LabelDensities,
+    LaneWorkspace,
+    PointDensities,
+    SymbolDensities,
+)
+from structlearn._src.kernels.lanes import LANES
 from structlearn._src.sample.hdp import draw_dirichlet
 
 Arrays = tuple[Floats, ...]
 
 _TINY = 1e-300  # least probability of a symbol, so that its log is finite
+_NO_NUMBERS = np.zeros(0, np.int64)  # positions without symbols or labels
+_NO_ROWS = np.zeros((0, 0))  # features and parameters of what is not there
+#: Every position is as likely in every state.
+NO_DENSITIES = Densities(
+    PointDensities(_NO_ROWS, np.zeros(0, bool), _NO_ROWS, np.zeros((0, 0, 0)), np.zeros(0)),
+    SymbolDensities(_NO_NUMBERS, _NO_ROWS),
+    LabelDensities(_NO_ROWS, _NO_NUMBERS, np.zeros((0, 0, 0)), 0.0, 0.0),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +52,16 @@ class _Emission(ABC):
         """Draw parameters of new states from the prior."""
 
     @abstractmethod
+    def densities(self, parameters: Arrays) -> Densities:
+        """Return the log densities as kernels find them."""
+
     def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
         """Add the log densities of positions `first` to `last` in every state to `out`.
 
         It has one row for each of these positions.
         """
+        found = self.densities(parameters)
+        density.add_densities(found, first, last, lane_workspace(found), np.empty(LANES), out)
 
     @abstractmethod
     def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
@@ -266,9 +287,9 @@ class Gaussian(Conjugate):
         """Draw parameters given the statistics of every state."""
         return self._packed(*self.prior.posterior(Moments(*statistics)).draw(rng))
 
-    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
-        """Add the log densities of positions `first` to `last` in every state to `out`."""
-        density.add_gaussians(self._columns, self.seen, *parameters, first, last, out)
+    def densities(self, parameters: Arrays) -> Densities:
+        """Return the log densities as kernels find them."""
+        return NO_DENSITIES._replace(points=PointDensities(self._columns, self.seen, *parameters))
 
     def statistics(
         self, states: Ints, n_states: int, first: int = 0, last: int | None = None
@@ -324,11 +345,9 @@ class Categorical(Conjugate):
         shares = draw_dirichlet(self.prior + statistics[0], rng)
         return (np.log(np.maximum(shares, _TINY)),)
 
-    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
-        """Add the log probabilities of positions `first` to `last` in every state to `out`."""
-        symbols = self.data[first:last]
-        logs = np.vstack([parameters[0].T, np.zeros(len(parameters[0]))])  # the last is for -1
-        out += logs[symbols]
+    def densities(self, parameters: Arrays) -> Densities:
+        """Return the log probabilities as kernels find them."""
+        return NO_DENSITIES._replace(symbols=SymbolDensities(self.data, *parameters))
 
     def statistics(
         self, states: Ints, n_states: int, first: int = 0, last: int | None = None
@@ -351,6 +370,15 @@ class Categorical(Conjugate):
         """Expected probabilities."""
         mass = self.prior + statistics[0]
         return (np.log(mass / mass.sum(-1, keepdims=True)),)
+
+
+def lane_workspace(densities: Densities) -> LaneWorkspace:
+    """Return workspace for some positions at a time."""
+    width = densities.points.means.shape[1]
+    _, labels, features = densities.labels.weights.shape
+    return LaneWorkspace(
+        *(np.empty((n, LANES)) for n in (width, width, features, labels)), np.empty(LANES)
+    )
 
 
 def student_constants(strength: float, degrees: float, width: int, rows: int) -> Floats:

@@ -23,7 +23,16 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.kernels.chain import beam
 from structlearn._src.sample import hdp
-from structlearn._src.sample.emission import Arrays, Conjugate, Emission, NonConjugate
+from structlearn._src.kernels.draw.density import Densities
+from structlearn._src.kernels.lanes import LANES
+from structlearn._src.sample.emission import (
+    NO_DENSITIES,
+    Arrays,
+    Conjugate,
+    Emission,
+    NonConjugate,
+    lane_workspace,
+)
 from structlearn._src.sample.hdp import Concentration, Process
 from structlearn._src.sample.hinge import LabelEmission
 
@@ -188,11 +197,15 @@ def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
     pieces = _pieces(model)
     seeds = dict(zip(pieces, rng.integers(2**63, size=(len(pieces), 4)), strict=True))
     paths = np.empty_like(state.states)
+    densities = _densities(model, opened)
+    transitions = _transitions(opened.process)
     done: dict[int, tuple[float, Ints, tuple[Arrays, ...]]] = {}
 
     def work(first: int, last: int) -> None:
         own = np.random.default_rng(seeds[first, last])
-        value = _draw_some(model, opened, slices.values, own, first, last, paths)
+        value = _draw_some(
+            model, opened, densities, transitions, slices.values, own, first, last, paths
+        )
         counts = hdp.count_some(paths, model.offsets, first, last, n)
         low, high = map(int, model.offsets[[first, last]])
         done[first] = value, counts, _emitted(model, paths, n, low, high)
@@ -231,6 +244,8 @@ def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Slices:
 def _draw_some(
     model: HmmModel,
     opened: HmmState,
+    densities: Densities,
+    transitions: beam.Transitions,
     slices: Floats,
     rng: Generator,
     first: int,
@@ -238,16 +253,35 @@ def _draw_some(
     paths: Ints,
 ) -> float:
     """Draw the paths of some sequences; return the log density of what is seen given these."""
-    n = int(model.offsets[last] - model.offsets[first])
-    size = n * opened.process.n_states
-    both = _workspace(2 * size).reshape(2, n, -1)
-    both[0] = 0.0
-    _add_log_densities(model, opened, first, last, both[0])
+    offsets = model.offsets
+    uniforms = rng.random(int(offsets[last] - offsets[first]))
+    longest = int(np.diff(offsets[first : last + 1]).max())
+    n = opened.process.n_states
+    reached, weights, logs = _workspace(3 * longest * n).reshape(3, -1)
+    workspace = beam.BeamWorkspace(
+        np.empty(longest + 1, np.int64), reached.view(np.int64), weights, logs, np.empty(n),
+        np.empty(n, np.int64), np.empty((n, LANES)),
+    )  # fmt: skip
     taken: float = beam.draw_paths(
-        both[0], opened.process.rows, slices, rng.random(n), model.offsets, first, last, both[1],
-        paths,
+        densities, transitions, slices, uniforms, offsets, first, last, lane_workspace(densities),
+        workspace, paths,
     )  # fmt: skip
     return taken
+
+
+def _densities(model: HmmModel, state: HmmState) -> Densities:
+    """Return the log densities of all emissions as kernels find them."""
+    found = NO_DENSITIES
+    for emission, parameters in zip(model.emissions, state.parameters, strict=True):
+        own = emission.densities(parameters)
+        parts = zip(own, NO_DENSITIES, found, strict=True)
+        found = Densities(*(before if part is none else part for part, none, before in parts))
+    return found
+
+
+def _transitions(process: Process) -> beam.Transitions:
+    order = np.ascontiguousarray(np.argsort(process.rows[:, :-1], axis=1)[:, ::-1])
+    return beam.Transitions(process.rows, order, np.take_along_axis(process.rows, order, axis=1))
 
 
 def occupied(state: HmmState) -> HmmState:
