@@ -85,6 +85,15 @@ class _Vectors:
         return builder.load(total)
 
 
+def _lowest(typing: Any, bits: Any) -> Any:
+    from numba import types
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], args[0].type.__class__(1)(0))
+
+    return types.int64(types.int64), emit
+
+
 def _combine(typing: Any, weights: Any, rows: Any, out: Any) -> Any:
     from numba import types
 
@@ -123,9 +132,15 @@ def _measure(typing: Any, rows: Any, mean: Any, bands: Any, away: Any, out: Any)
     return types.void(rows, mean, bands, away, out), emit
 
 
+@intrinsic(_lowest)
+def lowest(bits):
+    """Return the number of the lowest bit that is set."""
+    return (int(bits) & -int(bits)).bit_length() - 1
+
+
 @intrinsic(_combine)
 def combine(weights, rows, out):
-    """out = sum over ``m`` of ``weights[m] rows[m]``."""
+    """Set `out` to the sum over ``m`` of ``weights[m] rows[m]``."""
     out[:] = weights @ rows[: len(weights)]
 
 

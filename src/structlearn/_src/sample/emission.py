@@ -19,26 +19,16 @@ from scipy.special import gammaln
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.kernels.draw import density
 from structlearn._src.kernels.draw.density import (
+    NO_DENSITIES,
     Densities,
-    LabelDensities,
-    LaneWorkspace,
     PointDensities,
     SymbolDensities,
 )
-from structlearn._src.kernels.lanes import LANES
 from structlearn._src.sample.hdp import draw_dirichlet
 
 Arrays = tuple[Floats, ...]
 
 _TINY = 1e-300  # least probability of a symbol, so that its log is finite
-_NO_NUMBERS = np.zeros(0, np.int64)  # positions without symbols or labels
-_NO_ROWS = np.zeros((0, 0))  # features and parameters of what is not there
-#: Every position is as likely in every state.
-NO_DENSITIES = Densities(
-    PointDensities(_NO_ROWS, np.zeros(0, bool), _NO_ROWS, np.zeros((0, 0, 0)), np.zeros(0)),
-    SymbolDensities(_NO_NUMBERS, _NO_ROWS),
-    LabelDensities(_NO_ROWS, _NO_NUMBERS, np.zeros((0, 0, 0)), 0.0, 0.0),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +51,7 @@ class _Emission(ABC):
         It has one row for each of these positions.
         """
         found = self.densities(parameters)
-        density.add_densities(found, first, last, lane_workspace(found), np.empty(LANES), out)
+        density.add_densities(found, first, last, density.lane_workspace(found), out)
 
     @abstractmethod
     def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
@@ -298,10 +288,10 @@ class Gaussian(Conjugate):
         D = self.data.shape[1]
         counts = np.zeros(n_states)
         sums = np.zeros((n_states, D))
-        bands = np.zeros((n_states, D, D if self._full else 1))
-        rows = slice(first, last)
-        density.add_moments(self.data[rows], self.seen[rows], states[rows], counts, sums, bands)
-        return counts, sums, (_unpacked(bands) if self._full else bands[:, :, 0])
+        outers = np.zeros((n_states, D, D if self._full else 1))
+        last = len(states) if last is None else last
+        density.add_moments(self.data, self.seen, states, first, last, counts, sums, outers)
+        return counts, sums, (outers if self._full else outers[:, :, 0])
 
     def log_evidence(self, statistics: Arrays) -> Floats:
         """Log marginal likelihood of the points of every state."""
@@ -370,15 +360,6 @@ class Categorical(Conjugate):
         """Expected probabilities."""
         mass = self.prior + statistics[0]
         return (np.log(mass / mass.sum(-1, keepdims=True)),)
-
-
-def lane_workspace(densities: Densities) -> LaneWorkspace:
-    """Return workspace for some positions at a time."""
-    width = densities.points.means.shape[1]
-    _, labels, features = densities.labels.weights.shape
-    return LaneWorkspace(
-        *(np.empty((n, LANES)) for n in (width, width, features, labels)), np.empty(LANES)
-    )
 
 
 def student_constants(strength: float, degrees: float, width: int, rows: int) -> Floats:

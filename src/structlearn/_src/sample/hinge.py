@@ -36,9 +36,9 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.kernels.draw import margin
-from structlearn._src.kernels.draw.density import Densities, LabelDensities
+from structlearn._src.kernels.draw.density import NO_DENSITIES, Densities, LabelDensities
 from structlearn._src.kernels.draw.mixture import HINGE
-from structlearn._src.sample.emission import NO_DENSITIES, Arrays, NonConjugate
+from structlearn._src.sample.emission import Arrays, NonConjugate
 from structlearn._src.sample.normal_fit import fit_normal
 from structlearn._src.sample.runner import streams
 

@@ -12,9 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.draw.density import load, weigh
+from structlearn._src.kernels.draw.density import LaneWorkspace, load, weigh
 from structlearn._src.kernels.jit import inline, inner, lean
-from structlearn._src.kernels.lanes import LANES
+from structlearn._src.kernels.lanes import LANES, lowest
+
+_SHIFT = 5  # marks are kept as the bits of numbers, 2 to the power of this in each
+_LAST = 2**_SHIFT - 1  # of these bits
 
 
 class Transitions(NamedTuple):
@@ -33,101 +36,123 @@ class BeamWorkspace(NamedTuple):
     weights: np.ndarray  #: (positions * states,)
     logs: np.ndarray  #: (positions * states,) log densities
     now: np.ndarray  #: (states,) weights of the states of one position
+    marks: np.ndarray  #: (states / 32, rounded up) a bit for each state that is reached
     block: np.ndarray  #: (states,) the positions whose densities are known begin here
     known: np.ndarray  #: (states, LANES)
+    lanes: LaneWorkspace
+
+
+def n_marks(n_states: int) -> int:
+    """Return how many numbers have a bit for every state."""
+    return (n_states + _LAST) >> _SHIFT
 
 
 @inline
-def _reach(transitions, row, limit, weight, in_logs, begin, stop, workspace):
-    """Add a weight to all states behind open transitions; return the new end of their list."""
+def _reach(transitions, row, limit, weight, in_logs, workspace):
+    """Add a weight to all states behind open transitions, and mark these."""
     now = workspace.now
-    reached = workspace.reached
+    marks = workspace.marks
     likeliest = transitions.sorted[row]
     order = transitions.order[row]
     for i in range(order.size):
         if not likeliest[i] > limit:
             break
         k = order[i]
-        if now[k] == (-np.inf if in_logs else 0.0):
-            now[k] = weight
-            e = stop
-            while e > begin and reached[e - 1] > k:
-                reached[e] = reached[e - 1]
-                e -= 1
-            reached[e] = k
-            stop += 1
-        elif in_logs:
+        marks[k >> _SHIFT] |= 1 << (k & _LAST)
+        if not in_logs:
+            now[k] += weight
+        else:
             high, low = max(now[k], weight), min(now[k], weight)
             now[k] = high + np.log1p(np.exp(low - high))
-        else:
-            now[k] += weight
-    return stop
 
 
 @inline
 def _step(transitions, limit, t, in_logs, workspace):
-    """List the states that are reached at position `t`, with their weights in `now`."""
-    begin = workspace.starts[t]
-    stop = begin
+    """Find weights of the states that are reached at position `t`: in `now`, and `marks`."""
     if t == 0:
-        first = 0.0 if in_logs else 1.0
-        return _reach(transitions, 0, limit, first, in_logs, begin, stop, workspace)
-    for e in range(workspace.starts[t - 1], begin):
+        _reach(transitions, 0, limit, 0.0 if in_logs else 1.0, in_logs, workspace)
+        return
+    nothing = -np.inf if in_logs else 0.0
+    for e in range(workspace.starts[t - 1], workspace.starts[t]):
         weight = workspace.weights[e]
-        if weight > (-np.inf if in_logs else 0.0):
-            row = workspace.reached[e] + 1
-            stop = _reach(transitions, row, limit, weight, in_logs, begin, stop, workspace)
+        if weight > nothing:
+            _reach(transitions, workspace.reached[e] + 1, limit, weight, in_logs, workspace)
+
+
+@inline
+def _list(begin, workspace):
+    """List the states that are marked, and unmark them; return the end of the list."""
+    stop = begin
+    for i in range(workspace.marks.size):
+        bits = workspace.marks[i]
+        workspace.marks[i] = 0
+        while bits != 0:
+            workspace.reached[stop] = (i << _SHIFT) + lowest(bits)
+            bits &= bits - 1
+            stop += 1
     return stop
 
 
 @inline
-def _weigh(begin, stop, in_logs, workspace):
+def _weigh(begin, stop, top, workspace):
     """Multiply by the densities and normalise; False if nothing is left."""
-    reached = workspace.reached[begin:stop]
-    logs = workspace.logs[begin:stop]
     weights = workspace.weights[begin:stop]
-    now = workspace.now
-    top = -np.inf
-    for e in range(reached.size):
-        top = max(top, logs[e] + (now[reached[e]] if in_logs else 0.0))
     total = 0.0
-    for e in range(reached.size):
-        k = reached[e]
-        weights[e] = now[k] + logs[e] - top if in_logs else now[k] * np.exp(logs[e] - top)
+    for e in range(weights.size):
+        k = workspace.reached[begin + e]
+        weights[e] = workspace.now[k] * np.exp(workspace.logs[begin + e] - top)
         total += weights[e]
-        now[k] = -np.inf if in_logs else 0.0
-    if in_logs:
-        return True
+        workspace.now[k] = 0.0
     if not total > 0.0:
         return False
-    for e in range(reached.size):
+    for e in range(weights.size):
         weights[e] /= total
     return True
 
 
+@inline
+def _weigh_in_logs(begin, stop, workspace):
+    top = -np.inf
+    for e in range(begin, stop):
+        k = workspace.reached[e]
+        workspace.weights[e] = workspace.now[k] + workspace.logs[e]
+        workspace.now[k] = -np.inf
+        top = max(top, workspace.weights[e])
+    for e in range(begin, stop):
+        workspace.weights[e] -= top
+
+
 @inner
-def _forward(densities, transitions, slices, start, in_logs, lane, workspace):
+def _forward(densities, transitions, slices, start, in_logs, workspace):
     """Filter one sequence, from position `start` on; False if weights vanished on the way.
 
     Densities of a state are found for the positions of a block when the first of them is reached.
     """
+    workspace.marks[:] = 0
     workspace.now[:] = -np.inf if in_logs else 0.0
     workspace.starts[0] = 0
     for t in range(slices.size):
         b = t % LANES
+        first = start + t - b
         if b == 0:
             n = min(LANES, slices.size - t)
-            load(densities, start + t, n, lane)
+            load(densities, first, n, workspace.lanes)
         begin = workspace.starts[t]
-        stop = _step(transitions, slices[t], t, in_logs, workspace)
+        _step(transitions, slices[t], t, in_logs, workspace)
+        stop = _list(begin, workspace)
         workspace.starts[t + 1] = stop
+        top = -np.inf
         for e in range(begin, stop):
             k = workspace.reached[e]
-            if workspace.block[k] != start + t - b:
-                workspace.block[k] = start + t - b
-                weigh(densities, start + t - b, k, lane, workspace.known[k, :n])
-            workspace.logs[e] = workspace.known[k, b]
-        if not _weigh(begin, stop, in_logs, workspace):
+            if workspace.block[k] != first:
+                workspace.block[k] = first
+                weigh(densities, first, n, k, workspace.lanes, workspace.known[k])
+            log = workspace.known[k, b]
+            workspace.logs[e] = log
+            top = log if log > top else top
+        if in_logs:
+            _weigh_in_logs(begin, stop, workspace)
+        elif not _weigh(begin, stop, top, workspace):
             return False
     return True
 
@@ -176,12 +201,12 @@ def _backward(rows, slices, uniforms, in_logs, workspace, states):
 
 @lean
 def draw_paths(
-    densities, transitions, slices, uniforms, offsets, first, last, lane, workspace, states
+    densities, transitions, slices, uniforms, offsets, first, last, workspace, states, counts
 ):
     """Draw the states of the sequences from `first` to `last` given their slices.
 
-    `uniforms` (positions,) are random numbers of the positions of these sequences alone; `lane` and
-    `workspace` are workspaces. Returns the sum of the log densities along the paths.
+    `uniforms` (positions,) are random numbers of the positions of these sequences alone. Adds to
+    `counts` how often each state follows each row; returns the sum of log densities along paths.
     """
     total = 0.0
     low = offsets[first]
@@ -189,12 +214,13 @@ def draw_paths(
     for c in range(first, last):
         start, stop = offsets[c], offsets[c + 1]
         limits = slices[start:stop]
-        vanished = not _forward(densities, transitions, limits, start, False, lane, workspace)
+        vanished = not _forward(densities, transitions, limits, start, False, workspace)
         if vanished:  # rare: logs cost several times as much
-            _forward(densities, transitions, limits, start, True, lane, workspace)
+            _forward(densities, transitions, limits, start, True, workspace)
         own = uniforms[start - low : stop - low]
         path = states[start:stop]
         total += _backward(transitions.rows, limits, own, vanished, workspace, path)
+    count(states, offsets, first, last, counts)
     return total
 
 

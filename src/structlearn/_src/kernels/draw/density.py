@@ -48,7 +48,7 @@ class LabelDensities(NamedTuple):
 
 
 class Densities(NamedTuple):
-    """What positions have to do with states, as a sum of parts; those without states add nothing."""
+    """Log densities of positions in states: a sum of parts, of which those without states are 0."""
 
     points: PointDensities
     symbols: SymbolDensities
@@ -63,6 +63,25 @@ class LaneWorkspace(NamedTuple):
     features: np.ndarray  #: (features of labels, LANES)
     scores: np.ndarray  #: (labels, LANES)
     row: np.ndarray  #: (LANES,)
+    values: np.ndarray  #: (LANES,)
+
+
+_NO_NUMBERS = np.zeros(0, np.int64)  # positions without symbols or labels
+_NO_ROWS = np.zeros((0, 0))  # features and parameters of what is not there
+#: Every position is as likely in every state.
+NO_DENSITIES = Densities(
+    PointDensities(_NO_ROWS, np.zeros(0, bool), _NO_ROWS, np.zeros((0, 0, 0)), np.zeros(0)),
+    SymbolDensities(_NO_NUMBERS, _NO_ROWS),
+    LabelDensities(_NO_ROWS, _NO_NUMBERS, np.zeros((0, 0, 0)), 0.0, 0.0),
+)
+
+
+def lane_workspace(densities: Densities) -> LaneWorkspace:
+    """Return workspace for some positions at a time."""
+    width = densities.points.means.shape[1]
+    _, labels, features = densities.labels.weights.shape
+    rows = (np.empty((n, LANES)) for n in (width, width, features, labels))
+    return LaneWorkspace(*rows, np.empty(LANES), np.empty(LANES))
 
 
 @inner
@@ -112,9 +131,8 @@ def load(densities, start, n, workspace):
 
 
 @inner
-def _add_hinges(labels, start, k, workspace, out):
+def _add_hinges(labels, start, n, k, workspace, out):
     """Add `factor` times max_y (cost [y != label] + score_y) - score_label."""
-    n = out.size
     own = labels.labels[start : start + n]
     best = workspace.row[:n]
     best[:] = -np.inf
@@ -127,48 +145,50 @@ def _add_hinges(labels, start, k, workspace, out):
 
 
 @inline
-def weigh(densities, start, k, workspace, out):
+def weigh(densities, start, n, k, workspace, out):
     """Find the log densities of the positions from `start` on, which are loaded, in one state."""
     points = densities.points
     symbols = densities.symbols
-    out[:] = 0.0
+    for b in range(LANES):
+        out[b] = 0.0
     if points.constants.size > 0:
         squares = workspace.row
         lanes.measure(workspace.points, points.means[k], points.bands[k], workspace.away, squares)
-        for b in range(out.size):
-            if points.seen[start + b]:
-                out[b] += points.constants[k] - 0.5 * squares[b]
+        for b in range(LANES):
+            out[b] = points.constants[k] - 0.5 * squares[b]
+        for b in range(n):
+            if not points.seen[start + b]:
+                out[b] = 0.0
     if symbols.logs.size > 0:
-        for b in range(out.size):
+        for b in range(n):
             if symbols.data[start + b] >= 0:
                 out[b] += symbols.logs[k, symbols.data[start + b]]
     if densities.labels.weights.size > 0:
-        _add_hinges(densities.labels, start, k, workspace, out)
+        _add_hinges(densities.labels, start, n, k, workspace, out)
 
 
 @lean
-def add_densities(densities, first, last, workspace, values, out):
-    """Add the log densities of some positions in all states to ``out[t - first, k]``.
-
-    `values` (LANES,) is workspace.
-    """
+def add_densities(densities, first, last, workspace, out):
+    """Add the log densities of some positions in all states to ``out[t - first, k]``."""
+    values = workspace.values
     for start in range(first, last, LANES):
         n = min(LANES, last - start)
         load(densities, start, n, workspace)
         for k in range(out.shape[1]):
-            weigh(densities, start, k, workspace, values[:n])
+            weigh(densities, start, n, k, workspace, values)
             for b in range(n):
                 out[start - first + b, k] += values[b]
 
 
 @lean
-def add_moments(points, seen, states, counts, sums, outers):
-    """Add numbers, sums and products ``x_i x_(i + j)`` of the points of every state.
+def add_moments(points, seen, states, first, last, counts, sums, outers):
+    """Add numbers, sums and products ``x_i x_j`` of the points of every state, first to last.
 
-    `points` (positions, features); `outers` (states, features, bands).
+    `points` (positions, features); `outers` (states, features, features), or (states, features, 1)
+    of the squares alone.
     """
     _, D, width = outers.shape
-    for t in range(points.shape[0]):
+    for t in range(first, last):
         if not seen[t]:
             continue
         k = states[t]
@@ -177,8 +197,16 @@ def add_moments(points, seen, states, counts, sums, outers):
         for i in range(D):
             a = x[i]
             sums[k, i] += a
-            for j in range(min(width, D - i)):
-                outers[k, i, j] += a * x[i + j]
+            row = outers[k, i]
+            if width == 1:
+                row[0] += a * a
+                continue
+            for j in range(i, D):
+                row[j] += a * x[j]
+    for k in range(counts.size if width > 1 else 0):
+        for i in range(D):
+            for j in range(i):
+                outers[k, i, j] = outers[k, j, i]
 
 
 # ---- triangular factors, in place --------------------------------------------------------
