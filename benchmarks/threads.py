@@ -476,7 +476,7 @@ def _sampled(name: str, sequences: int, sweeps: int, **more: Any) -> Callable[[i
     import structlearn
     from infinite_worker import data
     from structlearn._src.common.threads import one_blas_thread
-    from structlearn._src.sample import hmm, runner, split_merge
+    from structlearn._src.sample import hmm, paths, runner, split_merge
     from structlearn._src.sample.hmm_sampler import HmmSampler
 
     X, y = (np.split(a, sequences) for a in data(LENGTH * sequences))
@@ -488,7 +488,7 @@ def _sampled(name: str, sequences: int, sweeps: int, **more: Any) -> Callable[[i
         model.fit(*given)
     settled = seen[0].model
     parts = {
-        "paths": (hmm, "draw_paths"),
+        "paths": (paths, "draw_paths"),
         "moves": (split_merge, "split_and_merge"),
         "parameters": (hmm, "draw_given_paths"),
     }
