@@ -26,6 +26,7 @@ from structlearn._src.files.uai import read_uai, write_uai
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.shapes import chain, grid, pairwise, tree
 from structlearn._src.inference.base import Options, Problem
+from structlearn._src.inference.engine import make_engine
 from structlearn._src.inference.entropy import entropies
 from structlearn._src.inference.front import infer, infer_many
 from structlearn._src.inference.schedule import colour
@@ -80,6 +81,9 @@ def _messages() -> None:
     for schedule in ("sequential", "flooding"):
         _ask(large, "bp", "map", schedule=schedule, max_iter=1, restarts=0)
     colour(LOOP.wiring)  # of graphs that no narrow band cuts
+    problem = Problem(LOOP.wiring, LOOP.potentials)
+    engine = make_engine(problem, "bp")  # as in training
+    engine.solve(problem.potentials, engine.begin(), 1, 0.0)
 
 
 def _searches() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError, TooWideError
+from structlearn._src.common.place import current
 from structlearn._src.common.vectors import filled, put, taken
 from structlearn._src.graph.joined import graph_range
 from structlearn._src.graph.wiring import Wiring, condition, places
@@ -27,11 +28,14 @@ from structlearn._src.inference.junction import (
     order_for,
 )
 from structlearn._src.inference.message_plan import MessagePlan
-from structlearn._src.inference.messenger import make_messenger
+from structlearn._src.inference.messenger import check_messages, make_messenger
 from structlearn._src.inference.names import TRAINED, Query
 from structlearn._src.inference.order import Elimination
 from structlearn._src.inference.schedule import LARGE
 from structlearn._src.inference.trw import covering_forests
+from structlearn._src.kernels.graph.domain import solve
+from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
+from structlearn._src.kernels.graph.readout import read_factors
 
 
 class Clamped(NamedTuple):
@@ -99,6 +103,8 @@ class MessageEngine:
         self.options = options
         self.plan = MessagePlan(problem, shares, options.n_jobs)
         self._maximised = problem.eps == 0.0
+        #: Whether there is nothing between sweeps that only Python can do.
+        self._in_kernels = self.plan.warm and not len(self.plan.shared) and not current().at_once
         self._rest: Clamped | None = None
         if self._maximised.any() and not self._maximised.all():
             fixed = np.where(self._maximised, 0, -1)
@@ -115,6 +121,8 @@ class MessageEngine:
     ) -> Solution:
         """Bethe values of the graphs, or the scores of decoded labels, and beliefs of factors."""
         problem = self.problem.at(potentials)
+        if self._in_kernels:
+            return self._solve(problem.potentials, memory[0], sweeps, tol, beliefs)
         messenger = make_messenger(
             problem,
             plan=self.plan,
@@ -135,6 +143,39 @@ class MessageEngine:
         labels = np.where(self._maximised, best_states(problem.wiring, messenger.beliefs()[0]), -1)
         rest = self._rest.at(labels).solve(potentials, memory[1:], sweeps, tol, beliefs)
         return Solution(rest.values, rest.beliefs, (messages, *rest.memory), taken + rest.sweeps)
+
+    def _solve(
+        self, potentials: Floats, start: Floats, sweeps: int, tol: float, wanted: bool
+    ) -> Solution:
+        """Do all that a `Messenger` does, in two calls of kernels for every range of graphs."""
+        plan = self.plan
+        wiring = self.problem.wiring
+        check_messages(start, wiring)
+        n = wiring.n_graphs
+        value, change = np.empty((2, n))
+        iterations = np.zeros(n, np.int64)
+        done = plan.moving == 0
+        sure, marginals = np.empty((2, int(wiring.belief_offsets[-1])))
+        found = np.empty(len(potentials) if wanted else 0)
+        with plan.exponentials.lend() as tables:
+            warm = MessageState(
+                tables, plan.weights, plan.ratios, np.empty(len(start)),
+                np.empty(len(start) if plan.raises else 0), np.empty(0), sure, True,
+                float(self.options.damping or 0.0),
+            )  # fmt: skip
+            plain = warm._replace(tables=potentials, raised=np.empty(0), linear=False)
+            frame = plan.borders, plan.net
+
+            def work(first: int, last: int) -> None:
+                workspace = MessageWorkspace(*threads.worker_arrays(*plan.workspace_shapes))
+                solve(
+                    *frame, plan.order, warm, plain, plan.span, start, self.problem.eps, workspace,
+                    tol, sweeps, first, last, marginals, value, change, iterations, done,
+                )  # fmt: skip
+                read_factors(*frame, plain, marginals, workspace, first, last, wanted, found, value)
+
+            threads.over_graphs(work, wiring.graph_tables, self.options.n_jobs)
+        return Solution(value, found, (warm.messages,), int(iterations.max(initial=0)))
 
 
 #: The exact one, that by messages, and either of them over a part of the variables.

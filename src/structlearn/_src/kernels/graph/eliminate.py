@@ -208,6 +208,25 @@ def _soft_max(table, k, states, eps):
 
 
 @lean
+def load_tables(tables, potentials, first, last, store):
+    """Copy the potentials of the graphs first..last-1, which begin at `tables`, to the store."""
+    for k in range(tables[first], tables[last]):
+        store[k] = potentials[k]
+
+
+@lean
+def clear(tables, plan, belief_offsets, first, last, beliefs, marginals):
+    """Set all beliefs of the graphs first..last-1 to 0."""
+    low, high = plan.graph_buckets[first], plan.graph_buckets[last]
+    for k in range(tables[first], tables[last]):
+        beliefs[k] = 0.0
+    for k in range(plan.message_offsets[low], plan.message_offsets[high]):
+        beliefs[k] = 0.0
+    for k in range(belief_offsets[low], belief_offsets[high]):
+        marginals[k] = 0.0
+
+
+@lean
 def forward(cards, eps, plan, store, block, first, last, value):
     """Eliminate the buckets of the graphs first..last-1; messages go to the store."""
     for g in range(first, last):

@@ -74,6 +74,20 @@ def _normalised_outgoing(s, row, net, state, w, marginals, workspace):
             workspace.incoming[row, x] += shift
 
 
+@inner
+def _add_pair(start, net, state, workspace):
+    """Log beliefs of a factor over two variables, without their constant, in workspace.one."""
+    f = net.slots[start, 1]
+    low = net.factors[f, 1]
+    v = net.slots[start + 1, 0]
+    states = net.variables[v + 1, 1] - net.variables[v, 1]
+    for x in range((net.factors[f + 1, 1] - low) // states):
+        for y in range(states):
+            k = x * states + y
+            log = state.tables[low + k] + workspace.incoming[1, y]
+            workspace.one[k] = log + workspace.incoming[0, x]
+
+
 @lean
 def read_factors(borders, net, state, marginals, workspace, first, last, wanted, out, value):
     r"""Add the factors' part of the Bethe value, and write their beliefs if `wanted`.
@@ -94,7 +108,10 @@ def read_factors(borders, net, state, marginals, workspace, first, last, wanted,
                 continue
             for s in range(start, stop):
                 _normalised_outgoing(s, s - start, net, state, w, marginals, workspace)
-            for k in range(low, high):
+            pair = stop == start + 2  # most are, and need no divisions
+            if pair:
+                _add_pair(start, net, state, workspace)
+            for k in range(high if pair else low, high):
                 log = state.tables[k]
                 rest = k - low
                 for s in range(stop - 1, start - 1, -1):
