@@ -108,7 +108,7 @@ def test_sequences_of_a_range_are_added_in_their_order(monkeypatch):
     objective = replace(objective, settings=replace(objective.settings, n_jobs=1))
     weights = np.random.default_rng(0).normal(size=objective.n_weights)
     rest = objective.take(np.arange(1, objective.n_examples)).loss_gradient(weights)
-    boards, found = [], []
+    boards, rooms, found = [], [], []
 
     def held(phases):
         boards.append(make_board(phases))
@@ -116,11 +116,16 @@ def test_sequences_of_a_range_are_added_in_their_order(monkeypatch):
         return boards[-1]
 
     monkeypatch.setattr(chain_evaluation, "make_board", held)
-    monkeypatch.setattr(threads.Scratch, "take", lambda self: np.zeros(self.size))
+
+    def cleared(scratch):
+        rooms.append(np.zeros(scratch.size))
+        return rooms[-1]
+
+    monkeypatch.setattr(threads.Scratch, "take", cleared)
     thread = Thread(target=lambda: found.append(objective.loss_gradient(weights)), daemon=True)
     thread.start()
     thread.join(0.2)  # it would be through long before
-    assert thread.is_alive()
+    assert not rooms[0][objective.chain_layout.size :].any()
     release(boards[0], PHASES)
     thread.join(60.0)
     np.testing.assert_allclose(found[0].gradient, rest.gradient, atol=1e-12)
