@@ -30,6 +30,7 @@ from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.entropy import entropies
 from structlearn._src.inference.front import infer, infer_many
 from structlearn._src.inference.schedule import colour
+from structlearn._src.kernels.linger import linger
 from structlearn._src.sample.normal_fit import fit_normal
 from structlearn._src.solve.frank_wolfe import FrankWolfe
 from structlearn._src.solve.lbfgs import add_pair, newton_direction, no_pairs
@@ -180,6 +181,11 @@ def _any_number_of_states() -> None:
 
 
 #: Every kind of problem, and what solves it.
+def _threads() -> None:
+    """Wait as threads of the pool do, which are fewer than it takes on a small machine."""
+    linger(np.zeros(1, np.int64), 0, 0)
+
+
 KINDS: dict[str, Callable[[], None]] = {
     "chains": _chains,
     "trees": partial(_ask, STAR, "tree", *ALL, factor_marginals=True),
@@ -192,4 +198,5 @@ KINDS: dict[str, Callable[[], None]] = {
     "solvers": _solvers,
     "rules": _rules,
     "infinite models": _any_number_of_states,
+    "threads": _threads,
 }

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from itertools import accumulate, pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.pool import BLAS, POOL, Job
 
+Made = TypeVar("Made")
 VARIABLE = "STRUCTLEARN_N_JOBS"
 #: How much of each kind of work makes one range: it fits the cache, and is worth a thread.
 GRAIN = {
@@ -38,6 +40,7 @@ GRAIN = {
     "strings": 2**14,  # to be looked up
     "tokens": 2**13,  # whose text stays in the cache
     "weights": 2**18,  # of a model, in vector operations of a solver: some tenths of a millisecond
+    "worlds": 2**15,  # table entries of graphs: inference in them takes some milliseconds
 }
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
 _ALL = 2**40  # tasks that were taken and done: more than there ever are
@@ -144,6 +147,17 @@ def run(
         return
     with BLAS.alone():
         POOL.run(Job(function, ranges), threads)
+
+
+def mapped(function: Callable[[int], Made], count: int, n_jobs: int | None) -> list[Made]:
+    """Return what a function returns for every number below `count`, called in threads."""
+    found: dict[int, Made] = {}
+
+    def keep(number: int, _: int) -> None:
+        found[number] = function(number)
+
+    run(keep, [(i, i + 1) for i in range(count)], n_jobs)
+    return [found[number] for number in range(count)]
 
 
 def together(work: Callable[[int, int], None], board: Ints, count: int) -> None:

@@ -57,6 +57,8 @@ class MessagePlan:
         self.workspace_shapes = (int(arity.max(initial=1)), int(most)), (int(size),), (int(size),)
         #: Whether nothing is maximised, so that messages may be kept as exponentials.
         self.warm = bool(self.weights.min(initial=1.0) > 0 and problem.eps.min(initial=1.0) > 0)
+        #: Whether tables and messages are divided by nothing before they become exponentials.
+        self.unit = bool((self.weights == 1.0).all())
         plain = problem.uniform and appearance is None
         self.raises = not plain and bool((self.ratios != 1.0).any())  #: linear messages to powers
         self.exponentials = Scratch(int(wiring.table_offsets[-1]))

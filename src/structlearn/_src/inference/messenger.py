@@ -25,7 +25,7 @@ from structlearn._src.kernels.graph.schedule import BACK, FORTH, load_singles
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
 _NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
 _BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
-_RANGES = 2  # per worker, of blocks that cost about the same
+_RANGES = 4  # per worker, of blocks that cost about the same on cores that do not
 
 
 class Messenger:
@@ -260,12 +260,13 @@ class Messenger:
             block = self.problem.wiring.table_offsets[first : last + 1]
             part, scaled = theta[block[0] : block[-1]], out[block[0] : block[-1]]
             sizes = np.diff(block)
-            np.divide(part, repeated(weights[first:last], sizes), out=scaled)
             far = max(part.max(), -part.min()) > near
+            if far or not self.plan.unit:
+                part = np.divide(part, repeated(weights[first:last], sizes), out=scaled)
             if far and power * _lower(scaled, block[:-1] - block[0], sizes) > _WIDEST:
                 unsafe.append(first)
                 return
-            np.exp(scaled, out=scaled)
+            np.exp(part, out=scaled)
 
         threads.over_items(work, self.problem.wiring.table_offsets, "entries", self.n_jobs)
         return theta if unsafe else out
@@ -290,10 +291,11 @@ class Messenger:
             part = self.messages[self._messages_of(first, last)]
             with np.errstate(divide="ignore"):
                 np.log(part, out=part)
-            slots = slice(*wiring.scope_offsets[[first, last]])
-            weights = self.plan.weights[wiring.slot_factors[slots]]
-            sizes = np.diff(wiring.message_offsets[slots.start : slots.stop + 1])
-            part *= repeated(weights, sizes)
+            if not self.plan.unit:
+                slots = slice(*wiring.scope_offsets[[first, last]])
+                weights = self.plan.weights[wiring.slot_factors[slots]]
+                sizes = np.diff(wiring.message_offsets[slots.start : slots.stop + 1])
+                part *= repeated(weights, sizes)
             # Messages of single-variable factors are their potentials, to the last digit.
             load_singles(wiring, self.potentials, first, last, self.messages)
 

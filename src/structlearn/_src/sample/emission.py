@@ -18,6 +18,12 @@ from scipy.special import gammaln
 
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.kernels.draw import density
+from structlearn._src.kernels.draw.density import (
+    NO_DENSITIES,
+    Densities,
+    PointDensities,
+    SymbolDensities,
+)
 from structlearn._src.sample.hdp import draw_dirichlet
 
 Arrays = tuple[Floats, ...]
@@ -36,11 +42,16 @@ class _Emission(ABC):
         """Draw parameters of new states from the prior."""
 
     @abstractmethod
+    def densities(self, parameters: Arrays) -> Densities:
+        """Return the log densities as kernels find them."""
+
     def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
         """Add the log densities of positions `first` to `last` in every state to `out`.
 
         It has one row for each of these positions.
         """
+        found = self.densities(parameters)
+        density.add_densities(found, first, last, density.lane_workspace(found), out)
 
     @abstractmethod
     def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
@@ -266,9 +277,9 @@ class Gaussian(Conjugate):
         """Draw parameters given the statistics of every state."""
         return self._packed(*self.prior.posterior(Moments(*statistics)).draw(rng))
 
-    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
-        """Add the log densities of positions `first` to `last` in every state to `out`."""
-        density.add_gaussians(self._columns, self.seen, *parameters, first, last, out)
+    def densities(self, parameters: Arrays) -> Densities:
+        """Return the log densities as kernels find them."""
+        return NO_DENSITIES._replace(points=PointDensities(self._columns, self.seen, *parameters))
 
     def statistics(
         self, states: Ints, n_states: int, first: int = 0, last: int | None = None
@@ -277,10 +288,10 @@ class Gaussian(Conjugate):
         D = self.data.shape[1]
         counts = np.zeros(n_states)
         sums = np.zeros((n_states, D))
-        bands = np.zeros((n_states, D, D if self._full else 1))
-        rows = slice(first, last)
-        density.add_moments(self.data[rows], self.seen[rows], states[rows], counts, sums, bands)
-        return counts, sums, (_unpacked(bands) if self._full else bands[:, :, 0])
+        outers = np.zeros((n_states, D, D if self._full else 1))
+        last = len(states) if last is None else last
+        density.add_moments(self.data, self.seen, states, first, last, counts, sums, outers)
+        return counts, sums, (outers if self._full else outers[:, :, 0])
 
     def log_evidence(self, statistics: Arrays) -> Floats:
         """Log marginal likelihood of the points of every state."""
@@ -324,11 +335,9 @@ class Categorical(Conjugate):
         shares = draw_dirichlet(self.prior + statistics[0], rng)
         return (np.log(np.maximum(shares, _TINY)),)
 
-    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
-        """Add the log probabilities of positions `first` to `last` in every state to `out`."""
-        symbols = self.data[first:last]
-        logs = np.vstack([parameters[0].T, np.zeros(len(parameters[0]))])  # the last is for -1
-        out += logs[symbols]
+    def densities(self, parameters: Arrays) -> Densities:
+        """Return the log probabilities as kernels find them."""
+        return NO_DENSITIES._replace(symbols=SymbolDensities(self.data, *parameters))
 
     def statistics(
         self, states: Ints, n_states: int, first: int = 0, last: int | None = None

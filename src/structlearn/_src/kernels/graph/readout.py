@@ -44,11 +44,12 @@ def read_beliefs(borders, net, state, eps, first, last, out, value):
     .. math:: \sum_i \epsilon_i \log \sum_x \exp(B_i(x) / \epsilon_i)
     """
     for g in range(first, last):
-        value[g] = 0.0
+        total = 0.0  # written at the end: other threads write beside it
         for v in range(borders[g, 0], borders[g + 1, 0]):
             start, stop = net.variables[v, 1], net.variables[v + 1, 1]
             update_belief(v, net, state)
-            value[g] += soften(state.beliefs, start, stop, eps[v], out)
+            total += soften(state.beliefs, start, stop, eps[v], out)
+        value[g] = total
 
 
 @inner
@@ -81,6 +82,7 @@ def read_factors(borders, net, state, marginals, workspace, first, last, wanted,
               \exp \frac{\theta_f(x_f) - \sum_i \lambda_{f i}(x_i)}{w_f}
     """
     for g in range(first, last):
+        total = value[g]
         for f in range(borders[g, 2], borders[g + 1, 2]):
             start, stop = net.factors[f, 0], net.factors[f + 1, 0]
             low, high = net.factors[f, 1], net.factors[f + 1, 1]
@@ -101,9 +103,10 @@ def read_factors(borders, net, state, marginals, workspace, first, last, wanted,
                     log += workspace.incoming[s - start, rest % states]
                     rest //= states
                 workspace.one[k - low] = log
-            value[g] += soften(workspace.one, START, high - low, w, workspace.two)
+            total += soften(workspace.one, START, high - low, w, workspace.two)
             for k in range(low, high if wanted else low):
                 out[k] = workspace.two[k - low]
+        value[g] = total
 
 
 @inner

@@ -1,0 +1,151 @@
+"""Draws of paths: slices leave finitely many transitions open, of which few can be reached.
+
+Every range of sequences has a random stream of its own, so that threads change no draw.
+"""
+
+from __future__ import annotations
+
+from threading import local
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from structlearn._src.common import threads
+from structlearn._src.common.arrays import Floats
+from structlearn._src.kernels.chain import beam
+from structlearn._src.kernels.draw.density import NO_DENSITIES, Densities, lane_workspace
+from structlearn._src.kernels.lanes import LANES
+from structlearn._src.sample import hdp
+from structlearn._src.sample.hdp import Process
+from structlearn._src.sample.hmm import (
+    HmmModel,
+    HmmState,
+    HmmStatistics,
+    RunningStatistics,
+    emitted,
+    keep,
+    pieces,
+)
+
+_CUT = 2**15  # positions whose slices are drawn at a time: two tenths of a millisecond
+_MOST = 2**22  # numbers that a thread keeps memory for: 32 megabytes
+_LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
+_thread = local()
+
+
+class PathDraw(NamedTuple):
+    """Paths that were drawn."""
+
+    state: HmmState
+    statistics: HmmStatistics
+    n_open: int  #: states that were open
+    log_density: float  #: of what is seen given the paths
+
+
+class _Slices(NamedTuple):
+    values: Floats  #: (positions,)
+    least: float
+
+
+def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
+    """Draw the paths of all sequences."""
+    slices = _cut(model, state, rng)
+    opened = _grown(model, state, slices.least, rng)
+    n = opened.process.n_states
+    ranges = pieces(model)
+    seeds = rng.integers(2**63, size=(len(ranges), 4))
+    paths = np.empty_like(state.states)
+    densities = _densities(model, opened)
+    transitions = _transitions(opened.process)
+    longest = int(np.diff(model.offsets).max())
+    found = RunningStatistics()
+    log_densities = np.empty(len(ranges))
+
+    def work(i: int, _: int) -> None:
+        first, last = ranges[i]
+        low, high = model.offsets[[first, last]].tolist()
+        uniforms = np.random.default_rng(seeds[i]).random(high - low)
+        counts = np.zeros((n + 1, n), np.int64)
+        log_densities[i] = beam.draw_paths(
+            densities, transitions, slices.values, uniforms, model.offsets, first, last,
+            _workspace(longest, n, densities), paths, counts,
+        )  # fmt: skip
+        found.add(i, HmmStatistics(counts, emitted(model, paths, n, low, high)))
+
+    threads.run(work, [(i, i + 1) for i in range(len(ranges))], model.n_jobs)
+    given = found.total
+    assert given is not None  # there is at least one sequence
+    occurring = np.flatnonzero(given.counts.sum(0))
+    new = keep(opened._replace(states=paths), occurring, model.n_jobs)
+    return PathDraw(new, given.of(occurring), n, float(sum(log_densities)))
+
+
+def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Slices:
+    """Draw slices below the probabilities of all transitions."""
+    ranges = threads.split(model.offsets, 1 + model.n_positions // _CUT)
+    seeds = dict(zip(ranges, rng.integers(2**63, size=(len(ranges), 4)), strict=True))
+    slices = np.empty(model.n_positions)
+    least: list[float] = []
+
+    def work(first: int, last: int) -> None:
+        some = slices[model.offsets[first] : model.offsets[last]]
+        np.random.default_rng(seeds[first, last]).random(out=some)
+        np.maximum(some, _LEAST, out=some)
+        beam.multiply_by_path(state.states, model.offsets, state.process.rows, first, last, slices)
+        least.append(float(some.min()))
+
+    threads.run(work, ranges, model.n_jobs)
+    return _Slices(slices, min(least))
+
+
+def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> HmmState:
+    """Add states, with parameters from their priors, until none beyond them can be reached."""
+    process = hdp.grow(state.process, least, rng)
+    new = process.n_states - state.n_states
+    if new == 0:
+        return state
+    parameters = tuple(
+        tuple(map(np.concatenate, zip(arrays, emission.draw_prior(new, rng), strict=True)))
+        for emission, arrays in zip(model.emissions, state.parameters, strict=True)
+    )
+    return HmmState(state.states, process, parameters)
+
+
+def _densities(model: HmmModel, state: HmmState) -> Densities:
+    """Return the log densities of all emissions as kernels find them."""
+    found = NO_DENSITIES
+    for emission, parameters in zip(model.emissions, state.parameters, strict=True):
+        parts = zip(emission.densities(parameters), NO_DENSITIES, found, strict=True)
+        found = Densities(*(before if own is none else own for own, none, before in parts))
+    return found
+
+
+def _transitions(process: Process) -> beam.Transitions:
+    order = np.ascontiguousarray(np.argsort(process.rows[:, :-1], axis=1)[:, ::-1])
+    return beam.Transitions(process.rows, order, np.take_along_axis(process.rows, order, axis=1))
+
+
+def _workspace(longest: int, n: int, densities: Densities) -> beam.BeamWorkspace:
+    """Return the workspace of this thread: fresh memory costs as much as the work that is in it.
+
+    For sequences of up to `longest` positions, and `n` states.
+    """
+    size = longest * n
+    shape = size, n, densities.points.means.shape[1], densities.labels.weights.shape[1:]
+    kept: tuple[object, beam.BeamWorkspace] | None = getattr(_thread, "kept", None)
+    if kept is not None and kept[0] == shape:
+        return kept[1]
+    flat: Floats = getattr(_thread, "flat", np.empty(0))
+    if len(flat) < 3 * size:
+        flat = np.empty(3 * size)
+    reached, weights, logs = flat[: 3 * size].reshape(3, size)
+    made = beam.BeamWorkspace(
+        np.empty(longest + 1, np.int64), reached.view(np.int64), weights, logs, np.empty(n),
+        np.empty(beam.n_marks(n), np.int64), np.empty(n, np.int64), np.empty((n, LANES)),
+        lane_workspace(densities),
+    )  # fmt: skip
+    if 3 * size <= _MOST:
+        _thread.flat = flat
+        _thread.kept = shape, made
+    return made
