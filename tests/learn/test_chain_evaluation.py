@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Thread
 
 import numpy as np
 import pytest
 
 from chain_objectives import chains
 from structlearn._src.common import threads
+from structlearn._src.kernels.chain.evaluate import PHASES
+from structlearn._src.kernels.jit import lean
+from structlearn._src.kernels.team import done, make_board, take
+from structlearn._src.learn import chain_evaluation
 from structlearn._src.learn.objective import TwoWorlds
 from structlearn._src.model.model import LinearModel
 from structlearn._src.model.term import PairsTerm, Sparse
@@ -81,6 +86,49 @@ def test_values_and_gradients_are_those_of_the_worlds(kind, loss):
                 np.testing.assert_array_equal(again.gradient, got.gradient)
             penalised = same.value_gradient(weights).gradient
             np.testing.assert_allclose(penalised, got.gradient + weights, rtol=1e-12, atol=1e-12)
+
+
+@lean
+def hold(board, phase):
+    """Clear a range, as far as others can see, and take its first sequence."""
+    take(board, phase)
+    done(board, phase)
+    take(board, phase)
+
+
+@lean
+def release(board, phase):
+    """Let the others go on."""
+    done(board, phase)
+
+
+def test_sequences_of_a_range_are_added_in_their_order(monkeypatch):
+    """While a thread has not added its sequence, another one can only compute the next."""
+    objective = text("log", values=False)
+    objective = replace(objective, settings=replace(objective.settings, n_jobs=1))
+    weights = np.random.default_rng(0).normal(size=objective.n_weights)
+    rest = objective.take(np.arange(1, objective.n_examples)).loss_gradient(weights)
+    boards, rooms, found = [], [], []
+
+    def held(phases):
+        boards.append(make_board(phases))
+        hold(boards[-1], PHASES)
+        return boards[-1]
+
+    monkeypatch.setattr(chain_evaluation, "make_board", held)
+
+    def cleared(scratch):
+        rooms.append(np.zeros(scratch.size))
+        return rooms[-1]
+
+    monkeypatch.setattr(threads.Scratch, "take", cleared)
+    thread = Thread(target=lambda: found.append(objective.loss_gradient(weights)), daemon=True)
+    thread.start()
+    thread.join(0.2)  # it would be through long before
+    assert not rooms[0][objective.chain_layout.size :].any()
+    release(boards[0], PHASES)
+    thread.join(60.0)
+    np.testing.assert_allclose(found[0].gradient, rest.gradient, atol=1e-12)
 
 
 def test_weights_that_cannot_be_written_to():

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common.errors import ArgumentError, FormatError, UncertifiedWarning
+from structlearn._src.common.threads import GRAIN
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
@@ -33,12 +34,15 @@ from structlearn._src.inference.schedule import colour
 from structlearn._src.kernels.linger import linger
 from structlearn._src.sample.normal_fit import fit_normal
 from structlearn._src.solve.frank_wolfe import FrankWolfe
+from structlearn._src.solve.lbfgs import add_pair, newton_direction, no_pairs
 from structlearn._src.solve.pick import ONLINE, SOLVERS
 from structlearn._src.solve.sdca import Sdca
+from structlearn._src.solve.search import Point
 from structlearn._src.text.columns import add_column, parse_columns
 from structlearn._src.text.strings import empty_table, grown
 
 ALL = ("partition", "marginals", "map", "samples")
+_LONG = 2 * GRAIN["pairs"]  # weights that threads share
 _SHARED = 120  # side of a grid whose blocks threads share
 CHAIN = chain(np.eye(3), np.eye(3)[::-1])
 #: Such differences have no exponential and are added as logarithms.
@@ -141,6 +145,10 @@ def _solvers() -> None:
     for solver, loss, X in itertools.product(solvers, ("log", "hinge"), inputs):
         with contextlib.suppress(ArgumentError):  # not every solver minimises every loss
             _learn(X, [["x", "y"], ["y"]], loss=loss, solver=solver)
+    zeros, ones = np.zeros(_LONG), np.ones(_LONG)
+    state = no_pairs(1, _LONG)
+    add_pair(state, Point(zeros, 0.0, zeros), Point(ones, 0.0, ones), None)
+    newton_direction(state, ones, None)
 
 
 def _rules() -> None:
