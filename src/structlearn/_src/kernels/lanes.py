@@ -141,7 +141,13 @@ def lowest(bits):
 @intrinsic(_combine)
 def combine(weights, rows, out):
     """Set `out` to the sum over ``m`` of ``weights[m] rows[m]``."""
-    out[:] = weights @ rows[: len(weights)]
+    terms = weights[:, None] * rows[: len(weights)]
+    whole = len(terms) - len(terms) % _AT_ONCE
+    out[:] = 0.0
+    for m in range(0, whole, _AT_ONCE):
+        out += (terms[m] + terms[m + 1]) + (terms[m + 2] + terms[m + 3])
+    for term in terms[whole:]:
+        out += term
 
 
 @intrinsic(_measure)
@@ -153,6 +159,7 @@ def measure(rows, mean, bands, away, out):
     D, width = bands.shape
     away[:D] = rows[:D] - mean[:, None]
     out[:] = 0.0
+    length = out.copy()
     for i in range(D):
-        n = min(width, D - i)
-        out += (bands[i, :n] @ away[i : i + n]) ** 2
+        combine(bands[i, : min(width, D - i)], away[i:], length)
+        out += length**2
