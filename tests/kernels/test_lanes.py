@@ -16,6 +16,11 @@ def combined(weights, rows, out):
 
 
 @lean
+def added(weight, row, out):
+    lanes.add_multiple(weight, row, out)
+
+
+@lean
 def measured(rows, mean, bands, away, out):
     lanes.measure(rows, mean, bands, away, out)
 
@@ -39,6 +44,13 @@ def test_rows_are_combined(n):
         terms = weights[:, None] * rows[:n]
         ordered = ((terms[0] + terms[1]) + (terms[2] + terms[3])) + terms[4]
         assert np.array_equal(out[0], ordered)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 19])
+def test_multiples_are_added(n):
+    row, out = np.arange(n + 1.0), np.full(n + 1, 2.0)
+    added(0.5, row[:n], out[:n])
+    assert out.tolist() == [*(2.0 + 0.5 * row[:n]), 2.0]
 
 
 @pytest.mark.parametrize(("D", "width"), [(1, 1), (4, 4), (6, 1), (7, 5), (10, 10)])

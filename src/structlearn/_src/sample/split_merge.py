@@ -355,17 +355,6 @@ def merge_statistics(found: HmmStatistics, one: int, two: int) -> HmmStatistics:
     return HmmStatistics(counts, emitted)
 
 
-def log_evidence(
-    model: HmmModel, found: HmmStatistics, states: slice | list[int] = slice(None)
-) -> float:
-    """Log evidence of what states have seen, by conjugate emissions."""
-    return sum(
-        float(emission.log_evidence(tuple(a[states] for a in own)).sum())
-        for emission, own in zip(model.emissions, found.emitted, strict=True)
-        if isinstance(emission, Conjugate)
-    )
-
-
 def _log_gain(model: HmmModel, old: _Standing, new: _Standing) -> float:
     """Return by how much the log density of paths, sticks and what states have seen grows."""
     values = [each.process.log_density(each.found.counts) for each in (old, new)]
