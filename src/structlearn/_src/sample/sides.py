@@ -95,18 +95,21 @@ class FittedSides(NamedTuple):
 
     def draw(self, rng: Generator) -> tuple[Bools, float]:
         """Draw which positions are on the second side, and the log probability of this."""
-        sides = self.chain.draw(1, rng)[0].astype(bool)
-        return sides, self.log_probability(sides)
+        values = np.empty(self.chain.n_chains)
+        sides = self.chain.draw(1, rng, values=values)[0].astype(bool)
+        return sides, self._score(sides) - float(values.sum())
 
     def log_probability(self, sides: Bools) -> float:
         """Log probability that these are drawn."""
+        return self._score(sides) - float(self.chain.log_partition().sum())
+
+    def _score(self, sides: Bools) -> float:
         linked = np.ones(len(sides), bool)
         linked[self.chain.offsets[:-1]] = False
         after = np.flatnonzero(linked)
         chosen = sides.astype(np.int64)
         score = self.chain.nodes[np.arange(len(sides)), chosen].sum()
-        score += self.chain.edges[0, chosen[after - 1], chosen[after]].sum()
-        return float(score - self.chain.log_partition().sum())
+        return float(score + self.chain.edges[0, chosen[after - 1], chosen[after]].sum())
 
 
 def fit_sides(
