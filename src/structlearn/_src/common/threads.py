@@ -82,6 +82,14 @@ def workers(n_jobs: int | None = None) -> int:
     return int(given)
 
 
+def few(n_jobs: int | None, ranges: int, each: int) -> int:
+    """Return so many threads that each has about `each` ranges to do.
+
+    Where these are so small that to wake one more thread takes longer than it would help.
+    """
+    return max(1, min(workers(n_jobs), ranges // each))
+
+
 def split(offsets: Ints, parts: int) -> list[tuple[int, int]]:
     """Cut items into at most `parts` contiguous ranges of about equal weight.
 

@@ -25,27 +25,34 @@ class _Vectors:
         self.builder = builder
         self.kind = ir.VectorType(ir.DoubleType(), LANES)
         self.zero = ir.Constant(self.kind, [0.0] * LANES)
-        pairs = zip(signature.args, args, strict=True)
-        self.arrays = [context.make_array(kind)(context, builder, value=a) for kind, a in pairs]
+        self.arrays = [
+            context.make_array(kind)(context, builder, value=value)
+            for kind, value in zip(signature.args, args, strict=True)
+            if hasattr(kind, "ndim")
+        ]
 
     def size(self, array: Any, axis: int) -> Any:
         return self.builder.extract_value(array.shape, axis)
 
-    def place(self, array: Any, row: Any) -> Any:
-        """Address of a row."""
-        start = self.builder.mul(row, row.type(LANES))
-        return self.builder.bitcast(self.builder.gep(array.data, [start]), self.kind.as_pointer())
+    def place(self, array: Any, i: Any) -> Any:
+        """Address of a vector that begins with an entry."""
+        return self.builder.bitcast(self.builder.gep(array.data, [i]), self.kind.as_pointer())
 
-    def load(self, array: Any, row: Any) -> Any:
-        return self.builder.load(self.place(array, row), align=8)  # that of one number
+    def load(self, array: Any, i: Any) -> Any:
+        return self.builder.load(self.place(array, i), align=8)  # that of one number
 
-    def store(self, vector: Any, array: Any, row: Any) -> None:
-        self.builder.store(vector, self.place(array, row), align=8)
+    def store(self, vector: Any, array: Any, i: Any) -> None:
+        self.builder.store(vector, self.place(array, i), align=8)
+
+    def load_row(self, array: Any, row: Any) -> Any:
+        return self.load(array, self.builder.mul(row, row.type(LANES)))
 
     def spread(self, array: Any, i: Any) -> Any:
-        """One number in all lanes."""
+        """One entry in all lanes."""
+        return self.fill(self.builder.load(self.builder.gep(array.data, [i])))
+
+    def fill(self, number: Any) -> Any:
         ir = self.ir
-        number = self.builder.load(self.builder.gep(array.data, [i]))
         blank = ir.Constant(self.kind, ir.Undefined)
         first = self.builder.insert_element(blank, number, ir.IntType(32)(0))
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -74,7 +81,7 @@ class _Vectors:
 
         def term(m: Any) -> Any:
             weight = self.spread(weights, builder.add(begin, m))
-            return builder.fmul(weight, self.load(rows, builder.add(first, m)))
+            return builder.fmul(weight, self.load_row(rows, builder.add(first, m)))
 
         whole = builder.and_(n, n.type(-_AT_ONCE))
         with self.loop(n.type(0), whole, _AT_ONCE) as (m, _):
@@ -107,6 +114,27 @@ def _combine(typing: Any, weights: Any, rows: Any, out: Any) -> Any:
     return types.void(weights, rows, out), emit
 
 
+def _add_multiple(typing: Any, weight: Any, row: Any, out: Any) -> Any:
+    from numba import types
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vectors = _Vectors(context, builder, signature, args)
+        row, out = vectors.arrays
+        n = vectors.size(out, 0)
+        whole = builder.and_(n, n.type(-LANES))
+        lanes = vectors.fill(args[0])
+        with vectors.loop(n.type(0), whole, LANES) as (i, _):
+            more = builder.fmul(lanes, vectors.load(row, i))
+            vectors.store(builder.fadd(vectors.load(out, i), more), out, i)
+        with vectors.loop(whole, n, 1) as (i, _):
+            at = builder.gep(out.data, [i])
+            more = builder.fmul(args[0], builder.load(builder.gep(row.data, [i])))
+            builder.store(builder.fadd(builder.load(at), more), at)
+        return context.get_dummy_value()
+
+    return types.void(types.float64, row, out), emit
+
+
 def _measure(typing: Any, rows: Any, mean: Any, bands: Any, away: Any, out: Any) -> Any:
     from numba import types
 
@@ -117,8 +145,8 @@ def _measure(typing: Any, rows: Any, mean: Any, bands: Any, away: Any, out: Any)
         width = vectors.size(bands, 1)
         zero = height.type(0)
         with vectors.loop(zero, height, 1) as (i, _):
-            apart = builder.fsub(vectors.load(rows, i), vectors.spread(mean, i))
-            vectors.store(apart, away, i)
+            apart = builder.fsub(vectors.load_row(rows, i), vectors.spread(mean, i))
+            vectors.store(apart, away, builder.mul(i, i.type(LANES)))
         total = vectors.variable()
         builder.store(vectors.zero, total)
         with vectors.loop(zero, height, 1) as (i, _):
@@ -141,7 +169,19 @@ def lowest(bits):
 @intrinsic(_combine)
 def combine(weights, rows, out):
     """Set `out` to the sum over ``m`` of ``weights[m] rows[m]``."""
-    out[:] = weights @ rows[: len(weights)]
+    terms = weights[:, None] * rows[: len(weights)]
+    whole = len(terms) - len(terms) % _AT_ONCE
+    out[:] = 0.0
+    for m in range(0, whole, _AT_ONCE):
+        out += (terms[m] + terms[m + 1]) + (terms[m + 2] + terms[m + 3])
+    for term in terms[whole:]:
+        out += term
+
+
+@intrinsic(_add_multiple)
+def add_multiple(weight, row, out):
+    """Add `weight` times a row of any length to another."""
+    out += weight * row
 
 
 @intrinsic(_measure)
@@ -153,6 +193,7 @@ def measure(rows, mean, bands, away, out):
     D, width = bands.shape
     away[:D] = rows[:D] - mean[:, None]
     out[:] = 0.0
+    length = out.copy()
     for i in range(D):
-        n = min(width, D - i)
-        out += (bands[i, :n] @ away[i : i + n]) ** 2
+        combine(bands[i, : min(width, D - i)], away[i:], length)
+        out += length**2

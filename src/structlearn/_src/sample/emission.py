@@ -174,7 +174,11 @@ class _NormalPrior(ABC):
         """Log marginal likelihood of the points of every state, (states,)."""
         after = self.posterior(moments)._log_normaliser()
         constant = 0.5 * self.width * np.log(np.pi)
-        return after - self._log_normaliser() - constant * np.asarray(moments.counts)
+        return after - self._normaliser - constant * np.asarray(moments.counts)
+
+    @cached_property
+    def _normaliser(self) -> Floats:
+        return self._log_normaliser()
 
 
 class NormalWishart(_NormalPrior):
@@ -390,10 +394,10 @@ def covariances(parameters: Arrays) -> Floats:
 def _bands(upper: Floats) -> Floats:
     """Return the bands of upper triangles (n, D, D), zeros beyond their ends."""
     D = upper.shape[-1]
-    rows, away = np.indices((D, D))
-    columns = rows + away
-    found = np.where(columns < D, upper[:, rows, np.minimum(columns, D - 1)], 0.0)
-    return np.ascontiguousarray(found)  # fancy indices turn the axes, and kernels know one order
+    found = np.zeros(upper.shape)
+    for i in range(D):
+        found[:, i, : D - i] = upper[:, i, i:]
+    return found
 
 
 def _unpacked(bands: Floats) -> Floats:

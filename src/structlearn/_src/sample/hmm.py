@@ -31,6 +31,7 @@ from structlearn._src.sample.hdp import Concentration, Process
 from structlearn._src.sample.hinge import LabelEmission
 
 _BLOCK = 2**14  # positions whose statistics are summed at a time
+_EACH = 16  # times as many are worth a thread where they are only numbered anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +209,7 @@ def keep(state: HmmState, found: Ints, n_jobs: int | None = 1) -> HmmState:
             np.take(numbers, state.states[first:last], out=states[first:last], mode="clip")
 
         ends = [*range(0, len(states), _BLOCK), len(states)]
-        threads.run(work, list(pairwise(ends)), n_jobs)
+        threads.run(work, list(pairwise(ends)), threads.few(n_jobs, len(ends) - 1, _EACH))
     return HmmState(states, hdp.keep(state.process, found), parameters)
 
 

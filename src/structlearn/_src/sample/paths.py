@@ -14,10 +14,8 @@ from numpy.random import Generator
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats
 from structlearn._src.kernels.chain import beam
-from structlearn._src.kernels.draw.density import NO_DENSITIES, Densities, lane_workspace
-from structlearn._src.kernels.lanes import LANES
+from structlearn._src.kernels.draw.density import NO_DENSITIES, Densities
 from structlearn._src.sample import hdp
-from structlearn._src.sample.hdp import Process
 from structlearn._src.sample.hmm import (
     HmmModel,
     HmmState,
@@ -29,6 +27,7 @@ from structlearn._src.sample.hmm import (
 )
 
 _CUT = 2**15  # positions whose slices are drawn at a time: two tenths of a millisecond
+_EACH = 3  # times as many are worth a thread
 _MOST = 2**22  # numbers that a thread keeps memory for: 32 megabytes
 _LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
 _thread = local()
@@ -57,7 +56,7 @@ def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
     seeds = rng.integers(2**63, size=(len(ranges), 4))
     paths = np.empty_like(state.states)
     densities = _densities(model, opened)
-    transitions = _transitions(opened.process)
+    transitions = beam.sorted_transitions(opened.process.rows)
     longest = int(np.diff(model.offsets).max())
     found = RunningStatistics()
     log_densities = np.empty(len(ranges))
@@ -95,7 +94,7 @@ def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Slices:
         beam.multiply_by_path(state.states, model.offsets, state.process.rows, first, last, slices)
         least.append(float(some.min()))
 
-    threads.run(work, ranges, model.n_jobs)
+    threads.run(work, ranges, threads.few(model.n_jobs, len(ranges), _EACH))
     return _Slices(slices, min(least))
 
 
@@ -121,31 +120,21 @@ def _densities(model: HmmModel, state: HmmState) -> Densities:
     return found
 
 
-def _transitions(process: Process) -> beam.Transitions:
-    order = np.ascontiguousarray(np.argsort(process.rows[:, :-1], axis=1)[:, ::-1])
-    return beam.Transitions(process.rows, order, np.take_along_axis(process.rows, order, axis=1))
-
-
 def _workspace(longest: int, n: int, densities: Densities) -> beam.BeamWorkspace:
     """Return the workspace of this thread: fresh memory costs as much as the work that is in it.
 
     For sequences of up to `longest` positions, and `n` states.
     """
-    size = longest * n
-    shape = size, n, densities.points.means.shape[1], densities.labels.weights.shape[1:]
+    shape = longest, n, densities.points.means.shape[1], densities.labels.weights.shape[1:]
     kept: tuple[object, beam.BeamWorkspace] | None = getattr(_thread, "kept", None)
     if kept is not None and kept[0] == shape:
         return kept[1]
+    size = 3 * longest * n
     flat: Floats = getattr(_thread, "flat", np.empty(0))
-    if len(flat) < 3 * size:
-        flat = np.empty(3 * size)
-    reached, weights, logs = flat[: 3 * size].reshape(3, size)
-    made = beam.BeamWorkspace(
-        np.empty(longest + 1, np.int64), reached.view(np.int64), weights, logs, np.empty(n),
-        np.empty(beam.n_marks(n), np.int64), np.empty(n, np.int64), np.empty((n, LANES)),
-        lane_workspace(densities),
-    )  # fmt: skip
-    if 3 * size <= _MOST:
+    if len(flat) < size:
+        flat = np.empty(size)
+    made = beam.beam_workspace(longest, n, densities, flat)
+    if size <= _MOST:
         _thread.flat = flat
         _thread.kept = shape, made
     return made

@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.draw.density import LaneWorkspace, load, weigh
+from structlearn._src.common.arrays import Floats
+from structlearn._src.kernels.draw.density import (
+    Densities,
+    LaneWorkspace,
+    lane_workspace,
+    load,
+    weigh,
+)
 from structlearn._src.kernels.jit import inline, inner, lean
 from structlearn._src.kernels.lanes import LANES, lowest
 
@@ -42,9 +49,27 @@ class BeamWorkspace(NamedTuple):
     lanes: LaneWorkspace
 
 
-def n_marks(n_states: int) -> int:
-    """Return how many numbers have a bit for every state."""
-    return (n_states + _LAST) >> _SHIFT
+def sorted_transitions(rows: Floats) -> Transitions:
+    """Return transitions with these probabilities."""
+    order = np.ascontiguousarray(np.argsort(rows[:, :-1], axis=1)[:, ::-1])
+    return Transitions(rows, order, np.take_along_axis(rows, order, axis=1))
+
+
+def beam_workspace(
+    longest: int, states: int, densities: Densities, flat: Floats | None = None
+) -> BeamWorkspace:
+    """Return workspace for sequences of up to `longest` positions.
+
+    `flat` is memory for what is large: three numbers for each position and state.
+    """
+    size = longest * states
+    flat = np.empty(3 * size) if flat is None else flat[: 3 * size]
+    reached, weights, logs = flat.reshape(3, size)
+    marks = np.empty((states + _LAST) >> _SHIFT, np.int64)
+    return BeamWorkspace(
+        np.empty(longest + 1, np.int64), reached.view(np.int64), weights, logs, np.empty(states),
+        marks, np.empty(states, np.int64), np.empty((states, LANES)), lane_workspace(densities),
+    )  # fmt: skip
 
 
 @inline

@@ -194,19 +194,12 @@ def add_moments(points, seen, states, first, last, counts, sums, outers):
         k = states[t]
         x = points[t]
         counts[k] += 1.0
+        lanes.add_multiple(1.0, x, sums[k])
         for i in range(D):
-            a = x[i]
-            sums[k, i] += a
-            row = outers[k, i]
             if width == 1:
-                row[0] += a * a
-                continue
-            for j in range(i, D):
-                row[j] += a * x[j]
-    for k in range(counts.size if width > 1 else 0):
-        for i in range(D):
-            for j in range(i):
-                outers[k, i, j] = outers[k, j, i]
+                outers[k, i, 0] += x[i] * x[i]
+            else:
+                lanes.add_multiple(x[i], x, outers[k, i])
 
 
 # ---- triangular factors, in place --------------------------------------------------------
