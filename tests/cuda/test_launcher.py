@@ -47,6 +47,9 @@ class Tensor:
     def data_ptr(self):
         return self.address
 
+    def get_device(self):
+        return 0
+
 
 @pytest.fixture(autouse=True)
 def _card(monkeypatch):
@@ -56,11 +59,11 @@ def _card(monkeypatch):
 def test_the_second_launch_goes_to_the_binary():
     kernel = Kernel()
     launch = Launcher(kernel)
-    x = Tensor()
+    x = Tensor(16)
     for programs in (3, 5):
         launch(programs, (x,), (7,), B=2, A=1, num_warps=4)
     assert len(kernel.compiled) == 1
-    assert kernel.direct == [((5, 1, 1), (x, 7, 1, 2))]  # constants in the order of the kernel
+    assert kernel.direct == [((5, 1, 1), (16, 7, 1, 2))]  # constants in the order of the kernel
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,46 @@ def test_more_chains_than_one_program_takes(ways):
 
 
 @inside
+def test_gradients_of_factors_that_lie_apart(ways):
+    """Those of a column of a matrix: kernels read numbers one after another."""
+    scores, labels = problem(torch.float)
+    made = layer("log", torch.float)
+    weights = torch.rand(3, 5)[:, 2]
+
+    def call():
+        x = scores.clone().requires_grad_()
+        inputs = [x, *made.parameters()]
+        return torch.autograd.grad(made(x, labels, MASK), inputs, grad_outputs=weights)
+
+    expected, found = ways(call)
+    close(found, expected, torch.float)
+
+
+@inside
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_gradients_that_are_taken_again(ways, factor):
+    """The first time they are finished in place; what was given away must not change."""
+    scores, labels = problem(torch.float)
+    made = layer("log", torch.float, reduction="sum")
+
+    def call():
+        x = scores.clone().requires_grad_()
+        loss = factor * made(x, labels, MASK)
+        inputs = [x, *made.parameters()]
+        first = torch.autograd.grad(loss, inputs, retain_graph=True)
+        second = torch.autograd.grad(3.0 * loss, inputs, retain_graph=True)
+        (loss * loss).backward()
+        return *first, *second, *(t.grad.clone() for t in inputs)
+
+    def cleared():
+        made.zero_grad()
+        return call()
+
+    expected, found = ways(cleared)
+    close(found, expected, torch.float)
+
+
+@inside
 def test_kernels_equal_enumeration(monkeypatch):
     monkeypatch.setattr(card_chain, "DEVICES", ["cpu"])
     scores, labels = problem(torch.float)
@@ -238,6 +278,21 @@ def test_what_is_seen_before_a_batch_is_solved():
     assert seen(edges=torch.eye(3) * 17.0) == (False, False, False)
     outside = torch.where(MASK[..., None], scores, np.nan)
     assert seen(scores=outside) == (False, False, False)
+
+
+@inside
+def test_what_was_seen_of_one_batch_is_wiped_off_for_the_next():
+    from structlearn._src.cuda.fused_chain import CardChains
+    from structlearn._src.cuda.inspection import Inspection
+
+    scores, labels = problem(torch.float, hidden=False)
+    edges = torch.zeros(3, 3)
+    hidden = torch.where(labels == 0, -1, labels)
+    found = [Inspection(CardChains.of(scores, edges, None, y), 1.0) for y in (hidden, labels % 3)]
+    assert [one.hidden for one in found] == [True, False]
+    again = [Inspection(CardChains.of(scores, edges, None, labels % 3), 1.0) for _ in range(2)]
+    assert [one.hidden for one in again] == [False, False]
+    assert {id(one.slate) for one in again} == {id(one.slate) for one in found}
 
 
 @inside

@@ -285,6 +285,19 @@ def test_reductions_and_states():
     assert not list(ChainLoss(3, transitions=False).parameters())
 
 
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_labels_of_all_types(kind):
+    """Numbers of a byte hold neither -1 nor 200, with which labels are compared."""
+    torch.manual_seed(0)
+    made = ChainLoss(200)
+    scores = torch.randn(2, 3, 200)
+    labels = torch.randint(100, (2, 3))
+    assert made(scores, labels.to(kind)) == made(scores, labels)
+    if kind != torch.uint8:
+        labels[0, 1] = -1
+        assert made(scores, labels.to(kind)) == made(scores, labels)
+
+
 def test_tables_of_the_call():
     scores, labels = problem(24)
     made = layer()

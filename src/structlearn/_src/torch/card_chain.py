@@ -50,6 +50,7 @@ def solve(
         return None
     kernels = _kernels()
     ends = None if ends is None else (ends[0].contiguous(), ends[1].contiguous())
+    factors = None if factors is None else factors.contiguous()
     try:
         batch = kernels.CardChains.of(nodes, edges, ends, labels, mask)
         if kernels.refuses(batch, spec.loss, spec.cost):
@@ -76,7 +77,7 @@ def solve(
     return found  # type: ignore[no-any-return]
 
 
-def cut(sums: Tensor, states: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients by edges, starts and ends that sums of kernels hold."""
-    found: tuple[Tensor, Tensor, Tensor] = _kernels().cut_sums(sums, states)
+def finished(kept: tuple[Tensor, Tensor], factor: Tensor) -> tuple[Tensor, ...]:
+    """Return all gradients times one factor, from what kernels have left for them."""
+    found: tuple[Tensor, ...] = _kernels().finished(*kept, factor)
     return found

@@ -44,6 +44,8 @@ from structlearn._src.torch.table_worlds import (
     tensor_like,
 )
 
+_WIDE = (torch.int64, torch.int32)  # types that hold -1 and the number of labels
+
 
 @completed(CHAIN_LOSS)
 class ChainLoss(nn.Module):
@@ -203,6 +205,8 @@ class ChainLoss(nn.Module):
         )
         nodes = self._node_scores(scores, spec.loss.eps_h)
         check_whole("labels", labels, tuple(nodes.shape[:2]))
+        if labels.dtype not in _WIDE:  # others wrap around where they are compared
+            labels = labels.long()
         if not card_chain.fits(nodes):
             nodes, edges, inside = self._tables(scores, mask, transitions, spec.loss.eps_h)
             return _apply(spec, nodes, edges, labels, inside)[0]

@@ -20,6 +20,7 @@ from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples, LinearModel, Tables
 
 REDUCTIONS = ("mean", "sum", "none")
+_META = torch.device("meta")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,20 +81,23 @@ def check_scores(scores: Any, axes: int, last: tuple[int, ...]) -> None:
 def check_tensors(**given: Any) -> None:
     """Refuse what is no tensor, and tensors that lie on different devices; None is left out."""
     found = {name: t for name, t in given.items() if t is not None}
+    devices = set()
     for name, t in found.items():
         if not isinstance(t, Tensor):
             raise ArgumentError(f"{name} must be a tensor; a {type(t).__name__} was given")
-    if found and all(t.is_meta for t in found.values()):
+        devices.add(t.device)
+    if devices == {_META}:
         told = " and ".join(found)
         raise ArgumentError(f"{told} on the device meta hold no numbers; move them to another")
-    if len({t.device for t in found.values()}) > 1:
+    if len(devices) > 1:
         told = ", ".join(f"{name} on {t.device}" for name, t in found.items())
         raise ArgumentError(f"the tensors lie on different devices: {told}; move them to one")
 
 
 def check_whole(name: str, given: Tensor, shape: tuple[int, ...]) -> None:
     """Refuse what is no tensor of whole numbers of this shape."""
-    check_tensors(**{name: given})
+    if not isinstance(given, Tensor) or given.is_meta:
+        check_tensors(**{name: given})  # which says so
     numbers = not (given.is_floating_point() or given.is_complex() or given.dtype == torch.bool)
     if not numbers or tuple(given.shape) != shape:
         raise ArgumentError(
