@@ -138,6 +138,25 @@ def paths_of(made, scores, i):
     return every, scores_of(nodes, edges, chain_pairs(length))
 
 
+@pytest.mark.parametrize("loss", ["log", "hinge", "hybrid"])
+def test_labels_without_hidden_states_that_are_possible(loss):
+    """They count as ruled out, and their gradient is 0."""
+    torch.manual_seed(4)
+    made = ChainLoss(3, loss, hidden_states=2)
+    scores = torch.randn(2, 3, 3, 2)
+    scores[0, 1, 2] = scores[1, 0, 1, 0] = -torch.inf
+    far = scores.clamp(min=-1e4).requires_grad_()
+    scores.requires_grad_()
+    labels = torch.tensor([[0, -1, 1], [1, 2, 0]])
+    losses = made(scores, labels), made(far, labels)
+    torch.testing.assert_close(*losses)
+    grads = [torch.autograd.grad(one, [x, *made.parameters()]) for one, x in
+             zip(losses, (scores, far), strict=True)]  # fmt: skip
+    torch.testing.assert_close(*grads)
+    with pytest.raises(ImpossibleEvidenceError, match="sequence 0"):
+        made(scores, torch.tensor([[0, 2, 1], [1, 2, 0]]))
+
+
 def test_best_paths():
     scores, _ = problem(11)
     made = layer()

@@ -343,7 +343,10 @@ class ChainLoss(nn.Module):
             nodes = at_least_single(scores)
         else:
             check_scores(scores, 4, (self.n_labels, self.hidden_states))
-            nodes = soft_max(at_least_single(scores), 3, eps_h)
+            nodes = at_least_single(scores)
+            never = (nodes == -torch.inf).all(3)  # the derivative of their sum is no number
+            nodes = soft_max(torch.where(never[..., None], 0.0, nodes), 3, eps_h)
+            nodes = torch.where(never, -torch.inf, nodes)
         if nodes.shape[0] == 0 or nodes.shape[1] == 0:
             raise ArgumentError("scores hold no sequence, or sequences without positions")
         return nodes
