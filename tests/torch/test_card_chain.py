@@ -316,3 +316,20 @@ def test_no_path_on_a_card(monkeypatch):
     scores[1, 2] = -np.inf
     with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
         layer("log", torch.float)(scores, labels, MASK)
+
+
+@inside
+@pytest.mark.parametrize("kind", [torch.float, torch.double])
+@pytest.mark.parametrize("loss", ["log", "eps", "hinge", "hybrid"])
+@pytest.mark.parametrize("labels", [[0, 1, 0], [0, 1, -1]])
+def test_labels_that_are_ruled_out_on_a_card(monkeypatch, loss, labels, kind):
+    """There are other paths, so that sums over all of them look well."""
+    monkeypatch.setattr(card_chain, "DEVICES", ["cpu"])
+    labels = torch.tensor([[1, 0, 0], labels])
+    scores = torch.zeros(2, 3, 2, dtype=kind)
+    made = ChainLoss(2, loss, forbidden=[(0, 1)]).to(kind)
+    with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
+        made(scores, labels)
+    scores[1, 0, 0] = -np.inf
+    with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
+        ChainLoss(2, loss).to(kind)(scores, labels)
