@@ -188,6 +188,8 @@ def test_learning_with_few_labels():
         ({"transitions": [1.0]}, "transitions.*tensor"),
         ({"labels": [0, 0, 0]}, "labels.*tensor"),
         ({"edges": [[0, 1]]}, "edges.*tensor"),
+        ({"edges": None}, "edges must be a tensor"),
+        ({"labels": None}, "labels must be a tensor"),
         ({"graphs": [0, 0, 0]}, "graphs.*tensor"),
         ({"scores": torch.zeros(3, 2, device="meta")}, "devices"),
         ({"edges": torch.zeros(1, 2, device="meta").long()}, "devices.*edges on meta"),
@@ -205,6 +207,10 @@ def test_bad_input_is_named(change, match):
 
 
 def test_bad_grids_are_named():
+    with pytest.raises(ArgumentError, match="labels must be a tensor"):
+        GridLoss(2)(torch.zeros(1, 2, 2, 2), None)  # the loss of no labels would be 0
+    with pytest.raises(ArgumentError, match="labels must be a tensor"):
+        GridLoss(2).begin(None)
     with pytest.raises(ArgumentError, match="neighbours"):
         GridLoss(2, neighbours=6)
     with pytest.raises(ArgumentError, match="mask"):

@@ -29,6 +29,7 @@ from structlearn._src.torch.graph_queries import GraphQueries
 from structlearn._src.torch.table_worlds import (
     REDUCTIONS,
     at_least_single,
+    check_given,
     check_scores,
     check_tensors,
     draw_small,
@@ -234,13 +235,13 @@ class GraphLoss(GraphLayer):
         memory: Memory = None,
     ) -> Tensor:
         """Return the loss of a batch of graphs, whose nodes are concatenated."""
-        check_tensors(scores=scores, labels=labels)
+        check_given(scores=scores, labels=labels)
         batch, tables = self._prepare(scores, labels, edges, graphs, transitions)
         return self._losses(batch, tables, memory)
 
     def begin(self, labels: Tensor, edges: Tensor, graphs: Tensor | None = None) -> Memory:
         """Return the memory of a batch before any inference."""
-        check_tensors(labels=labels)
+        check_given(labels=labels)
         scores = torch.zeros(labels.numel(), self.n_labels, device=labels.device)
         return self._prepare(scores, labels, edges, graphs, None)[0].objective.begin()
 
@@ -316,6 +317,7 @@ class GraphLoss(GraphLayer):
         transitions: Tensor | None,
     ) -> tuple[GraphBatch, tuple[Tensor, ...]]:
         check_scores(scores, 2, (self.n_labels,))
+        check_given(scores=scores, edges=edges)
         check_tensors(scores=scores, labels=labels, edges=edges, graphs=graphs)
         n = len(scores)
         numbers = np.full(n, -1) if labels is None else whole_numbers("labels", labels, (n,))

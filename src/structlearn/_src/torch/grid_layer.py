@@ -17,6 +17,7 @@ from structlearn._src.torch.graph_layer import GraphLayer
 from structlearn._src.torch.table_worlds import (
     array,
     at_least_single,
+    check_given,
     check_scores,
     check_tensors,
     drawn_seed,
@@ -104,7 +105,7 @@ class GridLoss(GraphLayer):
         >>> round(layer(scores, torch.tensor([[[0, 1]]])).item(), 3)
         0.362
         """
-        check_tensors(scores=scores, labels=labels)
+        check_given(scores=scores, labels=labels)
         batch, tables, _ = self._prepare(scores, labels, mask, transitions)
         return self._losses(batch, tables, memory)
 
@@ -132,7 +133,7 @@ class GridLoss(GraphLayer):
         >>> layer(scores, torch.tensor([[[0, -1]]]), memory=memory).shape
         torch.Size([])
         """
-        check_tensors(labels=labels)
+        check_given(labels=labels)
         scores = torch.zeros(*labels.shape, self.n_labels, device=labels.device)
         return self._prepare(scores, labels, mask, None)[0].objective.begin()
 

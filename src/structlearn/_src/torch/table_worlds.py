@@ -85,6 +85,9 @@ def check_tensors(**given: Any) -> None:
     for name, t in found.items():
         if not isinstance(t, Tensor):
             raise ArgumentError(f"{name} must be a tensor; a {type(t).__name__} was given")
+        if t.layout is not torch.strided or t.is_complex():
+            kind = "complex" if t.is_complex() else str(t.layout).removeprefix("torch.")
+            raise ArgumentError(f"{name} is {kind}; a dense tensor of real numbers is needed")
         devices.add(t.device)
     if devices == {_META}:
         told = " and ".join(found)
@@ -94,10 +97,18 @@ def check_tensors(**given: Any) -> None:
         raise ArgumentError(f"the tensors lie on different devices: {told}; move them to one")
 
 
+def check_given(**given: Any) -> None:
+    """Refuse None as well, in the place of what cannot be left out."""
+    for name, t in given.items():
+        if t is None:
+            raise ArgumentError(f"{name} must be a tensor; None was given")
+    check_tensors(**given)
+
+
 def check_whole(name: str, given: Tensor, shape: tuple[int, ...]) -> None:
     """Refuse what is no tensor of whole numbers of this shape."""
     if not isinstance(given, Tensor) or given.is_meta:
-        check_tensors(**{name: given})  # which says so
+        check_given(**{name: given})  # which says so
     numbers = not (given.is_floating_point() or given.is_complex() or given.dtype == torch.bool)
     if not numbers or tuple(given.shape) != shape:
         raise ArgumentError(
