@@ -12,7 +12,7 @@ import torch
 
 from layers import chain_pairs, loss_of
 from structlearn._src.torch import card_chain
-from structlearn.errors import ArgumentError, ImpossibleEvidenceError
+from structlearn.errors import ArgumentError, ImpossibleEvidenceError, TooWideError
 from structlearn.torch import ChainLoss
 
 pytest.importorskip("triton")
@@ -316,6 +316,22 @@ def test_no_path_on_a_card(monkeypatch):
     scores[1, 2] = -np.inf
     with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
         layer("log", torch.float)(scores, labels, MASK)
+
+
+@inside
+@pytest.mark.parametrize("loss", ["log", "marginal"])  # by kernels, by plain PyTorch
+def test_a_full_card_is_named(monkeypatch, loss):
+    from structlearn._src.cuda import chain_loss
+    from structlearn._src.torch import chain_function
+
+    def crowded(*_, **__):
+        raise torch.OutOfMemoryError("tried to allocate 7 GB")
+
+    monkeypatch.setattr(card_chain, "DEVICES", ["cpu"])
+    monkeypatch.setattr(chain_loss, "solve", crowded)
+    monkeypatch.setattr(chain_function, "chain_losses", crowded)
+    with pytest.raises(TooWideError, match=r"scores of shape \(3, 4, 3\)"):
+        layer(loss, torch.float)(*problem(torch.float), MASK)
 
 
 @inside

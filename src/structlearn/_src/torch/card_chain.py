@@ -63,11 +63,8 @@ def solve(
         wrong = seen.wrong
         if seen.loose and not wrong:
             found, wrong = kernels.settle(found, *given, nodes.dtype)
-    except torch.cuda.OutOfMemoryError as error:
-        raise TooWideError(
-            f"the card has no memory left for scores of shape {tuple(nodes.shape)} and as much "
-            f"again for the forward pass; give smaller batches"
-        ) from error
+    except torch.OutOfMemoryError as error:
+        raise full(nodes) from error
     if wrong:
         inside = full_mask(mask, nodes)
         folded = nodes if ends is None else add_ends(nodes, inside, *ends)
@@ -75,6 +72,14 @@ def solve(
         flags = array(found.flags)
         check_possible(np.where(flags, np.inf, array(found.values)), spec.sides[1])
     return found  # type: ignore[no-any-return]
+
+
+def full(nodes: Tensor) -> TooWideError:
+    """Return what says that a card has too little memory for a batch."""
+    return TooWideError(
+        f"the card has no memory left for scores of shape {tuple(nodes.shape)} and several times "
+        f"as much for inference; give smaller batches"
+    )
 
 
 def finished(kept: tuple[Tensor, Tensor], factor: Tensor) -> tuple[Tensor, ...]:

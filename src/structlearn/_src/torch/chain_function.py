@@ -343,10 +343,15 @@ def _elsewhere(
     if found is not None:
         return found.values, found.by_scores, found.by_edges
     check_batch(nodes, edges, labels, mask)
-    values, pull = torch.func.vjp(_plain(spec, labels, mask), nodes.detach(), edges.detach())[:2]
+    call = _plain(spec, labels, mask)
+    try:
+        values, pull = torch.func.vjp(call, nodes.detach(), edges.detach())[:2]
+        by = pull(torch.ones_like(values) if factors is None else factors)
+    except torch.OutOfMemoryError as error:
+        raise card_chain.full(nodes) from error
     impossible = values.abs() > -0.5 * FLOOR
     check_possible(np.where(array(impossible), np.inf, array(values)), spec.sides[1])
-    return values, *pull(torch.ones_like(values) if factors is None else factors)
+    return values, *by
 
 
 def all_alike(factors: Tensor) -> bool:
