@@ -18,6 +18,8 @@ from structlearn._src.learn.loss import Cost, Loss, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples, LinearModel, Tables
+from structlearn._src.text.labels import Forbidden, forbidden_transitions
+from structlearn._src.torch.plain_chain import soft_max
 
 REDUCTIONS = ("mean", "sum", "none")
 _META = torch.device("meta")
@@ -76,6 +78,16 @@ def check_scores(scores: Any, axes: int, last: tuple[int, ...]) -> None:
             f"scores of shape {tuple(scores.shape)} were given; {axes} axes are needed, the last "
             f"of size {' and '.join(map(str, last))}: labels, then hidden states if there are any"
         )
+
+
+def check_forbidden(rule: Any, labels: list[Any]) -> Forbidden:
+    """Return which labels must not follow which; pairs must be of these labels."""
+    found = forbidden_transitions(labels, rule)
+    if not isinstance(rule, str):
+        unknown = {label for pair in rule for label in pair} - set(labels)
+        if unknown:
+            raise ArgumentError(f"forbidden: {unknown.pop()!r} is none of the labels {labels}")
+    return found
 
 
 def check_tensors(**given: Any) -> None:
@@ -164,6 +176,13 @@ def add_ends(nodes: Tensor, mask: Tensor, starts: Tensor, ends: Tensor) -> Tenso
 def last_places(mask: Tensor) -> Tensor:
     """Return which positions (B, T) are the last that count."""
     return mask & ~torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
+
+
+def summed_out(scores: Tensor, eps: float) -> Tensor:
+    """Return the soft maximum over hidden states, the last axis; -inf where none is possible."""
+    never = (scores == -torch.inf).all(-1)  # the derivative of their sum is no number
+    found = soft_max(torch.where(never[..., None], 0.0, scores), -1, eps)
+    return torch.where(never, -torch.inf, found)
 
 
 def at_least_single(tensor: Tensor) -> Tensor:
