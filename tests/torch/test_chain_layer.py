@@ -10,6 +10,7 @@ import torch
 
 import naive
 from layers import LOSSES, chain_pairs, loss_of, scores_of
+from structlearn import SequenceLabeler
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.torch.plain_chain import chain_losses
 from structlearn.errors import ArgumentError, ImpossibleEvidenceError
@@ -110,6 +111,27 @@ def test_first_and_second_derivatives(loss):
 def test_first_derivatives_at_two_temperatures(loss):
     scores, labels = problem(3, hidden=True)
     assert torch.autograd.gradcheck(lambda s: layer(loss)(s, labels, MASK), (scores,))
+
+
+@pytest.mark.parametrize("loss", ["log", "eps"])
+def test_the_optimum_of_an_estimator_is_one_of_the_layer(loss):
+    """The same objective, of double precision, and no gradient where the estimator ended."""
+    rng = np.random.default_rng(5)
+    lengths = rng.integers(2, 7, 12)
+    X = [rng.normal(size=(length, 3)) for length in lengths]
+    y = [rng.integers(0, 3, length) for length in lengths]
+    model = SequenceLabeler(loss=loss, C=0.7, solver="lbfgs", tol=1e-14, gradient_tol=1e-9)
+    model.fit(X, y)
+    made = ChainLoss(3, loss, transitions=False, reduction="sum").double()
+    weights = torch.from_numpy(model.weights_).requires_grad_()
+    features = torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, X)), batch_first=True)
+    labels = torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, y)), batch_first=True)
+    mask = torch.arange(features.shape[1]) < torch.tensor(lengths)[:, None]
+    scores = features @ weights[:9].view(3, 3)
+    value = 0.7 * made(scores, labels, mask, weights[9:].view(3, 3)) + 0.5 * weights.square().sum()
+    assert value.item() == pytest.approx(model.value_, rel=1e-10)
+    (gradient,) = torch.autograd.grad(value, weights)
+    assert gradient.abs().max() < 1e-6
 
 
 def test_hidden_states_are_summed_out():
