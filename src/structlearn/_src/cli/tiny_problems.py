@@ -19,6 +19,7 @@ from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
 from structlearn._src.estimators.fields.rule_model import RuleModel
+from structlearn._src.estimators.structured.graph import GridLabeler
 from structlearn._src.estimators.structured.sequence import SequenceLabeler
 from structlearn._src.field.admm import Consensus
 from structlearn._src.field.hinges import Hinges
@@ -27,7 +28,6 @@ from structlearn._src.files.uai import read_uai, write_uai
 from structlearn._src.graph.build import FactorGraph
 from structlearn._src.graph.shapes import chain, grid, pairwise, tree
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.engine import make_engine
 from structlearn._src.inference.entropy import entropies
 from structlearn._src.inference.front import infer, infer_many
 from structlearn._src.inference.schedule import colour
@@ -85,9 +85,8 @@ def _messages() -> None:
     for schedule in ("sequential", "flooding"):
         _ask(large, "bp", "map", schedule=schedule, max_iter=1, restarts=0)
     colour(LOOP.wiring)  # of graphs that no narrow band cuts
-    problem = Problem(LOOP.wiring, LOOP.potentials)
-    engine = make_engine(problem, "bp")  # as in training
-    engine.solve(problem.potentials, engine.begin(), 1, 0.0)
+    learning = GridLabeler(inference="bp").objective([np.zeros((2, 2, 1))], [[[0, 1], [-1, 0]]])
+    learning.value(np.zeros(learning.n_weights))
 
 
 def _searches() -> None:

@@ -145,9 +145,8 @@ class EliminationTree:
         tables = self.wiring.graph_tables
 
         def work(a: int, b: int) -> None:
-            eliminate.load_tables(tables, potentials, a, b, store)
             with self._workspace() as block:
-                eliminate.forward(*self._frame, store, block, a, b, value)
+                eliminate.forward(*self._frame, tables, potentials, store, block, a, b, value)
 
         threads.over_graphs(work, tables, self.n_jobs)
         return value
@@ -157,12 +156,10 @@ class EliminationTree:
         wiring = self.wiring
         beliefs = np.empty(len(store))
         marginals = np.empty(int(wiring.belief_offsets[-1]))
-        frame = *self._frame, store, beliefs, wiring.belief_offsets
-        plan = self._frame[2]
         tables = wiring.graph_tables
+        frame = *self._frame, tables, store, beliefs, wiring.belief_offsets
 
         def work(a: int, b: int) -> None:
-            eliminate.clear(tables, plan, wiring.belief_offsets, a, b, beliefs, marginals)
             with self._workspace() as block:
                 eliminate.backward(*frame, block, a, b, marginals)
 

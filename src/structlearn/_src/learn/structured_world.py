@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, repeated
+from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.place import current
-from structlearn._src.common.vectors import copy_into
 from structlearn._src.graph.batch import (
     Graphs,
     Sequences,
@@ -27,6 +26,7 @@ from structlearn._src.graph.wiring import HIDDEN, OUTPUT, Wiring
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.chain_batch import Chains, forbid_ends, tables_to_chains
 from structlearn._src.inference.engine import Engine, clamp_ranges, forest_shares, make_engines
+from structlearn._src.kernels.graph.domain import weigh
 from structlearn._src.learn.world import (
     CONVERGED,
     Budget,
@@ -241,6 +241,7 @@ class GraphWorld:
         check_fits(tuple(map(len, messages)) == self._ends)
         potentials = tables_to_potentials(self.graphs, parameters, self.n_jobs)
         values = np.empty(self.graphs.n_examples)
+        starts = self.graphs.wiring.graph_tables
         taken = np.zeros(len(self._parts), np.int64)  # sweeps
 
         def work(first: int, last: int) -> None:
@@ -251,22 +252,17 @@ class GraphWorld:
                 before = tuple(a[where] for a, where in zip(messages, part.memory, strict=False))
                 found = part.engine.solve(mine, before, sweeps, tol)
                 for old, new in zip(before, found.memory, strict=True):
-                    copy_into(old, new, self.n_jobs)
+                    np.copyto(old, new)
                 values[part.graphs] = found.values
                 taken[i] = found.sweeps
                 # Beliefs, times the factor of their graph, take the place of the potentials.
-                np.multiply(found.beliefs, self._repeated(factors, part), out=mine)
+                weigh(found.beliefs, starts, factors, part.graphs.start, part.graphs.stop, mine)
 
         threads.run(work, [(i, i + 1) for i in range(len(self._parts))], self.n_jobs)
         if memory is not None:
             memory.iterations[...] += taken.max()
         expected = potentials_to_tables(self.graphs, potentials, parameters, self.n_jobs)
         return values, add_tables(into, expected), memory
-
-    def _repeated(self, factors: Floats, part: _Part) -> Floats:
-        """Factor of every entry of the tables of a part."""
-        starts = self.graphs.wiring.graph_tables[part.graphs.start : part.graphs.stop + 1]
-        return repeated(factors[part.graphs], np.diff(starts))
 
 
 def _ranges(wiring: Wiring) -> list[tuple[int, int]]:

@@ -115,3 +115,14 @@ def solve(
         if linear:
             to_log(net, plain.weights, plain.tables, low, high, plain.messages)
         read_beliefs(borders, net, plain, eps, g, g + 1, marginals, value)
+
+
+@lean
+def weigh(beliefs, starts, factors, first, last, out):
+    """Multiply the beliefs of the graphs first..last-1 by their factors.
+
+    The tables of all graphs begin at `starts`; here they are those of these graphs alone.
+    """
+    for g in range(first, last):
+        for k in range(starts[g] - starts[first], starts[g + 1] - starts[first]):
+            out[k] = factors[g] * beliefs[k]
