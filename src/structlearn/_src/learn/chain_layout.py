@@ -187,13 +187,13 @@ def _split(data: ChainData, term: PairsTerm) -> ChainLayout:
 
 def _last(rows: Ints, rare: Bools) -> Ints:
     """Return the order of entries in which those of rare features are the last of their row."""
-    sizes = np.diff(rows)
-    before = offsets_of(rare)
-    ranks = before[:-1] - np.repeat(before[rows[:-1]], sizes)  # among the rare ones of the row
-    starts = np.repeat(rows[1:] - np.diff(before[rows]), sizes)
-    entries = np.arange(len(rare))
-    order = np.empty_like(entries)
-    order[np.where(rare, starts + ranks, entries - ranks)] = entries
+    entries = np.flatnonzero(rare)
+    before = np.searchsorted(entries, rows)
+    late = np.zeros(len(rare), np.bool_)
+    late[np.arange(len(entries)) + np.repeat(rows[1:] - before[1:], np.diff(before))] = True
+    order = np.empty(len(rare), np.int64)
+    order[late] = entries
+    order[~late] = np.flatnonzero(~rare)
     return order
 
 

@@ -51,20 +51,26 @@ def _clear(slopes, i):
 
 
 @inner
-def _pull(layout, t, row, rare, slopes, i):
-    """Add the errors of a position to the gradient of its range; rows have room for all states."""
-    pull_rows(layout, t, row, slopes.wide[i])
-    first, stop = layout.single_rows[t], layout.single_rows[t + 1]
-    if slopes.slots.size == 0:
-        pull_singles(layout, first, stop, row, slopes.singles[i])
-        return
-    slot = rare.rows[t]
-    middle = stop - (rare.rows[t + 1] - slot)
-    pull_singles(layout, first, middle, row, slopes.singles[i])
+def _pull(layout, begin, n, nodes, factor, rare, slopes, i):
+    """Add the errors of a sequence to the gradient of its range; rows have room for all states."""
+    K = nodes.shape[1]
+    wide, singles, slots = slopes.wide[i], slopes.singles[i], slopes.slots
     ones = layout.single_values.size == 0
-    for e in range(middle, stop):
-        x = 1.0 if ones else layout.single_values[e]
-        slopes.slots[slot + e - middle] = x * row[layout.single_states[e]]
+    for t in range(n):
+        row = nodes[t]
+        for s in range(K):
+            row[s] *= factor
+        pull_rows(layout, begin + t, row, wide)
+        first, stop = layout.single_rows[begin + t], layout.single_rows[begin + t + 1]
+        if slots.size == 0:
+            pull_singles(layout, first, stop, row, singles)
+            continue
+        slot = rare.rows[begin + t]
+        middle = stop - (rare.rows[begin + t + 1] - slot)
+        pull_singles(layout, first, middle, row, singles)
+        for e in range(middle, stop):
+            x = 1.0 if ones else layout.single_values[e]
+            slots[slot + e - middle] = x * row[layout.single_states[e]]
 
 
 @inner
@@ -86,10 +92,7 @@ def _evaluate_range(board, i, borders, data, layout, given, primal, rare, slopes
             if wanted:
                 losses[c] = loss_and_errors(data, c, parts, errors, work)
                 wait(board, PHASES + i, task)
-                for t in range(n):
-                    for s in range(K):
-                        errors.nodes[t, s] *= factors[c]
-                    _pull(layout, begin + t, errors.nodes[t], rare, slopes, i)
+                _pull(layout, begin, n, errors.nodes, factors[c], rare, slopes, i)
                 for r in range(K if n > 1 else 0):
                     for s in range(K):
                         slopes.tables[i, r, s] += factors[c] * errors.steps[r, s]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.jit import inline, inner, lean
 
 
 class SplitFeatures(NamedTuple):
@@ -82,7 +82,7 @@ def store(moves, weights, wide, singles, first, last):
         weights[moves.origins[i]] = singles[i]
 
 
-@inner
+@inline
 def score_split(layout, t, primal, row):
     """Scores of the states of a position; plain features four at a time."""
     K = row.size
@@ -116,7 +116,7 @@ def pull_split(layout, t, row, primal):
     pull_singles(layout, layout.single_rows[t], layout.single_rows[t + 1], row, primal.singles)
 
 
-@inner
+@inline
 def pull_rows(layout, t, row, wide):
     """Add a row to the rows of weights of a position."""
     K = row.size
@@ -135,7 +135,7 @@ def pull_rows(layout, t, row, wide):
                 own[s] += x * (row[s] * kept[s])
 
 
-@inner
+@inline
 def pull_singles(layout, first, last, row, singles):
     """Add a row of a position to single weights, of a range of its entries."""
     ones = layout.single_values.size == 0
