@@ -217,8 +217,9 @@ class LabelEmission(NonConjugate):
 
     def densities(self, parameters: Arrays) -> Densities:
         """Return the log potentials as kernels find them."""
+        (weights,) = parameters
         factor = -2.0 * self.loss.c
-        found = LabelDensities(self._columns, self.labels, *parameters, factor, self.loss.cost)
+        found = LabelDensities(self._columns, self.labels, weights, factor, self.loss.cost)
         return NO_DENSITIES._replace(labels=found)
 
     def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:

@@ -115,8 +115,9 @@ def _densities(model: HmmModel, state: HmmState) -> Densities:
     """Return the log densities of all emissions as kernels find them."""
     found = NO_DENSITIES
     for emission, parameters in zip(model.emissions, state.parameters, strict=True):
-        parts = zip(emission.densities(parameters), NO_DENSITIES, found, strict=True)
-        found = Densities(*(before if own is none else own for own, none, before in parts))
+        own = emission.densities(parameters)._asdict().items()
+        none = NO_DENSITIES._asdict()
+        found = found._replace(**{name: part for name, part in own if part is not none[name]})
     return found
 
 

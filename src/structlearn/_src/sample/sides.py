@@ -82,10 +82,10 @@ class Union(NamedTuple):
         if one != two:
             member |= states == two
         positions = np.flatnonzero(member)
-        around = np.empty((2, len(positions)), np.int64)
-        kernels.surround(states, offsets, positions, *around)
+        before, after = np.empty((2, len(positions)), np.int64)
+        kernels.surround(states, offsets, positions, before, after)
         sides = (states[positions] == two) & (one != two)
-        return Union(positions, np.searchsorted(positions, anchors), sides, *around, {})
+        return Union(positions, np.searchsorted(positions, anchors), sides, before, after, {})
 
 
 class FittedSides(NamedTuple):
