@@ -233,6 +233,12 @@ def test_learning_then_inference(run):
     assert err.count("\ndone ") == 2
 
 
+def test_learning_without_a_slope_is_told(run, folder):
+    (folder / "model.psl").write_text("\n".join(rule.removesuffix(" ^2") for rule in RULES))
+    with pytest.warns(UserWarning, match="nothing was learnt"):
+        assert run("model.psl", "--learn")[0] == 0
+
+
 def test_an_interrupt_keeps_the_best(run, monkeypatch):
     def step(self):
         raise KeyboardInterrupt
