@@ -37,7 +37,7 @@ CHECKS = {
     "rules": Check(parsers.check_rules, parsers.FILES // 4, 1_000_000),
     "data-files": Check(parsers.check_data_files, parsers.FILES // 4, 1_000_000),
     "json": Check(parsers.check_json, parsers.FILES // 4, 1_000_000),
-    "tables": Check(parsers.check_tables, parsers.FILES // 10, 1_000_000),
+    "tables": Check(parsers.check_tables, parsers.FILES // 4, 1_000_000),
     "arguments": Check(arguments.check, arguments.ARGUMENTS, 50_000, seconds=300.0),
     "commands": Check(commands.check, commands.COMMANDS, 10_000, seconds=300.0),
     "long-files": Check(parsers.check_long, 1, 5_000),

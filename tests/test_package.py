@@ -69,10 +69,18 @@ def test_every_public_name_loads_from_its_home(name):
 
 
 def test_names_agree():
-    assert set(structlearn.__all__) == set(dir(structlearn)) == set(stub())
-    assert set(structlearn.__all__) == {*OWN, *DOORS, "__version__"}
+    assert set(dir(structlearn)) == set(stub()) == {*structlearn.__all__, *DOORS}
+    assert set(structlearn.__all__) == {*OWN, "__version__"}
     assert {"Checkpoint", "SequenceLabeler", "read_columns"} <= set(structlearn.__all__)
     assert DOORS["errors"] is structlearn.errors
+
+
+def test_a_star_brings_no_doors():
+    """One of them has the name of a package that users import too."""
+    names = {}
+    exec("import math as torch\nfrom structlearn import *", names)
+    assert names["torch"].__name__ == "math"
+    assert names["SequenceLabeler"] is structlearn.SequenceLabeler
 
 
 def test_public_names_are_few():

@@ -22,7 +22,8 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name == "__all__":
-        return __dir__()
+        # Doors stay behind: `structlearn.torch` would take the place of PyTorch's `torch`.
+        return [each for each in __dir__() if _public()[each] != __name__]
     home = _public().get(name)
     if home is None:
         raise AttributeError(f"module 'structlearn' has no attribute {name!r}")

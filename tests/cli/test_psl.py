@@ -233,6 +233,13 @@ def test_learning_then_inference(run):
     assert err.count("\ndone ") == 2
 
 
+def test_learning_without_a_slope_is_told(run, folder):
+    (folder / "model.psl").write_text("\n".join(rule.removesuffix(" ^2") for rule in RULES))
+    code, _, err = run("model.psl", "--learn")
+    assert code == 0
+    assert "warning: nothing was learnt" in err
+
+
 def test_an_interrupt_keeps_the_best(run, monkeypatch):
     def step(self):
         raise KeyboardInterrupt

@@ -19,6 +19,17 @@ def test_potentials_that_drown_all_others_are_refused(size):
         pairwise(np.zeros((4, 2)), RING, 0 * table).with_potentials(np.full(24, size))
 
 
+@pytest.mark.parametrize("method", ["auto", "tree", "junction_tree", "enumeration", "gibbs"])
+def test_more_draws_than_memory_holds_are_refused(method):
+    graph = chain(np.zeros((3, 2)), np.eye(2))
+    with pytest.raises(
+        TooWideError, match=r"n_samples=1000000000000 draws need 3000000000000 .*fewer"
+    ):
+        infer(graph, "samples", method=method, n_samples=10**12)
+    with pytest.raises(TooWideError, match="fewer"):
+        infer(graph, "samples", method=method, n_samples=10**30)
+
+
 def test_masked_tables_are_refused():
     graph = FactorGraph()
     graph.add_variable("a", 2)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+
 import duckdb
 import numpy as np
 import pytest
 
-from structlearn._src.common.errors import AtomError, StructlearnError
+from structlearn._src.common.errors import AtomError, FormatError, StructlearnError
 from structlearn._src.rules.tables import Tables
 
 
@@ -137,3 +139,158 @@ def test_frames_of_texts_come_back_as_texts():
 def test_what_is_no_row_is_named(given, words):
     with pytest.raises(StructlearnError, match=words):
         observed(given)
+
+
+# ---- nothing of a text file is lost without a word
+
+FAR = "a{0}{0}{0}{0}{0}{0}{0}0.5\n"
+
+
+@pytest.mark.parametrize("many", [0, 4000])
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("p.csv", '"ann"lee,1\n', r"line 1 of 'p.csv' goes on behind the end of a quote"),
+        ("p.csv", 'bob,1\n"ann,1\n', "line 2 of 'p.csv' has a quote that is not closed"),
+        ("p.csv", '"a\nb",1\n"c\n', "line 3 of 'p.csv' has a quote that is not closed"),
+        ("p.csv", FAR.format(","), "line 1 of 'p.csv' has 8 columns"),
+        ("p.csv", '"a\nb",,,,,c\n', "line 2 of 'p.csv' has 6 columns"),
+        ("p.txt", FAR.format("\t"), "line 1 of 'p.txt' has 8 columns"),
+        ("p.txt", "\t0.5\n", "line 1 of 'p.txt' has no argument 1 of P"),
+        ("p.txt", "a\r\r\nb\r\r\n", "some carriage returns stand alone"),
+        ("p.csv", "a\r\nb\rcd\r\n", "some carriage returns stand alone"),
+        ("p.txt", "a\n\xe4\n", "line 2 is not in UTF-8"),
+    ],
+)
+def test_what_duckdb_would_drop_is_refused(tmp_path, name, text, words, many):
+    mark = "," if name.endswith("csv") else "\t"
+    more = "".join(f"a{i}{mark}0.5\n" for i in range(many))
+    path = tmp_path / name
+    path.write_bytes((text + more).encode("latin-1"))
+    with pytest.raises(StructlearnError, match=words):
+        observed(path)
+
+
+def test_cells_that_are_empty_may_follow(tmp_path):
+    assert observed(put(tmp_path / "p.csv", 'a,1,,,,\n"b",0.5,"",\n')) == [
+        ("P('a')", 1.0),
+        ("P('b')", 0.5),
+    ]
+    assert observed(put(tmp_path / "p.txt", "a\t1\t\t\t\n")) == [("P('a')", 1.0)]
+
+
+def test_a_header_may_be_anything(tmp_path):
+    path = tmp_path / "p.txt"
+    path.write_bytes("gr\xf6\xdfe\ta\tb\tc\n".encode("latin-1") + b"a\n")
+    tables = Tables({"P": 1}, n_jobs=1)
+    tables.observe("P", path, header=True)
+    assert listed(tables) == [("P('a')", 1.0)]
+
+
+def test_a_damaged_gzip_file_is_refused(tmp_path):
+    whole = gzip.compress("".join(f"x{i * 7919 % 1009}\ty{i}\n" for i in range(300)).encode())
+    path = tmp_path / "p.txt.gz"
+    rng = np.random.default_rng(0)
+    for place in rng.integers(20, len(whole), 40):
+        data = bytearray(whole)
+        data[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(data))
+        with pytest.raises(FormatError, match=r"'.*p\.txt\.gz' cannot be read"):
+            observed(path, 2)
+    path.write_bytes(whole)
+    assert len(observed(path, 2)) == 300
+
+
+# ---- few atoms are read here, many by DuckDB: as the same
+
+PIECES = (
+    *("a", "bob", "7", "007", "-1", "1073741823", "1073741824", "0.5", "1", "1e-1", "", " ", "  "),
+    *(
+        "\u3000",
+        "\xa0x",
+        "it's",
+        "#",
+        "\\N",
+        "NULL",
+        "nan",
+        "1_0",
+        "2",
+        "\0",
+        "\x0b",
+        "\x85",
+        "\xe9",
+    ),
+)
+QUOTED = (
+    '"a b"',
+    '"x,y"',
+    '""',
+    ' "q"',
+    '"q" ',
+    '"say ""so"""',
+    '"two\nlines"',
+    'mid"dle',
+    '  "r"',
+)
+
+
+def outcome(tables, name, path, header):
+    tables.declare(name, 2)
+    try:
+        tables.observe(name, path, header=header)
+    except AtomError as error:
+        return str(error).replace(name, "P").replace(path.name, "")
+    return [(atom.replace(name, "P"), value) for atom, value in listed(tables, name)]
+
+
+@pytest.mark.parametrize(("ends", "mark"), [(".csv", ","), (".txt", "\t")])
+def test_short_files_are_read_as_duckdb_reads_them(tmp_path, ends, mark):
+    rng = np.random.default_rng(7)
+    pieces = PIECES + (QUOTED if ends == ".csv" else ())
+    short = tmp_path / f"p{ends}"
+    packed = tmp_path / f"p{ends}.gz"
+    lists = 0
+    for i in range(400):
+        if i % 100 == 0:
+            tables = Tables({}, n_jobs=1)
+        width = int(rng.choice([2, 3]))
+        lines = [
+            mark.join(rng.choice(pieces, width if rng.random() < 0.95 else rng.integers(1, 5)))
+            for _ in range(rng.choice([1, 2, 5]))
+        ]
+        text = str(rng.choice(["\n", "\r\n", "\n\n"])).join([*lines, ""])
+        short.write_bytes(text.encode())
+        packed.write_bytes(gzip.compress(text.encode()))
+        header = bool(rng.random() < 0.2)
+        found = outcome(tables, f"S{i}", short, header)
+        assert found == outcome(tables, f"Z{i}", packed, header), text
+        lists += isinstance(found, list)
+    assert lists > 40
+
+
+def test_few_rows_are_taken_as_frames_are():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    few, frames = Tables({"P": 2}, n_jobs=1), Tables({"P": 2}, n_jobs=1)
+    for i in range(20):
+        rows = [(str(a), str(b), 0.5) for a, b in rng.choice(PIECES[:7], (rng.integers(1, 6), 2))]
+        few.observe("P", rows)
+        frames.observe("P", pandas.DataFrame(rows))
+        assert listed(few) == listed(frames), i
+    known = "SELECT * FROM constants ORDER BY code"
+    same = frames.connection.execute(known).fetchall()
+    assert few.connection.execute(known).fetchall() == same
+    assert few.relation("P").n_observed == frames.relation("P").n_observed == len(listed(few))
+
+
+def test_texts_that_are_no_letters_are_refused():
+    with pytest.raises(StructlearnError, match="P"):
+        observed([("\ud800",)])
+    with pytest.raises(StructlearnError, match="P"):
+        observed([("\ud800",)] * 2000)
+
+
+def test_digits_may_be_many():
+    tables = Tables({"P": 1}, n_jobs=1)
+    tables.target("P", [("9" * 5000,), (7,)])
+    assert tables.find("P", ["9" * 5000]) == 0

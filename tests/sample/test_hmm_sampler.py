@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import count
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from franchise import path_probabilities
-from structlearn._src.sample import hdp, split_merge
+from structlearn._src.common import watch
+from structlearn._src.common.watch import Ending, Watch
+from structlearn._src.sample import hdp, mixture, split_merge
 from structlearn._src.sample.emission import Categorical, Gaussian, NormalWishart
 from structlearn._src.sample.hdp import Gamma
 from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel, draw_given_paths, start, statistics
 from structlearn._src.sample.hmm_sampler import HmmSampler
+from structlearn._src.sample.mixture import MixtureModel, MixtureSampler
+from structlearn._src.sample.runner import MarkovChain, Schedule, run
 from structlearn._src.sample.sides import FittedSides, SequentialSides
 
 OFFSETS = np.array([0, 2, 5])
@@ -210,3 +217,50 @@ def test_number_of_states_grows_and_shrinks(n_start):
     pairs = set(zip(state.states.tolist(), truth.tolist(), strict=True))
     assert state.n_states == 5
     assert len(pairs) <= 7
+
+
+@pytest.fixture
+def ticking(monkeypatch):
+    """A clock that goes on by a second whenever it is read, and the number of moves so far."""
+    ticks = count()
+    moves = []
+    clock = SimpleNamespace(monotonic=lambda: float(next(ticks)))
+    monkeypatch.setattr(watch, "time", clock)
+
+    move = split_merge.split_or_merge
+    for module in (split_merge, mixture):
+        monkeypatch.setattr(module, "split_or_merge", lambda *a: moves.append(1) or move(*a))
+    return moves
+
+
+def _samplers(n_moves):
+    """Samplers with moves: of paths, and of a mixture."""
+    rng = np.random.default_rng(0)
+    V = rng.normal(size=(12, 2))
+    points = Gaussian(V, np.ones(12, bool), NormalWishart(np.zeros(2), 0.5, 8.0, np.eye(2)))
+    labelled = LabelEmission(V, rng.integers(2, size=12), 2, Hinge(1.0, 1.0, 1.0))
+    yield HmmSampler(HmmModel(np.array([0, 12]), (points,), 1.5, 2.0), 3, n_moves)
+    yield MixtureSampler(MixtureModel.of(points, labelled, 1.0), 3, n_moves)
+
+
+@pytest.mark.parametrize("i", [0, 1])
+def test_moves_hold_a_time_limit(ticking, i):
+    """The first sweep gets fewer of them; a later one is left, as if it had not begun."""
+    sampler = list(_samplers(200))[i]
+    begun = sampler.begin(np.random.default_rng(1))
+
+    def ended(time_limit, sweeps):
+        chain = MarkovChain(begun, np.random.default_rng(2))
+        ticking.clear()
+        return chain, run(sampler, [chain], Schedule(0, sweeps), watch=Watch(time_limit))
+
+    chain, ending = ended(10.0, 3)
+    assert (ending, chain.sweeps) == (Ending.TIME, 1)
+    assert 1 < len(ticking) < 20
+    whole, _ = ended(None, 2)
+    assert len(ticking) == 400
+    chain, ending = ended(600.0, 3)
+    assert (ending, chain.sweeps) == (Ending.TIME, 1)
+    assert 200 < len(ticking) < 350
+    run(sampler, [chain], Schedule(0, 2))
+    np.testing.assert_equal(chain.draws, whole.draws)

@@ -338,6 +338,19 @@ def test_more_labellings_than_memory_holds():
         GridLoss(2).k_best(torch.zeros(1, 2, 2, 2), 10**9)
 
 
+@pytest.mark.parametrize("n", [10**12, 10**19, 10**400])
+def test_more_draws_than_memory_holds(n):
+    edges = torch.tensor([[0, 1]])
+    with pytest.raises(TooWideError, match=rf"{n} draws need {4 * n} numbers.*ask for fewer"):
+        GridLoss(2).sample(torch.zeros(1, 2, 2, 2), n)
+    with pytest.raises(TooWideError, match=rf"{n} draws need {2 * n} numbers.*ask for fewer"):
+        GraphLoss(2).sample(torch.zeros(2, 2), edges, n)
+    with pytest.raises(TooWideError, match=rf"{n} draws need {6 * n} numbers.*ask for fewer"):
+        ChainLoss(2).sample(torch.zeros(2, 3, 2), n)
+    with pytest.raises(TooWideError, match=rf"k={n} best .*ask for fewer"):
+        ChainLoss(2).k_best(torch.zeros(2, 3, 2), n)
+
+
 @pytest.mark.parametrize("layer", [ChainLoss, GridLoss])
 def test_a_seed_in_the_place_of_a_generator_is_named(layer):
     scores = torch.zeros(1, 2, 2) if layer is ChainLoss else torch.zeros(1, 2, 2, 2)

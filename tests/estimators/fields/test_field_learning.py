@@ -205,6 +205,24 @@ def test_weights_that_vanish_are_told():
     assert kept.weights_[0] < 0.01 < kept.weights_[1]
 
 
+def test_rules_without_a_slope_to_follow_are_told():
+    """Linear rules: the stronger wins, by how much does not matter, and labels say otherwise."""
+
+    def learnt(power, truth):
+        model = RuleModel(f"1: P(A) -> Q(A) {power}\n5: !Q(A) {power}").observe(P=[("a",)])
+        return model.target(Q=[("a",)]).truth(Q=[("a", truth)])
+
+    model = learnt("", 1.0)
+    with pytest.warns(ConvergenceWarning, match=r"nothing was learnt.*square the rules") as told:
+        model.fit()
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(model.weights_, [1.0, 5.0])
+    assert learnt("", 0.0).fit().weights_.tolist() == [1.0, 5.0]  # there is nothing to learn
+    squared = learnt("^2", 1.0).fit(max_iter=1, tol=None).weights_
+    assert squared[0] > 1.0
+    assert squared[1] < 5.0
+
+
 @pytest.mark.parametrize("scale", [0.1, 10.0])
 @pytest.mark.parametrize("driver", ["bilevel", "paired", "cccp", "subgradient"])
 @pytest.mark.parametrize("rule", ["adagrad", "root"])

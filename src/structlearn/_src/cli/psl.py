@@ -287,6 +287,7 @@ class _Task:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the verdict says how the fit ended
             warnings.simplefilter("always", VanishedWeightsWarning)
+            warnings.filterwarnings("always", "nothing was learnt")
             self.model.fit(**options)
         self.progress.clear()
         self.interrupted |= self.model.ended_ == Ending.INTERRUPTED

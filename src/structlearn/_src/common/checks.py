@@ -14,6 +14,7 @@ from structlearn._src.common.errors import (
     FeatureNameWarning,
     GraphError,
     PotentialError,
+    TooWideError,
     choose_one_of,
     warn,
 )
@@ -71,6 +72,17 @@ def boolean(argument: str, given: Any) -> bool:
     if not isinstance(given, bool | np.bool_):
         raise ArgumentError(f"{argument}={given!r} must be True or False")
     return bool(given)
+
+
+def fits(asked: str, *shape: int) -> None:
+    """Refuse what needs an array that memory has no room for; the array is not written to."""
+    try:
+        np.empty(shape)
+    except (MemoryError, ValueError, OverflowError):  # the others where no array has such a shape
+        raise TooWideError(
+            f"{asked} need {math.prod(shape)} numbers, which memory has no room for: ask for fewer "
+            f"at a time"
+        ) from None
 
 
 def not_masked(what: str, given: Any) -> None:

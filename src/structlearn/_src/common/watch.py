@@ -65,6 +65,12 @@ def time_left() -> float | None:
     return None if end == math.inf else max(end - time.monotonic(), 0.0)
 
 
+def must_end() -> bool:
+    """Leave a long step whose time is over; say whether the first one, which counts, must end."""
+    heed_time()
+    return time_left() == 0.0
+
+
 class Watch:
     """Knows when to stop, and whom to tell how far the work is."""
 

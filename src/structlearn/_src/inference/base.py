@@ -193,8 +193,10 @@ def read_exactly(
         return {"labels": np.where(left_open, -1, decode(None))}
     if query == Query.SAMPLES:
         n = problem.wiring.n_variables
-        draws = [decode(options.rng.random(n)) for _ in range(options.n_samples)]
-        return {"draws": np.stack(draws)}
+        draws = np.empty((options.n_samples, n), np.int64)
+        for row in draws:
+            row[:] = decode(options.rng.random(n))
+        return {"draws": draws}
     return {}
 
 

@@ -94,6 +94,7 @@ class Chains:
 
     def k_best(self, k: int) -> tuple[Floats, Ints]:
         """Scores (chains, k) and labels (k, T) of the best paths; -inf and -1 if fewer exist."""
+        checks.fits(f"k={k} best labellings", k, self.n_chains + len(self.nodes))
         values = np.empty((self.n_chains, k))
         labels = np.empty((k, len(self.nodes)), np.int64)
 
@@ -119,6 +120,7 @@ class Chains:
         So many `uniforms` are held at a time. Log partition functions are written into `values`
         (chains,).
         """
+        checks.fits(f"{n} draws", n, len(self.nodes))
         values = np.empty(self.n_chains) if values is None else values
         labels = np.empty((n, len(self.nodes)), np.int64)
         block = max(1, uniforms // max(len(self.nodes), 1))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from structlearn._src.common import threads
+from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices
 from structlearn._src.common.errors import InferenceWarning, QueryError, TooWideError, warn
 from structlearn._src.graph.batch import Graphs, Sequences, tables_to_potentials
@@ -123,6 +123,7 @@ def draws(
     problem = _problem(graphs, tables, 1.0, 1.0)
     wiring = problem.wiring
     values = np.empty(wiring.n_graphs)
+    checks.fits(f"{n} draws", n, wiring.n_variables)
     labels = np.empty((n, wiring.n_variables), np.int64)
     for which, found in _exactly(problem, Query.SAMPLES, replace(options, n_samples=n), method):
         values[which] = found.value

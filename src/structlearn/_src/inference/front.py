@@ -203,6 +203,8 @@ def _ask(
     kept = named_wirings(graphs)
     wiring = kept.wirings[0] if one else join(kept.wirings, options.n_jobs)
     _check_states(wiring, options.max_table, options.n_jobs)
+    if query == Query.SAMPLES:
+        checks.fits(f"n_samples={options.n_samples} draws", options.n_samples, wiring.n_variables)
     labels = _fixed(graphs, evidence, wiring)
     free = one and method in ("auto", "chain") and (labels < 0).all()
     shared = shared_chain(graphs[0]) if free else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from structlearn._src.rules.load import TEXTS
+from structlearn._src.rules.few import TEXTS
 from structlearn._src.rules.syntax import Atom, Comparison, Constant, Term, Variable
 from structlearn._src.rules.tables import Tables
 

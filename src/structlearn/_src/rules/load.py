@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,68 +16,30 @@ from structlearn._src.common.errors import (
     DataNotFoundError,
     FormatError,
 )
+from structlearn._src.rules.few import TEXTS, encode, plain_rows
+from structlearn._src.rules.given import Given, fault, is_missing, missing_argument, width
+from structlearn._src.rules.lines import Lines
 from structlearn._src.rules.source import find_table, identifier, quoted
-from structlearn._src.rules.syntax import Atom, Constant
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from structlearn._src.rules.tables import Relation, Tables
 
-#: Whole numbers below stand for themselves; from here on, codes stand for other texts. Half of
-#: what fits into 32 bits for each.
-TEXTS = 2**30
-
 _WHOLE_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _FRACTION_TYPES = ("FLOAT", "DOUBLE")
 _LONGEST = 300  # letters of what DuckDB says in one message
 
 
-@dataclass(frozen=True)
-class Given:
-    """A query over what was given: its columns are named c0, c1, ..."""
-
-    query: str
-    types: tuple[str, ...]  #: of the columns; a file always has two more than the arity
-    what: str
-    arity: int
-    parameters: list[Any] = field(default_factory=list)
-    path: Path | None = None  #: of a text file, whose columns are text and may be empty
-    head: int = 0  #: lines before the first row
-    numbers: tuple[bool, ...] = ()  #: which columns were given as numbers
-
-    @property
-    def value(self) -> str:
-        """The value as a number, NaN where it is none; a file may have none at all."""
-        if len(self.types) == self.arity:
-            return "1.0::DOUBLE"
-        given = f"c{self.arity}"
-        number = f"coalesce(TRY_CAST({given} AS DOUBLE), 'nan')"
-        return f"CASE WHEN {given} IS NULL THEN 1.0 ELSE {number} END" if self.path else number
-
-    @property
-    def wrong_width(self) -> str:
-        """The condition that a row has too few or too many columns."""
-        width = " OR ".join(f"c{i} IS NULL" for i in range(self.arity))
-        return f"{width} OR c{self.arity + 1} IS NOT NULL" if self.path else width
-
-    @property
-    def wrong_value(self) -> str:
-        """The condition that the value of a row is none."""
-        return f"NOT {self.value} BETWEEN 0 AND 1"
-
-    def where(self, row: int) -> str:
-        """Say which row, or which line of a file."""
-        if self.path is None:
-            return f"row {row} of {self.what}"
-        return f"line {_line(self.path, self.head + row)} of {self.what}"
-
-
 class Stage(NamedTuple):
-    """How many rows lie in the table ``stage``, and which of their arguments were numbers."""
+    """How many rows lie in the table ``stage``, and which of their arguments were numbers.
+
+    Few rows are here instead: a list for each argument, their values, and their places.
+    """
 
     length: int
     numbers: tuple[bool, ...]
+    columns: list[list[Any]] | None = None
 
 
 def stage(tables: Tables, relation: Relation, data: Any, header: bool) -> Stage:
@@ -95,15 +54,19 @@ def stage(tables: Tables, relation: Relation, data: Any, header: bool) -> Stage:
         parts = _read(tables, relation, data, header)
         for given in parts:
             if given.path is None and len(given.types) not in (arity, arity + 1):
-                raise AtomError(_width(relation, given.what, len(given.types)))
+                raise AtomError(width(relation, given.what, len(given.types)))
+        numbers = tuple(map(all, zip(*(part.numbers for part in parts), strict=True)))
+        columns = encode(connection, relation, parts)
+        if columns is not None:
+            return Stage(len(columns[0]), numbers, columns)
         length, n_faults, n_values, *texts = _encode(connection, parts)
         if n_faults or 0 < n_values < length:
-            for reason in [_fault(connection, relation, part) for part in parts]:
+            for reason in [fault(connection, relation, part) for part in parts]:
                 if reason:
                     raise AtomError(reason)
     connection.unregister("frame")
     _look_up(connection, [column for column in range(arity) if texts[column]])
-    return Stage(length, tuple(map(all, zip(*(part.numbers for part in parts), strict=True))))
+    return Stage(length, numbers)
 
 
 def _read(tables: Tables, relation: Relation, data: Any, header: bool) -> list[Given]:
@@ -122,7 +85,7 @@ def _read(tables: Tables, relation: Relation, data: Any, header: bool) -> list[G
         return [_named(connection, "frame", "the frame", relation.arity)]
     rows = _listed(relation, data)
     if rows and all(isinstance(row, str | Path) for row in rows):
-        return [_file(connection, Path(row), relation.arity, header) for row in rows]
+        return [_file(connection, Path(row), relation, header) for row in rows]
     return [_rows(relation, rows)]
 
 
@@ -202,14 +165,14 @@ def _rows(relation: Relation, rows: list[Any]) -> Given:
         )
     for i, row in enumerate(rows):
         if len(row) not in (arity, arity + 1):
-            raise AtomError(_width(relation, f"row {i + 1}", len(row)))
+            raise AtomError(width(relation, f"row {i + 1}", len(row)))
         if len(row) != len(rows[0]):
             raise AtomError(
                 f"row {i + 1} of {name} has {len(row)} columns and row 1 has {len(rows[0])}: give "
                 f"all rows a value, or none"
             )
-        if any(map(_is_missing, row[:arity])):
-            raise AtomError(_missing_argument(relation, f"row {i + 1} of the rows", row))
+        if any(map(is_missing, row[:arity])):
+            raise AtomError(missing_argument(relation, f"row {i + 1} of the rows", row))
     columns = list(zip(*rows, strict=True)) or [()] * arity
     cells: list[Any] = [list(map(cell, column)) for column in columns[:arity]]
     types = ("VARCHAR",) * arity
@@ -219,12 +182,9 @@ def _rows(relation: Relation, rows: list[Any]) -> Given:
         cells.append([value.item() if isinstance(value, np.generic) else value for value in values])
     chosen = ", ".join(f"unnest(?::{kind}[]) AS c{i}" for i, kind in enumerate(types))
     numbers = tuple(not any(isinstance(cell, str) for cell in column) for column in columns[:arity])
-    return Given(f"SELECT {chosen}", types, "the rows", arity, cells, numbers=numbers)
-
-
-def _is_missing(argument: Any) -> bool:
-    nan = isinstance(argument, float | np.floating) and argument != argument
-    return argument is None or bool(nan) or type(argument).__name__ in ("NAType", "NaTType")
+    query = f"SELECT {chosen}"
+    few = plain_rows(cells, arity)
+    return Given(query, types, "the rows", arity, cells, numbers=numbers, rows=few)
 
 
 def cell(argument: Any) -> str:
@@ -233,7 +193,8 @@ def cell(argument: Any) -> str:
     return str(int(argument) if whole else argument)
 
 
-def _file(connection: DuckDBPyConnection, path: Path, arity: int, header: bool) -> Given:
+def _file(connection: DuckDBPyConnection, path: Path, relation: Relation, header: bool) -> Given:
+    arity = relation.arity
     try:
         found = path.is_file()
     except (OSError, ValueError):  # a name too long, or with a null byte
@@ -250,14 +211,19 @@ def _file(connection: DuckDBPyConnection, path: Path, arity: int, header: bool) 
         f"SELECT * FROM read_csv('{_escaped(path)}', header = {header}, columns = {{{columns}}}, "
         f"auto_detect = false, strict_mode = false, null_padding = true, hive_partitioning = false"
     )
-    if path.name.lower().removesuffix(".gz").endswith(".csv"):
+    lines = Lines(path, relation, header)
+    lines.check()
+    if lines.is_csv:
         # In parallel DuckDB cannot read quoted texts that go over several lines.
         query += """, delim = ',', quote = '"', escape = '"', parallel = false)"""
     else:  # PSL's files have tabs and no quotes, and blanks around a line are no part of it
-        query += ", delim = '\t', quote = '', escape = '') WHERE c1 IS NOT NULL OR trim(c0) <> ''"
+        cells = ", ".join(f"c{i}" for i in range(arity + 2))
+        query += f", delim = '\t', quote = '', escape = '') WHERE trim(concat({cells})) <> ''"
         query = query.replace("*", f"* REPLACE ({_trimmed(arity)})", 1)
     types = ("VARCHAR",) * (arity + 2)
-    return Given(query, types, repr(path.name), arity, [], path, int(header), (True,) * arity)
+    what = repr(path.name)
+    numbers = (True,) * arity
+    return Given(query, types, what, arity, [], path, int(header), numbers, lines.rows())
 
 
 def _trimmed(arity: int) -> str:
@@ -272,69 +238,6 @@ def _trimmed(arity: int) -> str:
 def _escaped(path: Path) -> str:
     """A path in SQL that stands for itself, also where it has letters of patterns."""
     return quoted(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
-
-
-def _fault(connection: DuckDBPyConnection, relation: Relation, given: Given) -> str:
-    """Word what is wrong with the first row that has a fault; empty if none has."""
-    name, arity = relation.name, relation.arity
-    lines = f"(SELECT row_number() OVER () AS line, * FROM ({given.query}))"
-    width = given.wrong_width
-    query = (
-        f"SELECT line, {width}, * EXCLUDE line FROM {lines} WHERE {width} OR {given.wrong_value} "
-        f"ORDER BY line LIMIT 1"
-    )
-    found = connection.execute(query, given.parameters).fetchall()
-    if not found:
-        return _uneven(connection, name, given, lines) if given.path else ""
-    row, is_width, *cells = found[0]
-    where = given.where(row)
-    if is_width:
-        filled = max((i + 1 for i, cell in enumerate(cells) if cell is not None), default=0)
-        if filled in (arity, arity + 1) or not given.path:
-            return _missing_argument(relation, where, cells)
-        return _width(relation, where, filled)
-    return (
-        f"{where} gives {atom_text(name, cells[:arity])} the value {cells[arity]!r}: a truth "
-        f"value must be a number of [0, 1]"
-    )
-
-
-def _uneven(connection: DuckDBPyConnection, name: str, given: Given, lines: str) -> str:
-    """Word that some lines of a file have a value and others none; empty if that is not so."""
-    value = f"c{given.arity}"
-    firsts = f"min(line) FILTER ({value} IS NULL), min(line) FILTER ({value} IS NOT NULL)"
-    without, with_value = connection.execute(f"SELECT {firsts} FROM {lines}").fetchall()[0]
-    if without is None or with_value is None:
-        return ""
-    return (
-        f"{given.where(without)} has no value of {name}, but {given.where(with_value)} has: "
-        f"give all lines a value, or none"
-    )
-
-
-def _line(path: Path, row: int) -> int:
-    """Number of a line, from 1, of which only those that are not empty were counted."""
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-        full = (number for number, line in enumerate(lines, start=1) if line.strip())
-        return next(islice(full, row - 1, None), row)
-
-
-def _missing_argument(relation: Relation, where: str, row: Sequence[Any]) -> str:
-    place = next(i for i, argument in enumerate(row, start=1) if _is_missing(argument))
-    return f"{where} has no argument {place} of {relation.name}: give all {relation.arity} of them"
-
-
-def _width(relation: Relation, where: str, width: int) -> str:
-    arity = relation.arity
-    return (
-        f"{where} has {width} column{'s' * (width != 1)}, but {relation.name} takes {arity} "
-        f"argument{'s' * (arity != 1)}, and a value may follow: give {arity} or {arity + 1} columns"
-    )
-
-
-def atom_text(name: str, arguments: Sequence[Any]) -> str:
-    """Write an atom as rules do."""
-    return str(Atom(name, tuple(Constant(str(argument)) for argument in arguments)))
 
 
 def _text(column: str, kind: str) -> str:

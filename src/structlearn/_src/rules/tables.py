@@ -17,8 +17,10 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.checks import integer
 from structlearn._src.common.errors import ArgumentError, AtomError, did_you_mean
 from structlearn._src.common.frames import column_names
+from structlearn._src.rules.few import TEXTS, insert, whole
+from structlearn._src.rules.given import atom_text
 from structlearn._src.rules.interrupt import interruptible
-from structlearn._src.rules.load import TEXTS, Stage, atom_text, cell, file_paths, stage
+from structlearn._src.rules.load import Stage, cell, file_paths, stage
 from structlearn._src.rules.source import attach, quoted
 
 if TYPE_CHECKING:
@@ -131,9 +133,10 @@ class Tables:
             self._cursors.own = self._database.cursor()
         return self._cursors.own
 
-    def count(self, table: str) -> int:
+    def count(self, table: str, parameters: list[Any] | None = None) -> int:
         """Number of rows of a table or of a query in parentheses."""
-        return self.connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+        query = f"SELECT count(*) FROM {table}"
+        return self.connection.execute(query, parameters).fetchall()[0][0]
 
     def __getstate__(self) -> dict[str, Any]:
         with self.lock, tempfile.TemporaryDirectory() as folder:
@@ -207,14 +210,14 @@ class Tables:
             unnamed = [f"argument{i + 1}" for i in range(relation.arity)]
             relation.titles = column_names(data, relation.arity) or unnamed
         with self.lock:
-            added, numbers = self._add(relation, relation.table, data, header, free=True)
-            if added:
+            found = self._add(relation, relation.table, data, header, free=True)
+            if found.length:
                 new = f"SELECT * FROM {relation.table} WHERE atom >= {self.n_free}"
                 self.connection.execute(f"INSERT INTO {relation.free} {new}")
-                known = relation.numbers or numbers
-                relation.numbers = tuple(a and b for a, b in zip(known, numbers, strict=True))
-            relation.n_free += added
-            self.n_free += added
+                known = relation.numbers or found.numbers
+                relation.numbers = tuple(a and b for a, b in zip(known, found.numbers, strict=True))
+            relation.n_free += found.length
+            self.n_free += found.length
             self._note("target", predicate, data, header)
 
     def _note(self, how: str, predicate: str, data: Any, header: bool) -> None:
@@ -314,8 +317,9 @@ class Tables:
 
     def code(self, text: str) -> int:
         """Code of a constant; -1 where no atom has it."""
-        if text.isdecimal() and text.isascii() and str(int(text)) == text and int(text) < TEXTS:
-            return int(text)
+        number = whole(text)
+        if number is not None:
+            return number
         query = "SELECT code FROM constants WHERE text = ?"
         found = self.connection.execute(query, [text]).fetchall()
         return found[0][0] if found else -1
@@ -351,10 +355,12 @@ class Tables:
     ) -> Stage:
         """Add atoms to a table and return how many were new."""
         found = stage(self, relation, data, header)
+        value = f"0.0, {self.n_free} + rowid" if free else "value, -1"
+        if found.columns is not None and insert(self, relation, table, found.columns, value):
+            return found
         if self._has_repeated(relation, table, found.length):
             self._refuse_clash(relation, table, free)
             found = Stage(self._drop_repeated(relation, table), found.numbers)
-        value = f"0.0, {self.n_free} + rowid" if free else "value, -1"
         self.connection.execute(f"INSERT INTO {table} SELECT {relation.keys}, {value} FROM stage")
         return found
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from structlearn._src.common.watch import must_end
 from structlearn._src.sample import hmm, paths, split_merge
 from structlearn._src.sample.emission import Conjugate
 from structlearn._src.sample.hmm import HmmInfo, HmmModel, HmmState, HmmStatistics
@@ -69,7 +70,7 @@ def merge_alike(
     is less likely than their union, but there are many ways.
     """
     pairs = _likely(model, state, found)
-    while pairs:
+    while pairs and not must_end():
         moved = split_merge.propose_merge(model, state, found, pairs.pop(0), rng)
         if moved is not None:
             state, found = moved

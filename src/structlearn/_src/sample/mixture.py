@@ -25,6 +25,7 @@ import numpy as np
 from numpy.random import Generator
 
 from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.watch import must_end
 from structlearn._src.kernels.draw import mixture as kernels
 from structlearn._src.sample.emission import Gaussian, Moments, NormalWishart, student_constants
 from structlearn._src.sample.hdp import Concentration, Restaurant, draw_gamma, first_value
@@ -124,7 +125,9 @@ class MixtureSampler:
         model = self.model
         moved: HmmState = self._assign(state, rng)
         found = statistics(model, moved)
-        for _ in range(self.n_moves):
+        for i in range(self.n_moves):
+            if i and must_end():
+                break
             moved, found, _ = split_or_merge(model, moved, found, rng)
         (weights,) = model.emissions[1].draw(moved.states, moved.parameters[1], rng)
         alpha = draw_gamma(model.alpha, state.concentration, len(weights), model.n_positions, rng)

@@ -156,6 +156,9 @@ class FieldLearning(FitSettings):
                 "rules; use driver='bilevel', or another surrogate",
                 VanishedWeightsWarning,
             )
+        is_kept = bool((fit.weights == objective.start).all()) and not fit.ended.early
+        if self.driver == "bilevel" and is_kept and fit.value > _ROUGH:
+            _warn_of_jumps(examples.hinges)
         return weights, fit
 
     def _objective(self, examples: HingeExamples, n_jobs: int | None) -> Any:
@@ -184,3 +187,17 @@ class FieldLearning(FitSettings):
             average = 0.0 if self.driver == "bilevel" else 0.5
         step = size * (objective.hints.first_step(self.rule) or 1.0)
         return Stochastic(rule=self.rule, step_size=step, average=average)
+
+
+def _warn_of_jumps(hinges: Hinges) -> None:
+    """Say that weights had no slope to follow, where no hinge is squared."""
+    if (hinges.powers[~hinges.hard] > 1).any():
+        return
+    from sklearn.exceptions import ConvergenceWarning  # slow to import, and seldom needed
+
+    warn(
+        "nothing was learnt: the inferred values of linear rules change in jumps, and a small "
+        "change of the weights at the start changes none of them; square the rules (^2), start "
+        "elsewhere, or use driver='paired'",
+        ConvergenceWarning,
+    )
