@@ -134,6 +134,8 @@ def test_frames_of_texts_come_back_as_texts():
         ([np.array("a")], "must be sequences"),
         ({"who": 3}, "columns of P"),
         ({"who": ["a", "b"], "value": [1.0]}, "columns of P"),
+        (np.array([[b"ann"]]), "argument b'ann' is of type bytes"),
+        ([(["a", "b"],)], r"argument \['a', 'b'\] is of type list"),
     ],
 )
 def test_what_is_no_row_is_named(given, words):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _WHOLE_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _FRACTION_TYPES = ("FLOAT", "DOUBLE")
+_MANY = (bytes, list, tuple, dict, set, np.ndarray)  # no arguments, though they have a text
 _LONGEST = 300  # letters of what DuckDB says in one message
 
 
@@ -189,6 +191,11 @@ def _rows(relation: Relation, rows: list[Any]) -> Given:
 
 def cell(argument: Any) -> str:
     """The text of an argument: whole numbers are the same in any type."""
+    if isinstance(argument, _MANY):
+        raise AtomError(
+            f"the argument {reprlib.repr(argument)} is of type {type(argument).__name__}: give a "
+            f"text or a number"
+        )
     whole = isinstance(argument, float | np.floating) and argument.is_integer()
     return str(int(argument) if whole else argument)
 
