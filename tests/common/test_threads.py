@@ -46,6 +46,11 @@ def test_bad_n_jobs_is_named(given):
         threads.workers(given)
 
 
+def test_small_work_is_for_few_threads():
+    found = [threads.few(8, ranges, 4) for ranges in (1, 4, 11, 12, 100)]
+    assert found == [1, 1, 2, 3, 8]
+
+
 @given(st.lists(st.integers(0, 20), max_size=30), st.integers(1, 12), st.integers(0, 5))
 def test_split_covers_everything_and_balances(weights, parts, begin):
     offsets = begin + np.concatenate([[0], np.cumsum(weights)]).astype(np.int64)

@@ -13,6 +13,8 @@ from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import (
     HmmModel,
     HmmState,
+    HmmStatistics,
+    RunningStatistics,
     iterated_votes,
     log_densities,
     state_marginals,
@@ -56,6 +58,20 @@ def naive_marginals(model, draw):
         values.append(np.log(total))
         beliefs[start:stop] /= total
     return np.array(values), beliefs
+
+
+def test_statistics_are_added_in_the_order_of_their_ranges():
+    """However they come: rounding shows the order."""
+    rng = np.random.default_rng(2)
+    given = [HmmStatistics(np.full((2, 1), i), ((rng.normal(size=3),), ())) for i in range(6)]
+    expected = given[0].emitted[0][0].copy()
+    for each in given[1:]:
+        expected = expected + each.emitted[0][0]
+    found = RunningStatistics()
+    for i in (2, 0, 5, 1, 4, 3):
+        found.add(i, given[i])
+    assert np.array_equal(found.total.emitted[0][0], expected)
+    assert found.total.counts.tolist() == [[15], [15]]
 
 
 def test_marginals_sum_over_all_paths(setting):

@@ -366,22 +366,6 @@ class Categorical(Conjugate):
         return (np.log(mass / mass.sum(-1, keepdims=True)),)
 
 
-def student_constants(strength: float, degrees: float, width: int, rows: int) -> Floats:
-    """(rows + 1,) Constants of the predictive densities after so many points, without volumes.
-
-    That after n points is Student's t: by the squared distance d of a point from the mean in the
-    scale matrix S, with N = strength + n, it is ``constant - log |S| / 2 - (degrees + n + 1) / 2 *
-    log(1 + d N / (N + 1))``.
-    """
-    n = np.arange(rows + 1)
-    shrunk: Floats = (
-        0.5 * width * np.log((strength + n) / (strength + n + 1.0) / np.pi)
-        + gammaln((degrees + n + 1.0) / 2)
-        - gammaln((degrees + n + 1.0 - width) / 2)
-    )
-    return shrunk
-
-
 def covariances(parameters: Arrays) -> Floats:
     """Return the covariances (states, features, features) of the parameters of Gaussians."""
     _, bands, _ = parameters

@@ -23,11 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
+from scipy.special import gammaln
 
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.watch import must_end
 from structlearn._src.kernels.draw import mixture as kernels
-from structlearn._src.sample.emission import Gaussian, Moments, NormalWishart, student_constants
+from structlearn._src.sample.emission import Gaussian, Moments, NormalWishart
 from structlearn._src.sample.hdp import Concentration, Restaurant, draw_gamma, first_value
 from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel, HmmState, statistics
@@ -200,6 +201,22 @@ def votes(
         log_new = alone + np.log(draw.concentration)
         kernels.votes(known, kernel_components(draw), X, V, log_new, values, scratch, out)
     return out / len(draws)
+
+
+def student_constants(strength: float, degrees: float, width: int, rows: int) -> Floats:
+    """(rows + 1,) Constants of the predictive densities after so many points, without volumes.
+
+    That after n points is Student's t: by the squared distance d of a point from the mean in the
+    scale matrix S, with N = strength + n, it is ``constant - log |S| / 2 - (degrees + n + 1) / 2 *
+    log(1 + d N / (N + 1))``.
+    """
+    n = np.arange(rows + 1)
+    shrunk: Floats = (
+        0.5 * width * np.log((strength + n) / (strength + n + 1.0) / np.pi)
+        + gammaln((degrees + n + 1.0) / 2)
+        - gammaln((degrees + n + 1.0 - width) / 2)
+    )
+    return shrunk
 
 
 def kernel_prior(prior: NormalWishart, rows: int, classifier: Hinge) -> kernels.Prior:

@@ -34,6 +34,7 @@ from numpy.random import Generator
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Ints
 from structlearn._src.common.watch import must_end
+from structlearn._src.kernels.chain import beam
 from structlearn._src.kernels.draw import allocate as kernels
 from structlearn._src.sample import hdp
 from structlearn._src.sample.emission import Conjugate, Emission, Gaussian
@@ -192,7 +193,7 @@ def _members(
 def _places(state: HmmState, chosen: Sequence[int] | Ints, members: Sequence[int] | Ints) -> Ints:
     """Return where states occur, each for the given time, counted from 0."""
     pairs = zip(chosen, members, strict=True)
-    return np.array([kernels.find(state.states, int(k), int(i)) for k, i in pairs])
+    return np.array([beam.find(state.states, int(k), int(i)) for k, i in pairs])
 
 
 def log_choice(n_states: int, n_one: float, n_two: float) -> float:

@@ -76,18 +76,6 @@ class AllocationWorkspace(NamedTuple):
 
 
 @lean
-def find(states, k, number):
-    """Return where a state occurs for the given time, counted from 0."""
-    left = number
-    for t in range(states.size):
-        if states[t] == k:
-            if left == 0:
-                return t
-            left -= 1
-    return -1
-
-
-@lean
 def surround(states, offsets, positions, before, after):
     """Find what lies around the positions of a union, which come in their order.
 
