@@ -57,7 +57,6 @@ def observe(work: Callable[[], Any]) -> Observed:
     do an equal share: what they wait for each other is not in the bound either.
     """
     from structlearn._src.common import threads
-    from structlearn._src.solve.team import Team
 
     found = Observed()
     inside = threading.local()
@@ -89,16 +88,18 @@ def observe(work: Callable[[], Any]) -> Observed:
         found.calls.append(seconds)
         found.owners.append(f"{function.__module__}.{function.__qualname__}")
 
-    def team_run(team: Any, function: Callable[[int, int], None]) -> None:
+    def together(function: Callable[[int, int], None], board: Any, count: int) -> None:
         begun = time.thread_time()
         function(0, 1)
         seconds = time.thread_time() - begun
+        if count <= 1 or getattr(inside, "range", False):
+            return
         found.serial -= seconds
-        found.calls.append([seconds / team.threads] * team.threads)
+        found.calls.append([seconds / count] * count)
         found.owners.append(f"{function.__module__}.{function.__qualname__}")
 
     patch = mock.patch.object
-    with patch(threads, "run", run), patch(Team, "run", team_run):
+    with patch(threads, "run", run), patch(threads, "together", together):
         begun = time.thread_time()
         work()
         found.serial += time.thread_time() - begun

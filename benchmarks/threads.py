@@ -133,6 +133,54 @@ def _least(runs: list[Phases]) -> Phases:
     return {phase: min(run.get(phase, 0.0) for run in runs) for phase in runs[0]}
 
 
+# ---- the machine -------------------------------------------------------------------------
+
+PIECES, ROUNDS = 64, 2000  # of work that share nothing, and passes over each
+MEETINGS = 200  # of threads, each for some tens of microseconds of work
+CACHED, STREAMED = 2**12, 2**22  # numbers of a piece that stay in the cache of a core, or do not
+
+
+def machine(sizes: Sizes) -> Callable[[int], Phases]:
+    """Logarithms of numbers that stay in the cache, then sums of others: nothing is shared."""
+    from numba import njit
+
+    from structlearn._src.common import threads
+
+    @njit(nogil=True)
+    def work_in_cache(numbers: Any, rounds: int) -> float:
+        total = 0.0
+        for _ in range(rounds):
+            for number in numbers:
+                total += np.log(number)
+        return total
+
+    @njit(nogil=True)
+    def scale(numbers: Any, rounds: int) -> None:
+        for _ in range(rounds):
+            for i in range(len(numbers)):
+                numbers[i] *= 0.5
+
+    cached = [np.arange(1.0, CACHED) for _ in range(PIECES)]
+    streamed = [np.ones(STREAMED) for _ in range(PIECES)]
+    pieces = [(i, i + 1) for i in range(PIECES)]
+
+    def work(n_jobs: int) -> Phases:
+        _, computed = _clock(
+            lambda: threads.run(lambda i, _: work_in_cache(cached[i], ROUNDS), pieces, n_jobs)
+        )
+        _, moved = _clock(lambda: threads.run(lambda i, _: scale(streamed[i], 5), pieces, n_jobs))
+        one = pieces[:n_jobs]
+        _, met = _clock(
+            lambda: [
+                threads.run(lambda i, _: work_in_cache(cached[i], 1), one, n_jobs)
+                for _ in range(MEETINGS)
+            ]
+        )
+        return {"seconds": computed, "memory": moved, "meeting": met / MEETINGS}
+
+    return work
+
+
 # ---- learning on sequences ---------------------------------------------------------------
 
 
@@ -428,7 +476,7 @@ def _sampled(name: str, sequences: int, sweeps: int, **more: Any) -> Callable[[i
     import structlearn
     from infinite_worker import data
     from structlearn._src.common.threads import one_blas_thread
-    from structlearn._src.sample import hmm, runner, split_merge
+    from structlearn._src.sample import hmm, paths, runner, split_merge
     from structlearn._src.sample.hmm_sampler import HmmSampler
 
     X, y = (np.split(a, sequences) for a in data(LENGTH * sequences))
@@ -440,7 +488,7 @@ def _sampled(name: str, sequences: int, sweeps: int, **more: Any) -> Callable[[i
         model.fit(*given)
     settled = seen[0].model
     parts = {
-        "paths": (hmm, "draw_paths"),
+        "paths": (paths, "draw_paths"),
         "moves": (split_merge, "split_and_merge"),
         "parameters": (hmm, "draw_given_paths"),
     }
@@ -499,6 +547,7 @@ def infinite_svm(sizes: Sizes) -> Callable[[int], Phases]:
 
 #: All sections; add yours here.
 SECTIONS: dict[str, Section] = {
+    "machine": machine,
     "grid-sum": grid_sum,
     "grid-max": grid_max,
     "grid-trw": grid_trw,

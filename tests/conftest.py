@@ -1,5 +1,7 @@
 """Shared fixtures; compiled code is cached in a folder named by the kernels' own text.
 
+Property tests draw the same examples in every run, so that a change is what a failure speaks of:
+``--hypothesis-profile default`` draws others, and `make campaign` looks for failures all the time.
 ``--order-seed 7`` runs the test files, and the tests in each, in another order: none may need
 what another has left behind.
 """
@@ -12,6 +14,7 @@ import random
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kernel_cache import kernel_hash
 
@@ -20,6 +23,10 @@ _ROOT = pathlib.Path(__file__).parents[1]
 # Numba's cache does not see edits in a called file, so the folder's name must.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_ROOT / ".numba_cache" / kernel_hash()))
 
+# A busy machine is no failure, however slow it is.
+slow = [HealthCheck.too_slow]
+settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=slow)
+settings.load_profile("steady")
 
 # Jobs in the background ignore interrupts, and so would the processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -23,7 +23,7 @@ def test_threads_stay_alive_and_only_grow(monkeypatch):
     fresh = pool.Pool()
     monkeypatch.setattr(threads, "POOL", fresh)
     seen = set()
-    meet = threading.Barrier(3, timeout=10)
+    meet = threading.Barrier(3, timeout=60)
 
     def work(first, last):
         seen.add(threading.get_ident())
@@ -40,7 +40,7 @@ def test_threads_stay_alive_and_only_grow(monkeypatch):
 
 
 def test_all_threads_come_back_for_the_next_call():
-    meet = threading.Barrier(4, timeout=10)
+    meet = threading.Barrier(4, timeout=60)
     for _ in range(200):
         threads.run(lambda first, last: meet.wait(), singles(4), 4)
 
@@ -156,7 +156,7 @@ def test_helpers_see_the_context_of_the_caller():
     here = ContextVar("here", default=0)
     here.set(7)
     found = []
-    meet = threading.Barrier(2, timeout=10)
+    meet = threading.Barrier(2, timeout=60)
 
     def work(first, last):
         meet.wait()
@@ -172,7 +172,7 @@ def test_a_forked_process_makes_its_own_threads():
     threads.run(work_nothing, singles(8), 4)
     child = os.fork()
     if child == 0:
-        meet = threading.Barrier(2, timeout=10)
+        meet = threading.Barrier(2, timeout=60)
         threads.run(lambda first, last: meet.wait(), singles(2), 2)
         os._exit(0 if pool.POOL.size == 1 else 1)
     for _ in range(200):

@@ -81,7 +81,7 @@ def test_one_range_and_one_job_stay_in_the_calling_thread():
 
 
 def test_several_ranges_leave_the_calling_thread():
-    both_started = threading.Barrier(2, timeout=10)
+    both_started = threading.Barrier(2, timeout=60)
 
     def work(first, last):
         both_started.wait()  # passes only if two threads are here at once

@@ -30,7 +30,6 @@ def test_ranges_cover_a_vector(size):
 def test_results_are_right_and_do_not_depend_on_threads(size):
     rng = np.random.default_rng(size)
     a, b = rng.normal(size=(2, size))
-    matrix = rng.normal(size=(4, size))
     found = []
     for n_jobs in (1, 2, 3, 8):
         into = a.copy()
@@ -39,13 +38,12 @@ def test_results_are_right_and_do_not_depend_on_threads(size):
             np.concatenate(
                 [
                     [vectors.dot(a, b, n_jobs)],
-                    vectors.multiply(matrix, a, n_jobs),
                     vectors.moved(a, 2.0, b, n_jobs),
                     into,
                 ]
             )
         )
-    want = np.concatenate([[a @ b], matrix @ a, a + 2.0 * b, a + 0.5 * b])
+    want = np.concatenate([[a @ b], a + 2.0 * b, a + 0.5 * b])
     np.testing.assert_allclose(found[0], want, rtol=1e-12, atol=1e-12)
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])

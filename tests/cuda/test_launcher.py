@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -24,13 +25,13 @@ class Kernel:
 
     def __getitem__(self, grid):
         def run(*args, **facts):
-            self.compiled.append((grid, args, facts))
+            self.compiled.append((torch.cuda.current_device(), grid, args, facts))
             return self
 
         def again(*args):
             if self.refuse:
                 raise TypeError("function takes another number of arguments")
-            self.direct.append((grid, args))
+            self.direct.append((torch.cuda.current_device(), grid, args))
 
         return run if len(grid) == 1 else again
 
@@ -41,11 +42,15 @@ class Tensor:
     is_cuda = True
     dtype = torch.float32
 
-    def __init__(self, address=0):
+    def __init__(self, address=0, number=0):
         self.address = address
+        self.device = torch.device("cuda", number)
 
     def data_ptr(self):
         return self.address
+
+    def get_device(self):
+        return self.device.index
 
 
 @pytest.fixture(autouse=True)
@@ -56,11 +61,11 @@ def _card(monkeypatch):
 def test_the_second_launch_goes_to_the_binary():
     kernel = Kernel()
     launch = Launcher(kernel)
-    x = Tensor()
+    x = Tensor(16)
     for programs in (3, 5):
         launch(programs, (x,), (7,), B=2, A=1, num_warps=4)
     assert len(kernel.compiled) == 1
-    assert kernel.direct == [((5, 1, 1), (x, 7, 1, 2))]  # constants in the order of the kernel
+    assert kernel.direct == [(0, (5, 1, 1), (16, 7, 1, 2))]  # constants in the order of the kernel
 
 
 @pytest.mark.parametrize(
@@ -87,6 +92,27 @@ def test_other_versions_of_triton():
     for _ in range(3):
         launch(1, (Tensor(),), (7,), A=1, B=2)
     assert len(kernel.compiled) == 3
+
+
+def test_kernels_run_where_their_tensors_lie(monkeypatch):
+    """Triton launches on the current card, whatever it is given."""
+    current = [0]
+
+    @contextmanager
+    def moved(device):
+        current[0] = device.index
+        yield
+        current[0] = 0
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current[0])
+    monkeypatch.setattr(torch.cuda, "device", moved)
+    kernel = Kernel()
+    launch = Launcher(kernel)
+    for card in (1, 0, 1):
+        launch(1, (Tensor(number=card),), (7,), A=1, B=2)
+        assert current == [0]
+    assert [where for where, *_ in kernel.compiled] == [1, 0]
+    assert [where for where, *_ in kernel.direct] == [1]
 
 
 def test_hosts_keep_nothing():

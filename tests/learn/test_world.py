@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import latent
 from structlearn import GridLabeler
+from structlearn._src.common import threads
 from structlearn._src.common.errors import ArgumentError, TooWideError
 from structlearn._src.learn.loss import make_cost, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
@@ -168,3 +169,45 @@ def test_threads_change_nothing_and_examples_count_by_their_weights(method):
     assert found[0].value == pytest.approx(sum(part.value for part in parts), rel=1e-4)
     summed = sum(part.gradient for part in parts)
     np.testing.assert_allclose(found[0].gradient, summed, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["log", "marginal", "latent-hinge", "eps"])
+@pytest.mark.parametrize("method", ["exact", "bp", "trw"])
+def test_parts_of_a_world_are_the_world(monkeypatch, method, name):
+    """One part for every graph and one for all give the same values, gradients and memories."""
+    case = latent.graph_case(7, n_graphs=12, hidden=0.0, least=2)
+    labels = case.examples.labels.copy()
+    borders = case.examples.structure.variables
+    labels[borders[:-1]] = 0  # each graph has a label, and one that is hidden: how messages decode
+    labels[borders[1:] - 1] = -1  # depends on whether some of all variables are
+    if method == "exact" or name != "marginal":
+        labels[: borders[2]] = -1  # one graph without any label
+        labels[: borders[1]] = 0  # and one that has all, in which nothing is left to infer
+    examples = replace(case.examples, labels=labels)
+    weights = np.random.default_rng(1).normal(size=(2, case.model.n_weights))
+    found = []
+    for grain in (2**40, 1):
+        monkeypatch.setitem(threads.GRAIN, "worlds", grain)
+        objective = StructuredObjective(
+            case.model, examples, make_loss(name), make_cost("hamming", latent.STATES),
+            settings=InferenceSettings(method, n_jobs=2),
+        )  # fmt: skip
+        few = objective.with_budget(Budget(2))
+        memory = few.begin()
+        steps = [few.value_gradient(each, memory) for each in weights]
+        found.append((steps, dict(leaves(memory)), objective.losses(weights[0])))
+    (whole, kept, losses), (parts, also, theirs) = found
+    assert len(kept) == len(also)
+    np.testing.assert_allclose(theirs, losses, rtol=1e-12, atol=1e-12)
+    for one, other in zip(whole, parts, strict=True):
+        assert other[0] == pytest.approx(one[0], rel=1e-12)
+        np.testing.assert_allclose(other[1], one[1], rtol=1e-10, atol=1e-12)
+    for path, array in kept.items():
+        np.testing.assert_allclose(also[path], array, rtol=1e-10, atol=1e-12)
+
+
+def test_memories_of_other_graphs_are_refused():
+    _, messages, weights = pair(loopy(3), "log")
+    _, others, _ = pair(loopy(3, n_graphs=5), "log")
+    with pytest.raises(ArgumentError, match="does not fit these worlds"):
+        messages.value(weights, others.begin())

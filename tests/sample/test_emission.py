@@ -144,7 +144,7 @@ def test_blocks_do_not_show():
     for first, last in itertools.pairwise([0, 1, 130, 131, 555, 700]):
         part.add_log_densities(parameters, first, last, pieces[first:last])
     assert np.array_equal(whole, pieces)
-    assert density.add_gaussians.signatures
+    assert density.add_densities.signatures
 
 
 # ---- priors of Gaussians -----------------------------------------------------------------

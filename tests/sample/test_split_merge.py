@@ -14,7 +14,6 @@ from structlearn._src.sample.hmm import HmmModel, start, statistics
 from structlearn._src.sample.hmm_sampler import HmmSampler, merge_alike
 from structlearn._src.sample.split_merge import (
     log_choice,
-    log_evidence,
     merge_states,
     merge_statistics,
     split_and_merge,
@@ -74,15 +73,6 @@ def test_a_merge_undoes_a_split():
     back = merge_states(split, 1, 3)
     np.testing.assert_array_equal(back.states, state.states)
     np.testing.assert_allclose(back.process.sticks, state.process.sticks)
-
-
-def test_evidence_is_that_of_states_one_by_one():
-    rng = np.random.default_rng(2)
-    model, _ = _model(rng, labels=True)
-    state = start(model, rng.integers(3, size=60), rng)
-    found = statistics(model, state)
-    each = [log_evidence(model, found, [k]) for k in range(3)]
-    assert log_evidence(model, found) == pytest.approx(sum(each))
 
 
 @pytest.mark.parametrize("labels", [False, True])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from structlearn._src.common import threads
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.learn.objective import Hints, ValueGradient
 from structlearn._src.solve.lbfgs import Lbfgs, Owlqn, add_pair, newton_direction, no_pairs
@@ -68,10 +69,19 @@ def points(step, change):
     return Point(np.zeros_like(step), 0.0, np.zeros_like(change)), Point(step, 0.0, change)
 
 
-def test_direction_is_the_textbook_recursion():
+@pytest.fixture(params=["short", "long"])
+def length(request, monkeypatch):
+    """Vectors of some weights are short, unless threads go through ranges of a few numbers."""
+    if request.param == "long":
+        monkeypatch.setitem(threads.GRAIN, "pairs", 5)
+    return request.param
+
+
+@pytest.mark.parametrize("memory", [1, 3, 4])
+def test_direction_is_the_textbook_recursion(length, memory):
     """Against the inverse Hessian written out as a matrix, over a ring that has come round."""
     rng = np.random.default_rng(0)
-    n, memory = 6, 4
+    n = 26
     inverse, hessian = rng.random(n) + 0.5, np.diag(rng.random(n) + 0.1)
     state = no_pairs(memory, n)
     pairs = []
@@ -88,15 +98,33 @@ def test_direction_is_the_textbook_recursion():
                 turn = np.eye(n) - np.outer(y, s) / (s @ y)
                 matrix = turn.T @ matrix @ turn + np.outer(s, s) / (s @ y)
             got = newton_direction(state, gradient, first)
-            np.testing.assert_allclose(got, -matrix @ gradient, rtol=1e-9)
+            np.testing.assert_allclose(got, -matrix @ gradient, rtol=1e-8)
 
 
-def test_pairs_without_curvature_are_dropped():
-    state = no_pairs(2, 3)
-    add_pair(state, *points(np.ones(3), -np.ones(3)), 1)
-    add_pair(state, *points(np.ones(3), np.zeros(3)), 1)
-    add_pair(state, *points(np.ones(3), np.full(3, np.nan)), 1)
+def test_directions_do_not_depend_on_the_number_of_threads(monkeypatch):
+    monkeypatch.setitem(threads.GRAIN, "pairs", 100)
+    rng = np.random.default_rng(1)
+    n, memory = 301, 3
+    pairs = rng.normal(size=(5, n))
+    found = []
+    for n_jobs in (1, 2, 5):
+        state = no_pairs(memory, n)
+        for step in pairs:
+            add_pair(state, *points(step, np.linspace(0.1, 2.0, n) * step), n_jobs)
+        found.append([newton_direction(state, pairs[0], None, n_jobs), *state["dots"]])
+    for other in found[1:]:
+        for got, want in zip(other, found[0], strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_pairs_without_curvature_are_dropped(length):
+    ones = np.ones(30)
+    state = no_pairs(2, 30)
+    add_pair(state, *points(ones, -ones), 1)
+    add_pair(state, *points(ones, 0.0 * ones), 1)
+    add_pair(state, *points(ones, np.nan * ones), 1)
     assert state["pairs"] == 0
+    assert not state["steps"].any()
 
 
 def test_the_diagonal_helps_and_is_refreshed():

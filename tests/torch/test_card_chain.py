@@ -12,7 +12,7 @@ import torch
 
 from layers import chain_pairs, loss_of
 from structlearn._src.torch import card_chain
-from structlearn.errors import ArgumentError, ImpossibleEvidenceError
+from structlearn.errors import ArgumentError, ImpossibleEvidenceError, TooWideError
 from structlearn.torch import ChainLoss
 
 pytest.importorskip("triton")
@@ -122,6 +122,46 @@ def test_more_chains_than_one_program_takes(ways):
     mask = torch.arange(5) < torch.randint(1, 6, (35, 1))
     made = ChainLoss(17, reduction="sum")
     expected, found = ways(lambda: gradients(made, scores, labels, mask))
+    close(found, expected, torch.float)
+
+
+@inside
+def test_gradients_of_factors_that_lie_apart(ways):
+    """Those of a column of a matrix: kernels read numbers one after another."""
+    scores, labels = problem(torch.float)
+    made = layer("log", torch.float)
+    weights = torch.rand(3, 5)[:, 2]
+
+    def call():
+        x = scores.clone().requires_grad_()
+        inputs = [x, *made.parameters()]
+        return torch.autograd.grad(made(x, labels, MASK), inputs, grad_outputs=weights)
+
+    expected, found = ways(call)
+    close(found, expected, torch.float)
+
+
+@inside
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_gradients_that_are_taken_again(ways, factor):
+    """The first time they are finished in place; what was given away must not change."""
+    scores, labels = problem(torch.float)
+    made = layer("log", torch.float, reduction="sum")
+
+    def call():
+        x = scores.clone().requires_grad_()
+        loss = factor * made(x, labels, MASK)
+        inputs = [x, *made.parameters()]
+        first = torch.autograd.grad(loss, inputs, retain_graph=True)
+        second = torch.autograd.grad(3.0 * loss, inputs, retain_graph=True)
+        (loss * loss).backward()
+        return *first, *second, *(t.grad.clone() for t in inputs)
+
+    def cleared():
+        made.zero_grad()
+        return call()
+
+    expected, found = ways(cleared)
     close(found, expected, torch.float)
 
 
@@ -241,6 +281,21 @@ def test_what_is_seen_before_a_batch_is_solved():
 
 
 @inside
+def test_what_was_seen_of_one_batch_is_wiped_off_for_the_next():
+    from structlearn._src.cuda.fused_chain import CardChains
+    from structlearn._src.cuda.inspection import Inspection
+
+    scores, labels = problem(torch.float, hidden=False)
+    edges = torch.zeros(3, 3)
+    hidden = torch.where(labels == 0, -1, labels)
+    found = [Inspection(CardChains.of(scores, edges, None, y), 1.0) for y in (hidden, labels % 3)]
+    assert [one.hidden for one in found] == [True, False]
+    again = [Inspection(CardChains.of(scores, edges, None, labels % 3), 1.0) for _ in range(2)]
+    assert [one.hidden for one in again] == [False, False]
+    assert {id(one.slate) for one in again} == {id(one.slate) for one in found}
+
+
+@inside
 def test_transitions_that_need_no_check_lose_no_path(ways):
     """At the largest spread that is not looked at, with scores that pull the other way."""
     torch.manual_seed(3)
@@ -261,3 +316,36 @@ def test_no_path_on_a_card(monkeypatch):
     scores[1, 2] = -np.inf
     with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
         layer("log", torch.float)(scores, labels, MASK)
+
+
+@inside
+@pytest.mark.parametrize("loss", ["log", "marginal"])  # by kernels, by plain PyTorch
+def test_a_full_card_is_named(monkeypatch, loss):
+    from structlearn._src.cuda import chain_loss
+    from structlearn._src.torch import chain_function
+
+    def crowded(*_, **__):
+        raise torch.OutOfMemoryError("tried to allocate 7 GB")
+
+    monkeypatch.setattr(card_chain, "DEVICES", ["cpu"])
+    monkeypatch.setattr(chain_loss, "solve", crowded)
+    monkeypatch.setattr(chain_function, "chain_losses", crowded)
+    with pytest.raises(TooWideError, match=r"scores of shape \(3, 4, 3\)"):
+        layer(loss, torch.float)(*problem(torch.float), MASK)
+
+
+@inside
+@pytest.mark.parametrize("kind", [torch.float, torch.double])
+@pytest.mark.parametrize("loss", ["log", "eps", "hinge", "hybrid"])
+@pytest.mark.parametrize("labels", [[0, 1, 0], [0, 1, -1]])
+def test_labels_that_are_ruled_out_on_a_card(monkeypatch, loss, labels, kind):
+    """There are other paths, so that sums over all of them look well."""
+    monkeypatch.setattr(card_chain, "DEVICES", ["cpu"])
+    labels = torch.tensor([[1, 0, 0], labels])
+    scores = torch.zeros(2, 3, 2, dtype=kind)
+    made = ChainLoss(2, loss, forbidden=[(0, 1)]).to(kind)
+    with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
+        made(scores, labels)
+    scores[1, 0, 0] = -np.inf
+    with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
+        ChainLoss(2, loss).to(kind)(scores, labels)

@@ -10,6 +10,7 @@ import torch
 
 import naive
 from layers import LOSSES, chain_pairs, loss_of, scores_of
+from structlearn import SequenceLabeler
 from structlearn._src.learn.loss import make_loss
 from structlearn._src.torch.plain_chain import chain_losses
 from structlearn.errors import ArgumentError, ImpossibleEvidenceError
@@ -112,6 +113,27 @@ def test_first_derivatives_at_two_temperatures(loss):
     assert torch.autograd.gradcheck(lambda s: layer(loss)(s, labels, MASK), (scores,))
 
 
+@pytest.mark.parametrize("loss", ["log", "eps"])
+def test_the_optimum_of_an_estimator_is_one_of_the_layer(loss):
+    """The same objective, of double precision, and no gradient where the estimator ended."""
+    rng = np.random.default_rng(5)
+    lengths = rng.integers(2, 7, 12)
+    X = [rng.normal(size=(length, 3)) for length in lengths]
+    y = [rng.integers(0, 3, length) for length in lengths]
+    model = SequenceLabeler(loss=loss, C=0.7, solver="lbfgs", tol=1e-14, gradient_tol=1e-9)
+    model.fit(X, y)
+    made = ChainLoss(3, loss, transitions=False, reduction="sum").double()
+    weights = torch.from_numpy(model.weights_).requires_grad_()
+    features = torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, X)), batch_first=True)
+    labels = torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, y)), batch_first=True)
+    mask = torch.arange(features.shape[1]) < torch.tensor(lengths)[:, None]
+    scores = features @ weights[:9].view(3, 3)
+    value = 0.7 * made(scores, labels, mask, weights[9:].view(3, 3)) + 0.5 * weights.square().sum()
+    assert value.item() == pytest.approx(model.value_, rel=1e-10)
+    (gradient,) = torch.autograd.grad(value, weights)
+    assert gradient.abs().max() < 1e-6
+
+
 def test_hidden_states_are_summed_out():
     scores = torch.randn(2, 3, 2, 4, dtype=torch.double).requires_grad_()
     labels = torch.tensor([[0, 1, 1], [1, -1, 0]])
@@ -136,6 +158,25 @@ def paths_of(made, scores, i):
     edges = [made.transitions.detach().numpy()] * (length - 1)
     every = list(itertools.product(range(3), repeat=length))
     return every, scores_of(nodes, edges, chain_pairs(length))
+
+
+@pytest.mark.parametrize("loss", ["log", "hinge", "hybrid"])
+def test_labels_without_hidden_states_that_are_possible(loss):
+    """They count as ruled out, and their gradient is 0."""
+    torch.manual_seed(4)
+    made = ChainLoss(3, loss, hidden_states=2)
+    scores = torch.randn(2, 3, 3, 2)
+    scores[0, 1, 2] = scores[1, 0, 1, 0] = -torch.inf
+    far = scores.clamp(min=-1e4).requires_grad_()
+    scores.requires_grad_()
+    labels = torch.tensor([[0, -1, 1], [1, 2, 0]])
+    losses = made(scores, labels), made(far, labels)
+    torch.testing.assert_close(*losses)
+    grads = [torch.autograd.grad(one, [x, *made.parameters()]) for one, x in
+             zip(losses, (scores, far), strict=True)]  # fmt: skip
+    torch.testing.assert_close(*grads)
+    with pytest.raises(ImpossibleEvidenceError, match="sequence 0"):
+        made(scores, torch.tensor([[0, 2, 1], [1, 2, 0]]))
 
 
 def test_best_paths():
@@ -285,6 +326,19 @@ def test_reductions_and_states():
     assert not list(ChainLoss(3, transitions=False).parameters())
 
 
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_labels_of_all_types(kind):
+    """Numbers of a byte hold neither -1 nor 200, with which labels are compared."""
+    torch.manual_seed(0)
+    made = ChainLoss(200)
+    scores = torch.randn(2, 3, 200)
+    labels = torch.randint(100, (2, 3))
+    assert made(scores, labels.to(kind)) == made(scores, labels)
+    if kind != torch.uint8:
+        labels[0, 1] = -1
+        assert made(scores, labels.to(kind)) == made(scores, labels)
+
+
 def test_tables_of_the_call():
     scores, labels = problem(24)
     made = layer()
@@ -358,6 +412,9 @@ def test_crf_has_the_likelihood_of_the_chain(batch_first):
         ({"transitions": [[0.0] * 3] * 3}, "transitions.*tensor"),
         ({"labels": [[0] * 4] * 3}, "labels.*tensor"),
         ({"labels": torch.zeros(3, 4).bool()}, "labels"),
+        ({"labels": None}, "labels must be a tensor"),
+        ({"transitions": torch.zeros(3, 3, dtype=torch.cfloat)}, "transitions is complex"),
+        ({"scores": torch.zeros(3, 4, 3).to_sparse()}, "scores is sparse"),
         ({"mask": [[1] * 4] * 3}, "mask.*tensor"),
         ({"scores": torch.zeros(3, 4, 3, device="meta")}, "devices"),
         ({"labels": torch.zeros(3, 4, device="meta").long()}, "devices.*labels on meta"),

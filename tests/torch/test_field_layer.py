@@ -107,6 +107,32 @@ def test_energies_are_least():
         assert layer.predict(x).shape == (layer.hinges.n_variables,)
 
 
+def test_a_loss_is_the_difference_of_two_energies():
+    """The clamped energy and the least one, each with its own gradients."""
+    for seed in range(5):
+        layer, labels, inputs, rng = make(seed, "none")
+        layer.hinges = soft(layer.hinges)
+        x = torch.from_numpy(rng.uniform(0.2, 0.8, len(inputs))).requires_grad_()
+        w = (0.2 + layer.weights.detach()).requires_grad_()
+        clamped = layer.energy(x, w, labels)
+        apart = clamped - layer.energy(x, w)
+        loss = layer(labels, x, w)
+        torch.testing.assert_close(apart, loss, atol=1e-5, rtol=0.0)
+        found = torch.autograd.grad(apart, (x, w), retain_graph=True)
+        for mine, other in zip(found, torch.autograd.grad(loss, (x, w)), strict=True):
+            torch.testing.assert_close(mine, other, atol=2e-3, rtol=1e-3)
+        call = functools.partial(layer.energy, labels=labels)
+        assert torch.autograd.gradcheck(call, (x, w), eps=1e-5, atol=2e-3, rtol=1e-3)
+        known = np.flatnonzero(~np.isnan(labels.numpy()))
+        fixed = np.concatenate([inputs, np.setdiff1d(known, inputs)])
+        values = np.concatenate([x.detach().numpy(), labels.numpy()[fixed[len(inputs) :]]])
+        weights = w.detach().numpy()
+        found = solve_map(layer.hinges, weights, fixed=(fixed, values))
+        assert clamped.item() == pytest.approx(found.energy, abs=1e-5)
+    with pytest.raises(ArgumentError, match=r"labels\["):
+        layer.energy(x, w, torch.full_like(labels, 2.0))
+
+
 def test_a_network_learns_through_a_field():
     """Targets equal what a network says, and only targets have labels."""
     torch.manual_seed(0)
@@ -199,7 +225,9 @@ def test_compiled_copied_and_half_precision():
     torch.testing.assert_close(layer(labels, x.bfloat16()), expected)
 
 
-@pytest.mark.parametrize("change", [{"labels": [1.0]}, {"inputs": [0.5]}, {"weights": [1.0, 1.0]}])
+@pytest.mark.parametrize(
+    "change", [{"labels": [1.0]}, {"labels": None}, {"inputs": [0.5]}, {"weights": [1.0, 1.0]}]
+)
 def test_what_is_no_tensor_is_named(change):
     good = {"labels": torch.tensor([NAN, 1.0]), "inputs": torch.tensor([0.5])}
     with pytest.raises(ArgumentError, match=next(iter(change))):

@@ -61,6 +61,57 @@ def test_gradients(loss):
     assert torch.autograd.gradcheck(losses, (scores_of(), tables, shared))
 
 
+@pytest.mark.parametrize("loss", ["log", "hinge", "marginal", "eps", "hybrid"])
+def test_hidden_states_are_summed_out(loss):
+    """By enumeration of labels with the soft maximum of their hidden states."""
+    made = layer(loss, hidden_states=2)
+    eps = 1.0 if loss in ("log", "marginal", "hybrid") else 0.5
+    generator = torch.Generator().manual_seed(3)
+    scores = torch.randn(7, 3, 2, dtype=torch.double, generator=generator)
+    scores[1, 2] = -torch.inf
+    scores.requires_grad_()
+    sums = scores.amax(2) if loss == "hinge" else eps * torch.logsumexp(scores / eps, 2)
+    plain = layer(loss)
+    plain.load_state_dict(made.state_dict())
+    expected = plain(sums, LABELS, EDGES, GRAPHS)
+    losses = made(scores, LABELS, EDGES, GRAPHS)
+    torch.testing.assert_close(losses, expected)
+    assert torch.equal(made.decode(scores, EDGES, GRAPHS), plain.decode(sums, EDGES, GRAPHS))
+    (found,) = torch.autograd.grad(losses.sum(), scores)
+    (by_sums,) = torch.autograd.grad(expected.sum(), sums)
+    torch.testing.assert_close(found.sum(2)[:, :2], by_sums[:, :2])
+    assert found[1, 2].eq(0.0).all()
+    with pytest.raises(ArgumentError, match="scores"):
+        made(scores[..., 0], LABELS, EDGES, GRAPHS)
+
+
+def test_hidden_states_have_one_temperature():
+    with pytest.raises(ArgumentError, match=r"hidden_states.*eps_h=0.5"):
+        GridLoss(2, "hybrid", hidden_states=2, eps_h=0.5)
+    with pytest.raises(ArgumentError, match="hidden_states"):
+        GraphLoss(2, hidden_states=0)
+
+
+def test_forbidden_pairs():
+    """They are tables of minus infinity, in the direction of the edges."""
+    never = torch.zeros(1, 3, 3, dtype=torch.double)
+    never[0, 0, 1] = never[0, 2, 2] = -torch.inf
+    labels = torch.tensor([0, -1, 1, 0, -1, 0, 2])
+    made = layer(forbidden=[(0, 1), (2, 2)])
+    expected = layer()(scores_of(), labels, EDGES, GRAPHS, never)
+    torch.testing.assert_close(made(scores_of(), labels, EDGES, GRAPHS), expected)
+    with pytest.raises(ImpossibleEvidenceError, match="graph 0"):
+        made(scores_of(), torch.tensor([0, 1, -1, -1, -1, -1, -1]), EDGES, GRAPHS)
+    assert list(made.state_dict()) == ["transitions"]
+    grid = GridLoss(2, forbidden=[(0, 1)], inference="exact")
+    best = grid.decode(torch.randn(1, 3, 4, 2, generator=torch.Generator().manual_seed(0)))[0]
+    assert (best[:, 1:] <= best[:, :-1]).all()
+    assert (best[1:] <= best[:-1]).all()
+    for wrong in ([(0, 2)], "BIO", 3):
+        with pytest.raises(ArgumentError, match=r"forbidden|BIO"):
+            GridLoss(2, forbidden=wrong)
+
+
 def test_a_path_is_a_chain():
     chain = ChainLoss(3, "hybrid").double()
     made = GraphLoss(3, "hybrid", transitions=False)
@@ -188,6 +239,8 @@ def test_learning_with_few_labels():
         ({"transitions": [1.0]}, "transitions.*tensor"),
         ({"labels": [0, 0, 0]}, "labels.*tensor"),
         ({"edges": [[0, 1]]}, "edges.*tensor"),
+        ({"edges": None}, "edges must be a tensor"),
+        ({"labels": None}, "labels must be a tensor"),
         ({"graphs": [0, 0, 0]}, "graphs.*tensor"),
         ({"scores": torch.zeros(3, 2, device="meta")}, "devices"),
         ({"edges": torch.zeros(1, 2, device="meta").long()}, "devices.*edges on meta"),
@@ -205,6 +258,10 @@ def test_bad_input_is_named(change, match):
 
 
 def test_bad_grids_are_named():
+    with pytest.raises(ArgumentError, match="labels must be a tensor"):
+        GridLoss(2)(torch.zeros(1, 2, 2, 2), None)  # the loss of no labels would be 0
+    with pytest.raises(ArgumentError, match="labels must be a tensor"):
+        GridLoss(2).begin(None)
     with pytest.raises(ArgumentError, match="neighbours"):
         GridLoss(2, neighbours=6)
     with pytest.raises(ArgumentError, match="mask"):

@@ -1,10 +1,27 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from franchise import joint_paths
 from structlearn._src.kernels.chain import beam
+from structlearn._src.kernels.draw.density import NO_DENSITIES, SymbolDensities
+
+
+def _drawn(logs, rows, slices, uniforms, offsets, first, last, states):
+    """Draw paths for a table of log densities: every position has a symbol of its own."""
+    symbols = SymbolDensities(np.arange(len(logs)), np.ascontiguousarray(logs.T))
+    densities = NO_DENSITIES._replace(symbols=symbols)
+    K = logs.shape[1]
+    workspace = beam.beam_workspace(int(np.diff(offsets).max()), K, densities)
+    counts = np.zeros((K + 1, K), np.int64)
+    total = beam.draw_paths(
+        densities, beam.sorted_transitions(rows), slices, uniforms, offsets, first, last,
+        workspace, states, counts,
+    )  # fmt: skip
+    return total, counts
 
 
 def _problem(seed, T=4, K=3, apart=1.0):
@@ -20,7 +37,7 @@ def _frequencies(rng, logs, rows, slices, paths, n=4000):
     T, K = logs.shape
     states, offsets = np.empty(n * T, np.int64), np.arange(0, n * T + 1, T)
     many = np.tile(logs, (n, 1)), rows, np.tile(slices, n), rng.random(n * T)
-    beam.draw_paths(*many, offsets, 0, n, np.empty((n * T, K)), states)
+    _drawn(*many, offsets, 0, n, states)
     codes = states.reshape(n, T) @ K ** np.arange(T - 1, -1, -1)
     return np.bincount(codes, minlength=len(paths)) / n
 
@@ -77,13 +94,50 @@ def test_some_sequences_are_drawn_as_among_all():
     offsets, rows = np.array([0, 3, 4, 9, 12]), rng.dirichlet(np.ones(K + 1), K + 1)
     logs, slices, uniforms = rng.normal(size=(T, K)), np.full(T, 1e-9), rng.random(T)
     whole, part = np.empty(T, np.int64), np.full(T, -1)
-    total = beam.draw_paths(logs, rows, slices, uniforms, offsets, 0, 4, np.empty_like(logs), whole)
+    total, counts = _drawn(logs, rows, slices, uniforms, offsets, 0, 4, whole)
     assert total == pytest.approx(logs[np.arange(T), whole].sum())
-    scratch = np.empty((6, K))
-    own = logs[3:9].copy(), rows, slices, uniforms[3:9].copy()
-    some = beam.draw_paths(*own, offsets, 1, 3, scratch, part)
+    assert counts.sum() == T
+    some, _ = _drawn(logs, rows, slices, uniforms[3:9].copy(), offsets, 1, 3, part)
     assert part.tolist() == [-1] * 3 + whole[3:9].tolist() + [-1] * 3
     assert some == pytest.approx(logs[np.arange(3, 9), whole[3:9]].sum())
+
+
+@pytest.mark.parametrize("K", [1, 32, 33, 70])
+def test_paths_are_those_of_a_filter_of_all_states(K):
+    """The same uniforms draw the same states, whatever lists of states and blocks of positions."""
+    rng = np.random.default_rng(K)
+    T = 29
+    offsets = np.array([0, 8, 9, 29])
+    rows = rng.dirichlet(np.full(K + 1, 0.1), K + 1)
+    path = rng.integers(K, size=T)
+    before = np.append(0, path[:-1] + 1)
+    before[offsets[:-1]] = 0
+    slices = np.minimum(rows[before, path], 0.05) * rng.random(T)
+    logs, uniforms = 3.0 * rng.normal(size=(T, K)), rng.random(T)
+    found = np.empty(T, np.int64)
+    _drawn(logs, rows, slices, uniforms, offsets, 0, 3, found)
+    for start, stop in itertools.pairwise(offsets):
+        expected = _filtered_path(*(a[start:stop] for a in (logs, slices, uniforms)), rows)
+        assert found[start:stop].tolist() == expected
+
+
+def _filtered_path(logs, slices, uniforms, rows):
+    """Filter forward and draw backward, by tables of all states."""
+    T, K = logs.shape
+    filtered = np.zeros((T, K))
+    for t in range(T):
+        ways = rows[:1, :K] if t == 0 else rows[1:, :K]
+        reach = (np.ones(1) if t == 0 else filtered[t - 1]) @ (ways > slices[t])
+        filtered[t] = reach * np.exp(logs[t] - logs[t].max())
+        filtered[t] /= filtered[t].sum()
+    states = []
+    for t in range(T - 1, -1, -1):
+        weights = filtered[t]
+        if states:
+            weights = weights * (rows[1:, states[0]] > slices[t + 1])
+        sums = np.cumsum(weights)
+        states.insert(0, int(np.searchsorted(sums, uniforms[t] * sums[-1], side="right")))
+    return states
 
 
 def test_transitions_along_paths():

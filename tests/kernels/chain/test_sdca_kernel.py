@@ -13,7 +13,7 @@ from structlearn._src.kernels.chain.sdca import (
     ascend,
     ascend_in_batches,
 )
-from structlearn._src.kernels.chain.split import SplitFeatures, SplitWeights
+from structlearn._src.kernels.chain.split import Moves, SplitFeatures, SplitWeights
 from structlearn._src.kernels.team import make_board
 from structlearn._src.learn.chain_arrays import make_errors, make_parts, make_workspace
 from structlearn._src.learn.chain_layout import ChainLayout
@@ -78,8 +78,9 @@ def visit(dense, layout, order, weights, shares, memory, size=None, ranges=2):
         ascend(order, *given, primal, memory, *own)
         return full, singles
     batches = np.append(np.arange(0, len(order), size), len(order))
-    nothing = np.empty(0, np.int64)
-    dealt = ChainLayout(layout, len(weights), nothing, nothing).dealt(chains_, ranges, 1)
+    nothing = np.empty(0, np.int32)
+    moves = Moves(nothing, nothing, nothing)
+    dealt = ChainLayout(layout, len(weights), moves).dealt(chains_, ranges, 1)
     nodes = np.empty((size, chains_.longest, K))
     changes = Changes(nodes, nodes.reshape(size, -1), np.empty((size, K, K)))
     board = make_board(2 * (len(batches) - 1))

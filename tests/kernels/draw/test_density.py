@@ -8,12 +8,21 @@ import pytest
 from structlearn._src.kernels.draw import density
 
 
+def _added(first, last, n_states, **parts):
+    """Ones, with the log densities of some positions added."""
+    densities = density.NO_DENSITIES._replace(**parts)
+    out = np.ones((last - first, n_states))
+    density.add_densities(densities, first, last, density.lane_workspace(densities), out)
+    return out
+
+
 @pytest.mark.parametrize(("first", "last"), [(0, 300), (120, 130), (128, 256), (7, 7)])
 def test_hinges_of_some_positions(first, last):
     rng = np.random.default_rng(0)
     columns, labels = rng.normal(size=(5, 300)), rng.integers(-1, 3, 300)
-    weights, out = rng.normal(size=(4, 3, 5)), np.ones((last - first, 4))
-    density.add_hinges(columns, labels, weights, -0.8, 1.3, first, last, out)
+    weights = rng.normal(size=(4, 3, 5))
+    found = density.LabelDensities(columns, labels, weights, -0.8, 1.3)
+    out = _added(first, last, 4, labels=found)
     for t in range(first, last):
         scores, label = weights @ columns[:, t], labels[t]
         worst = (scores + 1.3 * (np.arange(3) != label)).max(axis=1) - scores[:, label]
@@ -21,32 +30,52 @@ def test_hinges_of_some_positions(first, last):
         np.testing.assert_allclose(out[t - first], expected)
 
 
-@pytest.mark.parametrize("width", [1, 3])
-def test_gaussians_of_some_positions(width):
+@pytest.mark.parametrize(("D", "width"), [(3, 1), (3, 3), (1, 1), (11, 11), (9, 5)])
+def test_gaussians_of_some_positions(D, width):
     """Bands of triangles: one alone is a diagonal."""
-    rng, D = np.random.default_rng(1), 3
+    rng = np.random.default_rng(1)
     columns, seen = rng.normal(size=(D, 300)), rng.random(300) < 0.8
     means, bands, constants = rng.normal(size=(2, D)), rng.normal(size=(2, D, width)), np.ones(2)
-    out = np.zeros((170, 2))
-    density.add_gaussians(columns, seen, means, bands, constants, 100, 270, out)
+    out = _added(100, 270, 2, points=density.PointDensities(columns, seen, means, bands, constants))
     for k in range(2):
         root = sum((np.diag(bands[k, : D - j, j], j) for j in range(width)), start=np.zeros((D, D)))
         away = root @ (columns[:, 100:270] - means[k][:, None])
         expected = np.where(seen[100:270], 1.0 - 0.5 * (away**2).sum(axis=0), 0.0)
-        np.testing.assert_allclose(out[:, k], expected)
+        np.testing.assert_allclose(out[:, k], 1.0 + expected)
 
 
-def test_moments_are_sums_of_what_is_seen():
+def test_parts_of_densities_add_up():
+    rng = np.random.default_rng(3)
+    n, K = 21, 3
+    columns, seen = rng.normal(size=(2, n)), np.ones(n, bool)
+    gaussians = rng.normal(size=(K, 2)), rng.normal(size=(K, 2, 2)), rng.normal(size=K)
+    parts = {
+        "points": density.PointDensities(columns, seen, *gaussians),
+        "symbols": density.SymbolDensities(rng.integers(-1, 4, n), rng.normal(size=(K, 4))),
+        "labels": density.LabelDensities(
+            columns, rng.integers(2, size=n), rng.normal(size=(K, 2, 2)), 0.3, 1.0
+        ),
+    }
+    alone = [_added(0, n, K, **{name: part}) - 1.0 for name, part in parts.items()]
+    np.testing.assert_allclose(_added(0, n, K, **parts), 1.0 + sum(alone))
+    missing = parts["symbols"].data < 0
+    assert missing.any()
+    assert not alone[1][missing].any()
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_moments_are_sums_of_what_is_seen(full):
     rng = np.random.default_rng(2)
     points, seen, states = rng.normal(size=(40, 2)), rng.random(40) < 0.7, rng.integers(3, size=40)
-    counts, sums, outers = np.zeros(3), np.zeros((3, 2)), np.zeros((3, 2, 2))
-    density.add_moments(points, seen, states, counts, sums, outers)
+    counts, sums, outers = np.zeros(3), np.zeros((3, 2)), np.zeros((3, 2, 2 if full else 1))
+    density.add_moments(points, seen, states, 5, 38, counts, sums, outers)
+    inside = (np.arange(40) >= 5) & (np.arange(40) < 38)
     for k in range(3):
-        own = points[seen & (states == k)]
+        own = points[seen & inside & (states == k)]
         assert counts[k] == len(own)
         np.testing.assert_allclose(sums[k], own.sum(axis=0))
-        squares, product = (own**2).sum(axis=0), (own[:, 0] * own[:, 1]).sum()
-        np.testing.assert_allclose(outers[k], [[squares[0], product], [squares[1], 0.0]])
+        expected = own.T @ own if full else (own**2).sum(axis=0)[:, None]
+        np.testing.assert_allclose(outers[k], expected)
 
 
 # ---- triangular factors, as plain Python: they have no entry of their own ----------------

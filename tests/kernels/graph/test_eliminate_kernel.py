@@ -33,14 +33,16 @@ class Eliminated:
         problem = Problem(graph.wiring, graph.potentials, eps_output, eps_hidden)
         self.graph, self.eps, self.cards = graph, problem.eps, graph.wiring.cards
         self.plan = make_plan(graph.wiring, order_for(problem, LIMIT))
-        self.store = np.zeros(int(self.plan.message_offsets[-1]))
-        self.store[: len(graph.potentials)] = graph.potentials
+        self.store = np.full(
+            int(self.plan.message_offsets[-1]), np.nan
+        )  # as an earlier call left it
         axes = int(np.diff(self.plan.axis_offsets).max())
         inputs = int(np.diff(self.plan.input_offsets).max())
         self.room = axes, inputs, int(self.cards.max())
         self.value = np.zeros(1)
         block = eliminate.make_workspace(*self.room)
-        eliminate.forward(self.cards, self.eps, self.plan, self.store, block, 0, 1, self.value)
+        self.frame = self.cards, self.eps, self.plan, graph.wiring.graph_tables
+        eliminate.forward(*self.frame, problem.potentials, self.store, block, 0, 1, self.value)
 
     def axes(self, b):
         return self.plan.axes[self.plan.axis_offsets[b] : self.plan.axis_offsets[b + 1]].tolist()
@@ -51,10 +53,11 @@ class Eliminated:
 
     def beliefs(self):
         wiring = self.graph.wiring
-        beliefs, marginals = np.zeros(len(self.store)), np.zeros(int(wiring.belief_offsets[-1]))
+        beliefs = np.full(len(self.store), np.nan)
+        marginals = np.full(int(wiring.belief_offsets[-1]), np.nan)
         block = eliminate.make_workspace(*self.room)
         given = self.store, beliefs, wiring.belief_offsets, block, 0, 1
-        eliminate.backward(self.cards, self.eps, self.plan, *given, marginals)
+        eliminate.backward(*self.frame, *given, marginals)
         return beliefs[: len(self.graph.potentials)], marginals
 
     def decode(self, uniforms=None):

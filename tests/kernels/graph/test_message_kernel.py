@@ -12,7 +12,8 @@ import naive
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.inference.messenger import Messenger
-from structlearn._src.kernels.graph import message, readout, sweep
+from structlearn._src.kernels.graph import domain, message, readout
+from structlearn._src.kernels.graph.message import MessageState
 from structlearn._src.kernels.graph.schedule import BACK, FORTH
 
 
@@ -99,15 +100,21 @@ def test_factors_of_one_variable_send_their_potentials():
                 assert (block == 7.0).all()
 
 
-def test_levelled_messages_have_a_largest_entry_of_zero():
+def test_linear_messages_have_a_largest_entry_of_one():
     rng = np.random.default_rng(4)
-    for graph, _, plan in plans(4):
+    for graph, problem, plan in plans(4):
         starts = graph.wiring.message_offsets
         messages = rng.normal(size=int(starts[-1]))
         before = messages.copy()
-        sweep.level(plan.net, 2.0 * plan.weights, messages, 0, len(starts) - 1)
+        nothing = np.empty(0)
+        weights = 2.0 * plan.weights
+        state = MessageState(
+            problem.potentials, weights, plan.ratios, messages, nothing, nothing, nothing, True, 0.0
+        )
+        domain.to_linear(plan.net, state, 0, len(starts) - 1)
         for a, b in pairwise(starts.tolist()):
-            np.testing.assert_allclose(messages[a:b], (before[a:b] - before[a:b].max()) / 2.0)
+            expected = np.exp((before[a:b] - before[a:b].max()) / 2.0)
+            np.testing.assert_allclose(messages[a:b], expected)
 
 
 def test_weights_follow_the_temperatures_of_their_variables():

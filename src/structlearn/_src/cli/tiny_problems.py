@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common.errors import ArgumentError, FormatError, UncertifiedWarning
+from structlearn._src.common.threads import GRAIN
 from structlearn._src.estimators.bayesian.infinite_hmm import InfiniteHMM
 from structlearn._src.estimators.bayesian.infinite_svm import InfiniteSVM
 from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
 from structlearn._src.estimators.fields.rule_model import RuleModel
+from structlearn._src.estimators.structured.graph import GridLabeler
 from structlearn._src.estimators.structured.sequence import SequenceLabeler
 from structlearn._src.field.admm import Consensus
 from structlearn._src.field.hinges import Hinges
@@ -29,14 +31,18 @@ from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.entropy import entropies
 from structlearn._src.inference.front import infer, infer_many
 from structlearn._src.inference.schedule import colour
+from structlearn._src.kernels.linger import linger
 from structlearn._src.sample.normal_fit import fit_normal
 from structlearn._src.solve.frank_wolfe import FrankWolfe
+from structlearn._src.solve.lbfgs import add_pair, newton_direction, no_pairs
 from structlearn._src.solve.pick import ONLINE, SOLVERS
 from structlearn._src.solve.sdca import Sdca
+from structlearn._src.solve.search import Point
 from structlearn._src.text.columns import add_column, parse_columns
 from structlearn._src.text.strings import empty_table, grown
 
 ALL = ("partition", "marginals", "map", "samples")
+_LONG = 2 * GRAIN["pairs"]  # weights that threads share
 _SHARED = 120  # side of a grid whose blocks threads share
 CHAIN = chain(np.eye(3), np.eye(3)[::-1])
 #: Such differences have no exponential and are added as logarithms.
@@ -79,6 +85,8 @@ def _messages() -> None:
     for schedule in ("sequential", "flooding"):
         _ask(large, "bp", "map", schedule=schedule, max_iter=1, restarts=0)
     colour(LOOP.wiring)  # of graphs that no narrow band cuts
+    learning = GridLabeler(inference="bp").objective([np.zeros((2, 2, 1))], [[[0, 1], [-1, 0]]])
+    learning.value(np.zeros(learning.n_weights))
 
 
 def _searches() -> None:
@@ -136,6 +144,10 @@ def _solvers() -> None:
     for solver, loss, X in itertools.product(solvers, ("log", "hinge"), inputs):
         with contextlib.suppress(ArgumentError):  # not every solver minimises every loss
             _learn(X, [["x", "y"], ["y"]], loss=loss, solver=solver)
+    zeros, ones = np.zeros(_LONG), np.ones(_LONG)
+    state = no_pairs(1, _LONG)
+    add_pair(state, Point(zeros, 0.0, zeros), Point(ones, 0.0, ones), None)
+    newton_direction(state, ones, None)
 
 
 def _rules() -> None:
@@ -172,6 +184,11 @@ def _any_number_of_states() -> None:
 
 
 #: Every kind of problem, and what solves it.
+def _threads() -> None:
+    """Wait as threads of the pool do, which are fewer than it takes on a small machine."""
+    linger(np.zeros(1, np.int64), 0, 0)
+
+
 KINDS: dict[str, Callable[[], None]] = {
     "chains": _chains,
     "trees": partial(_ask, STAR, "tree", *ALL, factor_marginals=True),
@@ -184,4 +201,5 @@ KINDS: dict[str, Callable[[], None]] = {
     "solvers": _solvers,
     "rules": _rules,
     "infinite models": _any_number_of_states,
+    "threads": _threads,
 }

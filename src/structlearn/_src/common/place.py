@@ -33,6 +33,7 @@ class Place:
     """
 
     name: ClassVar[str] = "threads"
+    at_once: ClassVar[bool] = False  #: whether one call infers in all graphs of a batch
 
     def entered(self) -> AbstractContextManager[Any]:
         """Return what surrounds a block that runs here: connections, back ends of others."""

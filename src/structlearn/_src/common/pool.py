@@ -27,7 +27,7 @@ from structlearn._src.common.arrays import Ints
 #: Modules that bring a BLAS of their own, which the controller must have seen to hold it.
 _WITH_BLAS = ("numpy", "scipy.linalg", "scipy.sparse.linalg", "sklearn.utils", "torch")
 _CROWD = 3  # helpers from which on it pays to linger: few are woken in no time
-_LOOKS = 1000  # while lingering: some tenths of a millisecond where nobody else wants the core
+_LOOKS = 400  # while lingering: half a millisecond where nobody else wants the core
 
 
 #: Looks at a count until it has reached a value, so many times; returns the looks that are left.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from itertools import accumulate, pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.pool import BLAS, POOL, Job
 
+Made = TypeVar("Made")
 VARIABLE = "STRUCTLEARN_N_JOBS"
 #: How much of each kind of work makes one range: it fits the cache, and is worth a thread.
 GRAIN = {
@@ -32,13 +34,16 @@ GRAIN = {
     "margins": 2**15,  # rows times labels: some milliseconds
     "orders": 2**12,  # variables of small graphs that are ordered together
     "places": 2**13,  # read and written one by one, far apart: some tenths of a millisecond
+    "pairs": 2**17,  # steps of a solver times weights: a megabyte, of which threads take a few
     "positions": 2**13,  # of sequences that are sampled: some milliseconds
     "sequences": 2**16,  # states of all positions of labelled sequences
     "strings": 2**14,  # to be looked up
     "tokens": 2**13,  # whose text stays in the cache
-    "weights": 2**16,  # of a model, in vector operations of a solver: half a megabyte
+    "weights": 2**18,  # of a model, in vector operations of a solver: some tenths of a millisecond
+    "worlds": 2**15,  # table entries of graphs: inference in them takes some milliseconds
 }
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
+_ALL = 2**40  # tasks that were taken and done: more than there ever are
 _LINE = 16  # numbers that keep two arrays on different cache lines
 _most: ContextVar[int | None] = ContextVar(
     "most", default=None
@@ -75,6 +80,14 @@ def workers(n_jobs: int | None = None) -> int:
             f"unset it to use all cores"
         )
     return int(given)
+
+
+def few(n_jobs: int | None, ranges: int, each: int) -> int:
+    """Return so many threads that each has about `each` ranges to do.
+
+    Where these are so small that to wake one more thread takes longer than it would help.
+    """
+    return max(1, min(workers(n_jobs), ranges // each))
 
 
 def split(offsets: Ints, parts: int) -> list[tuple[int, int]]:
@@ -142,6 +155,33 @@ def run(
         return
     with BLAS.alone():
         POOL.run(Job(function, ranges), threads)
+
+
+def mapped(function: Callable[[int], Made], count: int, n_jobs: int | None) -> list[Made]:
+    """Return what a function returns for every number below `count`, called in threads."""
+    found: dict[int, Made] = {}
+
+    def keep(number: int, _: int) -> None:
+        found[number] = function(number)
+
+    run(keep, [(i, i + 1) for i in range(count)], n_jobs)
+    return [found[number] for number in range(count)]
+
+
+def together(work: Callable[[int, int], None], board: Ints, count: int) -> None:
+    """Let so many threads do all of some work, in which they meet: see `kernels/team`.
+
+    Every thread calls ``work(number, number + 1)``, with the `board` on which tasks are counted.
+    """
+
+    def alone(first: int, last: int) -> None:
+        try:
+            work(first, last)
+        except BaseException:
+            board.fill(_ALL)  # nobody waits for what this thread leaves undone
+            raise
+
+    run(alone, [(i, i + 1) for i in range(count)], count)
 
 
 def one_blas_thread() -> AbstractContextManager[None]:

@@ -54,11 +54,6 @@ def dot(a: Floats, b: Floats, n_jobs: int | None) -> float:
     return float(summed(lambda part: a[part] @ b[part], len(a), n_jobs))
 
 
-def multiply(matrix: Floats, vector: Floats, n_jobs: int | None) -> Floats:
-    """Return the product of a matrix of few long rows with a long vector."""
-    return summed(lambda part: matrix[:, part] @ vector[part], len(vector), n_jobs)
-
-
 def moved(start: Floats, length: float, direction: Floats, n_jobs: int | None) -> Floats:
     """Return where a step of some length along a direction ends."""
     if not isinstance(start, np.ndarray):

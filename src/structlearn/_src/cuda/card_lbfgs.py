@@ -96,10 +96,11 @@ class CardLbfgs(Lbfgs):
         state["changes"][k] = change
         state["dots"][:n, k] = _down(state["steps"][:n] @ change)
 
-    def _moving(self, objective: Objective, state: State, gradient: Any) -> bool:
-        steepness = float(gradient @ (self._first(state) * gradient))
+    def _measure(self, objective: Objective, state: State, gradient: Any) -> tuple[float, bool]:
+        products = torch.stack([gradient @ gradient, gradient @ (self._first(state) * gradient)])
+        square, steepness = products.tolist()
         state["steepest"] = max(state.get("steepest", 0.0), steepness)
-        return steepness > FALLEN * state["steepest"]
+        return math.sqrt(square), steepness > FALLEN * state["steepest"]
 
     def _norm(self, vector: Any) -> float:
         return math.sqrt(float(vector @ vector))

@@ -13,7 +13,7 @@ from structlearn._src.cuda.fused_chain import (
     solve_log,
     solve_scaled,
 )
-from structlearn._src.cuda.fused_chain import cut_sums as cut_sums
+from structlearn._src.cuda.fused_chain import finished as finished
 from structlearn._src.cuda.inspection import Inspection
 from structlearn._src.learn.loss import Cost, Loss
 

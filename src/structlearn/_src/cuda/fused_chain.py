@@ -9,6 +9,7 @@ from torch import Tensor
 
 from structlearn._src.cuda.launcher import Launcher
 from structlearn._src.cuda.log_kernel import log_chains
+from structlearn._src.cuda.scale_kernel import scale_gradient
 from structlearn._src.cuda.scaled_kernel import scaled_chains
 
 MOST_STATES = 128  # a program holds all transitions at once
@@ -29,7 +30,11 @@ _SMALL = Choice(16, 4, "tf32x3")
 _LARGE = Choice(16, 8, "tf32x3")
 _scaled = Launcher(scaled_chains)
 _log = Launcher(log_chains)
+_scale = Launcher(scale_gradient)
 _TILE_SIDE = 32  # states up to which four warps hold all transitions
+_COLUMNS = 32  # that a program adds up: 128 bytes of a row
+_ROWS = 64  # that it reads at once: 16 numbers for each thread
+_SCALED = 4096  # numbers that a program scales: 32 for each thread
 
 
 class CardChains(NamedTuple):
@@ -92,40 +97,62 @@ class CardFound(NamedTuple):
 
     values: Tensor  #: (B,)
     by_scores: Tensor  #: (B, T, K)
-    sums: Tensor  #: ((K + 2) * K) gradients by one table for all edges, by starts and by ends
+    parts: Tensor  #: (n, (K + 2) * K) gradients by one table for all edges, starts, ends: to add up
     flags: Tensor  #: (B,) not 0 where the numbers cannot be trusted
     by_each: Tensor | None = None  #: (B, T - 1, K, K) gradients by tables of each edge
 
     @property
     def by_edges(self) -> Tensor:
         """The gradient by edges, as these are."""
-        return self.cut(self.sums)[0] if self.by_each is None else self.by_each
+        return self.sums[0] if self.by_each is None else self.by_each
 
     @property
     def by_starts(self) -> Tensor:
         """The gradient (K,) by what first labels are worth."""
-        return self.cut(self.sums)[1]
+        return self.sums[1]
 
     @property
     def by_ends(self) -> Tensor:
         """The gradient (K,) by what last labels are worth."""
-        return self.cut(self.sums)[2]
+        return self.sums[2]
 
-    def cut(self, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return views (K, K), (K,) and (K,) of sums."""
-        return cut_sums(sums, self.by_scores.shape[-1])
+    @property
+    def sums(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The gradients (K, K), (K,) and (K,) by one table for all edges, starts and ends."""
+        K = self.by_scores.shape[-1]
+        by_edges, by_starts, by_ends = self.parts.sum(0).split((K * K, K, K))
+        return by_edges.view(K, K), by_starts, by_ends
 
     def plus(self, other: CardFound) -> CardFound:
         """Return the sum with another part of the same loss."""
-        both = zip(self, other, strict=True)
+        both = zip(self._added(), other._added(), strict=True)
         return CardFound(*(None if a is None or b is None else a + b for a, b in both))
 
+    def kept(self) -> tuple[Tensor, Tensor]:
+        """Return what `finished` takes, never much more than the gradient by scores."""
+        small = self.parts.numel() <= self.by_scores.numel()
+        return self.by_scores, self.parts if small else self._added().parts
 
-def cut_sums(sums: Tensor, states: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return views (K, K), (K,) and (K,) of sums of gradients by edges, starts and ends."""
-    square = states * states
-    by_edges = sums[:square].view(states, states)
-    return by_edges, sums[square : square + states], sums[square + states :]
+    def _added(self) -> CardFound:
+        return self._replace(parts=self.parts.sum(0, keepdim=True))
+
+
+def finished(by_scores: Tensor, parts: Tensor, factor: Tensor) -> tuple[Tensor, ...]:
+    """Return gradients by scores, edges, starts and ends times one factor; `by_scores` is used up.
+
+    A factor of 1, that of a sum of losses, takes no pass over memory, and nobody waits to know it.
+    """
+    rows, width = parts.shape
+    n = by_scores.numel()
+    K = by_scores.shape[-1]
+    new = parts.new_empty
+    found = by_scores, new(K, K), new(K), new(K)
+    programs = -(-width // _COLUMNS) - (-n // _SCALED)
+    _scale(
+        programs, (by_scores, parts, factor, *found[1:]), (n, rows),
+        K=K, COLUMNS=_COLUMNS, ROWS=_ROWS, SIZE=_SCALED,
+    )  # fmt: skip
+    return found
 
 
 def solve_scaled(batch: CardChains, task: Task, choice: Choice | None = None) -> CardFound:
@@ -184,4 +211,4 @@ def _launch(
         facts |= {"EACH": batch.each, "MAX": task.eps == 0.0}
         tensors = (*arrays, none if by_each is None else by_each, *out)
         _log(programs, tensors, numbers, **facts)
-    return CardFound(values, by_scores, parts.sum(0), flags, by_each)
+    return CardFound(values, by_scores, parts, flags, by_each)

@@ -24,6 +24,30 @@ _ROWS = 128  # positions that one program looks at
 _inspect = Launcher(kernel.inspect_chains)
 
 
+class _Slate:
+    """Words in memory of the host that a card writes to, and what tells that it has."""
+
+    def __init__(self, device: torch.device) -> None:
+        there = device.type == "cuda"
+        self.words = torch.zeros(kernel.MARKS.value, dtype=torch.int32, pin_memory=there)
+        self.event = torch.cuda.Event() if there else None
+
+    def read(self) -> int:
+        """Return all marks, once the card has got there, and wipe them off."""
+        if self.event is not None:
+            self.event.synchronize()
+        words = self.words.tolist()
+        if not any(words):
+            return 0
+        self.words.zero_()
+        return sum(word << i for i, word in enumerate(words))
+
+
+# PyTorch does not know that kernels write to slates: they are kept, whatever becomes of a call.
+_slates: list[_Slate] = []
+_free: dict[torch.device, list[_Slate]] = {}
+
+
 class Inspection:
     """What was seen, once the card has got there."""
 
@@ -31,14 +55,14 @@ class Inspection:
         """Look at chains that lie row by row, whose least temperature above 0 is given."""
         scores = batch.scores
         B, T, K = scores.shape
-        self.given = (
-            0 if not batch.each else kernel.LOOSE.value
-        )  # tables for each edge are not looked at
-        self.found = torch.zeros(1, dtype=torch.int32, device=scores.device)
+        # Tables for each edge are not looked at.
+        self.given = kernel.LOOSE.value if batch.each else 0
+        self.device = scores.device
+        self.slate = self._slate()
         ends = batch.ends or (scores, scores)
         tensors = (
             scores, batch.edges, *ends, scores if batch.labels is None else batch.labels,
-            scores if batch.mask is None else batch.mask, self.found,
+            scores if batch.mask is None else batch.mask, self.slate.words,
         )  # fmt: skip
         _inspect(
             -(-B * T // _ROWS), tensors, (B * T, T, MOST_SPREAD * eps),
@@ -46,18 +70,25 @@ class Inspection:
             MASKED=batch.mask is not None, LABELLED=batch.labels is not None,
             SHARED=not batch.each,
         )  # fmt: skip
-        self.event: torch.cuda.Event | None = None
-        if scores.device.type == "cuda":
-            self.found = self.found.to("cpu", non_blocking=True)  # to pinned memory
-            self.event = torch.cuda.Event()
-            self.event.record()
+        if self.slate.event is not None:
+            self.slate.event.record(torch.cuda.current_stream(self.device))
+
+    def _slate(self) -> _Slate:
+        """Return a slate that is not in use, if need be a new one."""
+        free = _free.setdefault(self.device, [])
+        try:
+            return free.pop()
+        except IndexError:
+            made = _Slate(self.device)
+            _slates.append(made)
+            return made
 
     @cached_property
     def marks(self) -> int:
         """All that was found; what follows in the card's queue is not waited for."""
-        if self.event is not None:
-            self.event.synchronize()
-        return int(self.found[0]) | self.given
+        found = self.slate.read() | self.given
+        _free[self.device].append(self.slate)
+        return found
 
     @property
     def wrong(self) -> bool:

@@ -28,23 +28,30 @@ class Launcher:
         self, programs: int, tensors: tuple[Tensor, ...], numbers: tuple[float, ...], **facts: Any
     ) -> None:
         """Launch so many programs; `facts` are constants and options of Triton."""
-        key = self._key(tensors, numbers, facts) if self.direct and tensors[0].is_cuda else None
-        if key is not None and key in self.kept:
+        first = tensors[0]
+        if first.is_cuda and first.get_device() != torch.cuda.current_device():
+            with torch.cuda.device(first.device):  # Triton launches on the current one
+                self(programs, tensors, numbers, **facts)
+            return
+        if not (self.direct and first.is_cuda):
+            self.kernel[(programs,)](*tensors, *numbers, **facts)
+            return
+        addresses = [t.data_ptr() for t in tensors]  # lists: generators take twice as long
+        key = (
+            first.get_device(), tuple([t.dtype for t in tensors]),
+            tuple([address % _ALIGNED == 0 for address in addresses]),
+            tuple([number >= _WIDE for number in numbers]), tuple(facts.values()),
+        )  # fmt: skip
+        if key in self.kept:
             binary, constants = self.kept[key]
             try:
-                binary[(programs, 1, 1)](*tensors, *numbers, *constants)
+                # Of addresses Triton need not ask the driver where they lie.
+                binary[(programs, 1, 1)](*addresses, *numbers, *constants)
                 return
             except (TypeError, ValueError, AttributeError):  # another version of Triton
                 self.direct = False
         binary = self.kernel[(programs,)](*tensors, *numbers, **facts)
-        if key is not None:
-            self.kept[key] = binary, tuple(facts[name] for name in self._constants)
-
-    def _key(self, tensors: tuple[Tensor, ...], numbers: tuple[float, ...], facts: Any) -> Any:
-        """Return what a binary depends on."""
-        kinds = tuple((t.dtype, t.data_ptr() % _ALIGNED == 0) for t in tensors)
-        wide = tuple(number >= _WIDE for number in numbers)
-        return torch.cuda.current_device(), kinds, wide, tuple(facts.values())
+        self.kept[key] = binary, tuple(facts[name] for name in self._constants)
 
     @cached_property
     def _constants(self) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def scaled_chains(
         )  # fmt: skip
         counts *= share
         some_hidden = tl.max(hidden, 0)
-        fine = wrong == 0
+        fine = (wrong == 0) & (label_score > float("-inf"))
         full = (hidden == 0) & (some_hidden == 0)
         value = -label_score
         if some_hidden > 0:

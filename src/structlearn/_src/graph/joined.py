@@ -66,6 +66,12 @@ def select(wiring: Wiring, which: Ints, n_jobs: int | None = 1) -> Wiring:
     return out
 
 
+def graph_range(wiring: Wiring, first: int, last: int) -> Wiring:
+    """Return the wiring of the graphs first..last-1; if these are all, the same one."""
+    everything = (first, last) == (0, wiring.n_graphs)
+    return wiring if everything else select(wiring, np.arange(first, last))
+
+
 def _starts(wiring: Wiring) -> Ints:
     """Where the variables, factors, slots, tables, messages and beliefs of all graphs begin."""
     variables, factors = wiring.graph_variables, wiring.graph_factors

@@ -15,6 +15,7 @@ from structlearn._src.common.checks import Seed, generator
 from structlearn._src.common.document import completed
 from structlearn._src.common.vectors import over
 from structlearn._src.common.watch import Ending, Progress, Watch
+from structlearn._src.graph.joined import graph_range
 from structlearn._src.graph.wiring import HIDDEN, Wiring
 from structlearn._src.inference.base_doc import ANSWER, INFERER, RESULT
 from structlearn._src.inference.names import ASSIGNMENTS, Query
@@ -66,6 +67,13 @@ class Problem:
         other = replace(self, potentials=potentials)
         other.__dict__["eps"] = self.eps
         return other
+
+    def part(self, first: int, last: int) -> Problem:
+        """Return the problem of the graphs first..last-1."""
+        wiring = self.wiring
+        tables = slice(*wiring.graph_tables[[first, last]])
+        part = graph_range(wiring, first, last)
+        return Problem(part, self.potentials[tables], self.eps_output, self.eps_hidden)
 
     @property
     def uniform(self) -> bool:

@@ -108,22 +108,28 @@ class Chains:
         self._run(work)
         return values, labels
 
-    def draw(self, n: int, rng: np.random.Generator, uniforms: int = 2**24) -> Ints:
+    def draw(
+        self,
+        n: int,
+        rng: np.random.Generator,
+        uniforms: int = 2**24,
+        values: Floats | None = None,
+    ) -> Ints:
         """Independent exact draws (n, T) of all labels; -1 for impossible chains.
 
-        So many `uniforms` are held at a time.
+        So many `uniforms` are held at a time. Log partition functions are written into `values`
+        (chains,).
         """
         checks.fits(f"{n} draws", n, len(self.nodes))
+        values = np.empty(self.n_chains) if values is None else values
         labels = np.empty((n, len(self.nodes)), np.int64)
         block = max(1, uniforms // max(len(self.nodes), 1))
         for begin in range(0, n, block):
             rows = labels[begin : begin + block]
-            self._draw(rng.random(rows.shape), rows)
+            self._draw(rng.random(rows.shape), rows, values)
         return labels
 
-    def _draw(self, uniforms: Floats, labels: Ints) -> None:
-        values = np.empty(self.n_chains)
-
+    def _draw(self, uniforms: Floats, labels: Ints, values: Floats) -> None:
         def work(first: int, last: int) -> None:
             start, stop = self.offsets[first], self.offsets[last]
             columns = np.ascontiguousarray(uniforms[:, start:stop])

@@ -8,6 +8,7 @@ Several threads may use one engine at a time.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,14 +16,26 @@ import numpy as np
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError, TooWideError
+from structlearn._src.common.place import current
 from structlearn._src.common.vectors import filled, put, taken
+from structlearn._src.graph.joined import graph_range
 from structlearn._src.graph.wiring import Wiring, condition, places
 from structlearn._src.inference.base import Memory, Options, Problem, Solution, best_states
-from structlearn._src.inference.junction import EliminationTree, JunctionTree, affordable
+from structlearn._src.inference.junction import (
+    EliminationTree,
+    JunctionTree,
+    affordable,
+    order_for,
+)
 from structlearn._src.inference.message_plan import MessagePlan
-from structlearn._src.inference.messenger import make_messenger
+from structlearn._src.inference.messenger import check_messages, make_messenger
 from structlearn._src.inference.names import TRAINED, Query
+from structlearn._src.inference.order import Elimination
+from structlearn._src.inference.schedule import LARGE
 from structlearn._src.inference.trw import covering_forests
+from structlearn._src.kernels.graph.domain import solve
+from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
+from structlearn._src.kernels.graph.readout import read_factors
 
 
 class Clamped(NamedTuple):
@@ -90,6 +103,8 @@ class MessageEngine:
         self.options = options
         self.plan = MessagePlan(problem, shares, options.n_jobs)
         self._maximised = problem.eps == 0.0
+        #: Whether there is nothing between sweeps that only Python can do.
+        self._in_kernels = self.plan.warm and not len(self.plan.shared) and not current().at_once
         self._rest: Clamped | None = None
         if self._maximised.any() and not self._maximised.all():
             fixed = np.where(self._maximised, 0, -1)
@@ -106,6 +121,8 @@ class MessageEngine:
     ) -> Solution:
         """Bethe values of the graphs, or the scores of decoded labels, and beliefs of factors."""
         problem = self.problem.at(potentials)
+        if self._in_kernels:
+            return self._solve(problem.potentials, memory[0], sweeps, tol, beliefs)
         messenger = make_messenger(
             problem,
             plan=self.plan,
@@ -127,6 +144,39 @@ class MessageEngine:
         rest = self._rest.at(labels).solve(potentials, memory[1:], sweeps, tol, beliefs)
         return Solution(rest.values, rest.beliefs, (messages, *rest.memory), taken + rest.sweeps)
 
+    def _solve(
+        self, potentials: Floats, start: Floats, sweeps: int, tol: float, wanted: bool
+    ) -> Solution:
+        """Do all that a `Messenger` does, in two calls of kernels for every range of graphs."""
+        plan = self.plan
+        wiring = self.problem.wiring
+        check_messages(start, wiring)
+        n = wiring.n_graphs
+        value, change = np.empty((2, n))
+        iterations = np.zeros(n, np.int64)
+        done = plan.moving == 0
+        sure, marginals = np.empty((2, int(wiring.belief_offsets[-1])))
+        found = np.empty(len(potentials) if wanted else 0)
+        with plan.exponentials.lend() as tables:
+            warm = MessageState(
+                tables, plan.weights, plan.ratios, np.empty(len(start)),
+                np.empty(len(start) if plan.raises else 0), np.empty(0), sure, True,
+                float(self.options.damping or 0.0),
+            )  # fmt: skip
+            plain = warm._replace(tables=potentials, raised=np.empty(0), linear=False)
+            frame = plan.borders, plan.net
+
+            def work(first: int, last: int) -> None:
+                workspace = MessageWorkspace(*threads.worker_arrays(*plan.workspace_shapes))
+                solve(
+                    *frame, plan.order, warm, plain, plan.span, start, self.problem.eps, workspace,
+                    tol, sweeps, first, last, marginals, value, change, iterations, done,
+                )  # fmt: skip
+                read_factors(*frame, plain, marginals, workspace, first, last, wanted, found, value)
+
+            threads.over_graphs(work, wiring.graph_tables, self.options.n_jobs)
+        return Solution(value, found, (warm.messages,), int(iterations.max(initial=0)))
+
 
 #: The exact one, that by messages, and either of them over a part of the variables.
 Engine = EliminationTree | MessageEngine | Clamped
@@ -139,25 +189,64 @@ def make_engine(
     shares: Floats | None = None,
     times: float = TRAINED,
 ) -> Engine:
-    """Return the engine that is asked for, or that suits the problem.
+    """Return the engine that is asked for, or that suits the problem: see `make_engines`."""
+    ranges = [(0, problem.wiring.n_graphs)]
+    return make_engines(problem, ranges, method, options, shares, times)[0]
 
-    The potentials of the problem count for nothing but their number. With "auto" it is exact where
-    that costs at most `times` what message passing does. Tree-reweighted messages need the
+
+def make_engines(
+    problem: Problem,
+    ranges: list[tuple[int, int]],
+    method: str = "auto",
+    options: Options | None = None,
+    shares: Floats | None = None,
+    times: float = TRAINED,
+) -> list[Engine]:
+    """Return the engines of consecutive ranges of graphs, all of the kind that suits the whole.
+
+    The potentials of the problem count for nothing but their number. With "auto" engines are exact
+    where that costs at most `times` what message passing does. Tree-reweighted messages need the
     `shares` of the factors, their weights.
     """
     options = options or Options()
+    order = _exact_order(problem, method, options, times)
+    if order is None and not problem.uniform and problem.eps_hidden == 0.0:
+        raise ArgumentError(
+            f"eps_y={problem.eps_output:g} with eps_h=0 cannot be trained by belief propagation, "
+            f"whose messages do not tell the marginals then; raise eps_h, or set eps_y=0"
+        )
+    wiring = problem.wiring
+    inside = replace(options, n_jobs=_within(wiring, ranges, options.n_jobs))
+    orders = [] if order is None else order.cut(wiring.graph_variables[[a for a, _ in ranges]])
+
+    def make(number: int) -> Engine:
+        first, last = ranges[number]
+        part = problem.part(first, last)
+        if orders:
+            return EliminationTree(part, orders[number], inside.n_jobs)
+        factors = slice(*wiring.graph_factors[[first, last]])
+        return MessageEngine(part, method, inside, None if shares is None else shares[factors])
+
+    return threads.mapped(make, len(ranges), options.n_jobs)
+
+
+def _exact_order(
+    problem: Problem, method: str, options: Options, times: float
+) -> Elimination | None:
+    """Return the order of exact inference, or None where messages are passed."""
     if method == "exact":
         reason = JunctionTree().refuses(problem, Query.MARGINALS, options)
         if reason:
             raise TooWideError(reason)
     if method == "exact" or (method == "auto" and affordable(problem, options, times)):
-        return EliminationTree.of(problem, options)
-    if not problem.uniform and problem.eps_hidden == 0.0:
-        raise ArgumentError(
-            f"eps_y={problem.eps_output:g} with eps_h=0 cannot be trained by belief propagation, "
-            f"whose messages do not tell the marginals then; raise eps_h, or set eps_y=0"
-        )
-    return MessageEngine(problem, method, options, shares)
+        return order_for(problem, options.max_table, options.n_jobs)
+    return None
+
+
+def _within(wiring: Wiring, ranges: list[tuple[int, int]], n_jobs: int | None) -> int | None:
+    """Return the threads within a range: one, where there are many and none is a large graph."""
+    largest = np.diff(wiring.graph_tables).max(initial=0)
+    return 1 if len(ranges) > 1 and largest < LARGE else n_jobs
 
 
 def clamp(
@@ -169,25 +258,49 @@ def clamp(
     shares: Floats | None = None,
     times: float = TRAINED,
 ) -> Clamped:
-    """Return graphs with some variables fixed, and an engine at temperature `eps` for the others.
+    """Return graphs with some variables fixed, and an engine for the others: see `clamp_ranges`."""
+    ranges = [(0, wiring.n_graphs)]
+    return clamp_ranges(wiring, ranges, fixed, eps, method, options, shares, times)[0]
+
+
+def clamp_ranges(
+    wiring: Wiring,
+    ranges: list[tuple[int, int]],
+    fixed: Ints,
+    eps: float,
+    method: str = "auto",
+    options: Options | None = None,
+    shares: Floats | None = None,
+    times: float = TRAINED,
+) -> list[Clamped]:
+    """Return consecutive ranges of graphs with some variables fixed, the others at one temperature.
 
     `fixed` is -1 where a variable stays free; which states the others have does not matter. The
-    rest is as in `make_engine`; `shares` are those of all factors.
+    rest is as in `make_engines`; `shares` are those of all factors.
     """
     options = options or Options()
-    n_jobs = options.n_jobs
-    small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), fixed, n_jobs)
-    engine = None
+    small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), fixed, options.n_jobs)
+    engines: list[Engine] = []
     if small.wiring.n_variables:
         problem = Problem(small.wiring, small.potentials, eps, eps)
         # The weights of the whole graph, not those of what is left: free and clamped values are to
         # be maxima of one function, over all beliefs or over those that agree with the labels.
         kept = None if shares is None else shares[small.factors]
-        engine = make_engine(problem, method, options, kept, times)
+        engines = make_engines(problem, ranges, method, options, kept, times)
+    n_jobs = _within(wiring, ranges, options.n_jobs)
     nothing = np.empty(0, np.int64)
-    gone_graphs = np.delete(wiring.factor_graphs, small.factors)
-    borders = offsets_of(np.bincount(gone_graphs, minlength=wiring.n_graphs))
-    return Clamped(wiring, gone_graphs, engine, nothing, nothing, borders, n_jobs).at(fixed)
+
+    def make(number: int) -> Clamped:
+        first, last = ranges[number]
+        part = graph_range(wiring, first, last)
+        free = small.factors[slice(*small.wiring.graph_factors[[first, last]])]
+        gone_graphs = np.delete(part.factor_graphs, free - wiring.graph_factors[first])
+        borders = offsets_of(np.bincount(gone_graphs, minlength=part.n_graphs))
+        engine = engines[number] if len(free) else None
+        held = Clamped(part, gone_graphs, engine, nothing, nothing, borders, n_jobs)
+        return held.at(fixed[slice(*wiring.graph_variables[[first, last]])])
+
+    return threads.mapped(make, len(ranges), options.n_jobs)
 
 
 def forest_shares(wiring: Wiring, n_jobs: int | None = 1) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import ClassVar
@@ -12,7 +14,6 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import TooWideError, too_wide
 from structlearn._src.common.threads import Scratch
-from structlearn._src.common.vectors import copy_into
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference import k_best
 from structlearn._src.inference.base import (
@@ -106,6 +107,7 @@ class EliminationTree:
         plan = make_plan(wiring, self.order)
         self.stores = Scratch(int(plan.message_offsets[-1]))
         self._frame = wiring.cards, self.problem.eps, plan
+        self._spare: list[eliminate.BucketWorkspace] = []
         self._workspace_sizes = (
             int(np.diff(plan.axis_offsets).max(initial=1)),
             int(np.diff(plan.input_offsets).max(initial=1)),
@@ -125,18 +127,28 @@ class EliminationTree:
             found = self.backward(store)[1] if beliefs else np.empty(0)
         return Solution(values, found, (), 0)
 
-    def _workspace(self) -> eliminate.BucketWorkspace:
-        return eliminate.make_workspace(*self._workspace_sizes)
+    @contextmanager
+    def _workspace(self) -> Iterator[eliminate.BucketWorkspace]:
+        """Lend a workspace, which is not made anew for every call."""
+        try:
+            block = self._spare.pop()
+        except IndexError:
+            block = eliminate.make_workspace(*self._workspace_sizes)
+        try:
+            yield block
+        finally:
+            self._spare.append(block)
 
     def forward(self, potentials: Floats, store: Floats) -> Floats:
         """Eliminate everything; the value of every graph. All messages go to `store`."""
-        copy_into(store[: self.wiring.table_offsets[-1]], potentials, self.n_jobs)
         value = np.zeros(self.wiring.n_graphs)
+        tables = self.wiring.graph_tables
 
         def work(a: int, b: int) -> None:
-            eliminate.forward(*self._frame, store, self._workspace(), a, b, value)
+            with self._workspace() as block:
+                eliminate.forward(*self._frame, tables, potentials, store, block, a, b, value)
 
-        threads.over_graphs(work, self.wiring.graph_tables, self.n_jobs)
+        threads.over_graphs(work, tables, self.n_jobs)
         return value
 
     def backward(self, store: Floats) -> tuple[Floats, Floats]:
@@ -144,16 +156,12 @@ class EliminationTree:
         wiring = self.wiring
         beliefs = np.empty(len(store))
         marginals = np.empty(int(wiring.belief_offsets[-1]))
-        frame = *self._frame, store, beliefs, wiring.belief_offsets
-        messages = self._frame[2].message_offsets
         tables = wiring.graph_tables
+        frame = *self._frame, tables, store, beliefs, wiring.belief_offsets
 
         def work(a: int, b: int) -> None:
-            first, last = wiring.graph_variables[[a, b]]
-            marginals[wiring.belief_offsets[first] : wiring.belief_offsets[last]] = 0.0
-            beliefs[messages[first] : messages[last]] = 0.0
-            beliefs[tables[a] : tables[b]] = 0.0
-            eliminate.backward(*frame, self._workspace(), a, b, marginals)
+            with self._workspace() as block:
+                eliminate.backward(*frame, block, a, b, marginals)
 
         threads.over_graphs(work, tables, self.n_jobs)
         return marginals, beliefs[: self.wiring.table_offsets[-1]]
@@ -181,8 +189,8 @@ class EliminationTree:
         cards, _, plan = self._frame
 
         def work(a: int, b: int) -> None:
-            blocks = self._workspace(), self._workspace()
-            covary.forward(cards, plan, store, along, *blocks, a, b, values)
+            with self._workspace() as one, self._workspace() as two:
+                covary.forward(cards, plan, store, along, one, two, a, b, values)
 
         threads.over_graphs(work, self.wiring.graph_tables, self.n_jobs)
         return values
@@ -194,8 +202,8 @@ class EliminationTree:
         cards, _, plan = self._frame
 
         def work(a: int, b: int) -> None:
-            blocks = self._workspace(), self._workspace()
-            covary.backward(cards, plan, store, along, *both, *blocks, a, b)
+            with self._workspace() as one, self._workspace() as two:
+                covary.backward(cards, plan, store, along, *both, one, two, a, b)
 
         threads.over_graphs(work, self.wiring.graph_tables, self.n_jobs)
         return slopes[: self.wiring.table_offsets[-1]]

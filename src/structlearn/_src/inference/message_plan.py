@@ -13,9 +13,12 @@ from structlearn._src.common.vectors import filled
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.schedule import make_schedule, pack
+from structlearn._src.kernels.graph.domain import Span
 from structlearn._src.kernels.graph.schedule import survey
 
 _Numbers = TypeVar("_Numbers", Floats, Ints)
+_WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
+_NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
 _PARTS = 128  # of a graph that threads share: a few for every thread
 
 
@@ -59,6 +62,10 @@ class MessagePlan:
         self.warm = bool(self.weights.min(initial=1.0) > 0 and problem.eps.min(initial=1.0) > 0)
         plain = problem.uniform and appearance is None
         self.raises = not plain and bool((self.ratios != 1.0).any())  #: linear messages to powers
+        # Messages are raised to the ratio of the temperatures of factor and variable.
+        power = float(self.ratios.max(initial=1.0))
+        near = _NEAR * float(self.weights.min(initial=1.0)) / power
+        self.span = Span(near, _WIDEST, power)
         self.exponentials = Scratch(int(wiring.table_offsets[-1]))
 
     def _survey(self, wiring: Wiring, n_jobs: int | None) -> Ints:

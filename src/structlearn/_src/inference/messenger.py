@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 
 from structlearn._src.common import checks, threads
-from structlearn._src.common.arrays import Floats, Ints, repeated
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.place import placed
 from structlearn._src.common.watch import Approach, Ending, Pace, Watch, brief
+from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import SCHEDULES, Problem, point_mass
 from structlearn._src.inference.message_plan import MessagePlan
-from structlearn._src.kernels.graph import readout, sweep, tournament
+from structlearn._src.kernels.graph import domain, readout, sweep, tournament
 from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
-from structlearn._src.kernels.graph.schedule import BACK, FORTH, load_singles
+from structlearn._src.kernels.graph.schedule import BACK, FORTH
 
-_WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
-_NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
 _BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
-_RANGES = 2  # per worker, of blocks that cost about the same
+_RANGES = 4  # per worker, of blocks that cost about the same on cores that do not
 
 
 class Messenger:
@@ -68,18 +67,14 @@ class Messenger:
 
     def _begin(self, start: Floats | None) -> None:
         """Begin with these messages; those of single-variable factors are their potentials."""
-        size = len(self.messages)
-        if start is not None and np.shape(start) != (size,):
-            raise ArgumentError(
-                f"start has shape {np.shape(start)}, but this graph has {size} message entries; "
-                f"use the messages of an answer about the same graph with the same evidence"
-            )
         wiring = self.problem.wiring
+        if start is not None:
+            check_messages(start, wiring)
 
         def work(first: int, last: int) -> None:
             part = self._messages_of(first, last)
             self.messages[part] = 0.0 if start is None else start[part]
-            load_singles(wiring, self.potentials, first, last, self.messages)
+            domain.load_singles(self.plan.net, self.potentials, first, last, self.messages)
 
         threads.over_items(work, wiring.table_offsets, "entries", self.n_jobs)
 
@@ -244,60 +239,39 @@ class Messenger:
 
     def _prepared(self) -> Floats:
         """Linear tables where that is safe, else the log potentials themselves."""
-        theta = self.potentials
-        weights = self.plan.weights
-        if not len(theta) or not self.plan.warm:
-            return theta
-        # Messages are raised to the ratio of the temperatures of factor and variable.
-        power = float(self.plan.ratios.max(initial=1.0))
-        near = _NEAR * weights.min() / power
+        if not len(self.potentials) or not self.plan.warm:
+            return self.potentials
         if self._exponentials is None:
             self._exponentials = self.plan.exponentials.take()
         out = self._exponentials
+        plan = self.plan
         unsafe = []
 
         def work(first: int, last: int) -> None:
-            block = self.problem.wiring.table_offsets[first : last + 1]
-            part, scaled = theta[block[0] : block[-1]], out[block[0] : block[-1]]
-            sizes = np.diff(block)
-            np.divide(part, repeated(weights[first:last], sizes), out=scaled)
-            far = max(part.max(), -part.min()) > near
-            if far and power * _lower(scaled, block[:-1] - block[0], sizes) > _WIDEST:
+            given = plan.net, plan.weights, self.potentials, plan.span, first, last
+            if not domain.exponentials(*given, out):
                 unsafe.append(first)
-                return
-            np.exp(scaled, out=scaled)
 
         threads.over_items(work, self.problem.wiring.table_offsets, "entries", self.n_jobs)
-        return theta if unsafe else out
+        return self.potentials if unsafe else out
 
     def _to_linear(self) -> None:
-        starts = self.problem.wiring.message_offsets
         self._raised = np.empty(len(self.messages) if self.plan.raises else 0)
         state = self._state(self._tables)
 
         def work(first: int, last: int) -> None:
-            sweep.level(self.plan.net, self.plan.weights, self.messages, first, last)
-            part = self.messages[starts[first] : starts[last]]
-            np.exp(part, out=part)
-            sweep.raise_all(self.plan.net, state, first, last)
+            domain.to_linear(self.plan.net, state, first, last)
 
+        starts = self.problem.wiring.message_offsets
         threads.over_items(work, starts, "entries", self.n_jobs)
 
     def _to_log(self) -> None:
-        wiring = self.problem.wiring
+        plan = self.plan
 
         def work(first: int, last: int) -> None:
-            part = self.messages[self._messages_of(first, last)]
-            with np.errstate(divide="ignore"):
-                np.log(part, out=part)
-            slots = slice(*wiring.scope_offsets[[first, last]])
-            weights = self.plan.weights[wiring.slot_factors[slots]]
-            sizes = np.diff(wiring.message_offsets[slots.start : slots.stop + 1])
-            part *= repeated(weights, sizes)
-            # Messages of single-variable factors are their potentials, to the last digit.
-            load_singles(wiring, self.potentials, first, last, self.messages)
+            domain.to_log(plan.net, plan.weights, self.potentials, first, last, self.messages)
 
-        threads.over_items(work, wiring.table_offsets, "entries", self.n_jobs)
+        threads.over_items(work, self.problem.wiring.table_offsets, "entries", self.n_jobs)
 
     # ---- reading off ---------------------------------------------------------------------
 
@@ -382,11 +356,11 @@ def make_messenger(problem: Problem, **options: Any) -> Messenger:
     return Messenger(problem, **options)
 
 
-def _lower(scaled: Floats, starts: Ints, sizes: Ints) -> float:
-    """Shift every table so that its largest entry is 0; returns how far down the others reach."""
-    top = np.maximum.reduceat(scaled, starts)
-    if not np.isfinite(top).all():
-        return np.inf
-    scaled -= np.repeat(top, sizes)
-    # Hard constraints are exact zeros; what counts is the span of the finite entries.
-    return -float(scaled.min(where=np.isfinite(scaled), initial=0.0))
+def check_messages(start: Floats, wiring: Wiring) -> None:
+    """Refuse messages of another wiring: compiled code would read past their end."""
+    size = int(wiring.message_offsets[-1])
+    if np.shape(start) != (size,):
+        raise ArgumentError(
+            f"start has shape {np.shape(start)}, but this graph has {size} message entries; "
+            f"use the messages of an answer about the same graph with the same evidence"
+        )

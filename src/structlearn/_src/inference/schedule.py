@@ -24,7 +24,7 @@ from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import schedule as kernels
 from structlearn._src.kernels.graph.message import Net
 
-_LARGE = 2**17  # entries of the tables of a graph from which on threads share it
+LARGE = 2**17  # entries of the tables of a graph from which on threads share it
 _BLOCKS = 128  # of a graph at most: a few for every thread and each of two colours
 _BANDS = 8  # widths of the band in a block at least: messages then need no more sweeps (measured)
 _FEW = 8  # blocks below which threads would mostly wait
@@ -77,7 +77,7 @@ def make_schedule(wiring: Wiring, forests: Bools, n_jobs: int | None = None) -> 
     not name in the order of their variables, unless others allow more blocks.
     """
     variables = wiring.breadth_first(forests, n_jobs)
-    large = np.flatnonzero(~forests & (np.diff(wiring.graph_tables) >= _LARGE))
+    large = np.flatnonzero(~forests & (np.diff(wiring.graph_tables) >= LARGE))
     cuts = {int(g): _cut(wiring, int(g), n_jobs) for g in large}
     sizes: list[Ints] = []
     counts: list[Ints] = []

@@ -6,6 +6,7 @@ disabled a lock takes their place.
 
 from __future__ import annotations
 
+import platform
 import sys
 import threading
 import time
@@ -16,6 +17,14 @@ from structlearn._src.kernels.jit import intrinsic
 _lock = threading.Lock()
 #: What lets another thread of the machine run, in the library that every process has loaded.
 _YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+#: What leaves the core to the other thread on it for some tens of nanoseconds, by processor: an
+#: instruction that LLVM knows, and its argument if it has one. Others wait without it.
+_PAUSES: dict[str, tuple[str, tuple[int, ...]]] = {
+    "x86_64": ("llvm.x86.sse2.pause", ()),
+    "amd64": ("llvm.x86.sse2.pause", ()),
+    "aarch64": ("llvm.aarch64.hint", (1,)),
+    "arm64": ("llvm.aarch64.hint", (1,)),
+}
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -57,6 +66,22 @@ def _yield(typing: Any) -> Any:
     return types.void(), emit
 
 
+def _pause(typing: Any) -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if told := _PAUSES.get(platform.machine().lower()):
+            name, numbers = told
+            given = [ir.Constant(ir.IntType(32), number) for number in numbers]
+            kind = ir.FunctionType(ir.VoidType(), [number.type for number in given])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), given)
+        return context.get_dummy_value()
+
+    return types.void(), emit
+
+
 @intrinsic(_raise)
 def fetch_add(array, index, by):
     """Raise an entry, and return what it was before."""
@@ -77,3 +102,8 @@ def load(array, index):
 def give_way():
     """Let another thread run, if one waits for this core."""
     time.sleep(0.0)
+
+
+@intrinsic(_pause)
+def pause():
+    """Wait for a moment, in which this thread takes nothing from another one on its core."""

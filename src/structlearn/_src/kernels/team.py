@@ -21,11 +21,11 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.common.arrays import Ints
-from structlearn._src.kernels.atomic import fetch_add, give_way, load
+from structlearn._src.kernels.atomic import fetch_add, give_way, load, pause
 from structlearn._src.kernels.jit import inner
 
 _LINE = 8  # integers on a cache line: the counts of a phase lie on lines of their own
-_SPINS = 200  # looks at a count, some tenths of a microsecond, before the core is offered to others
+_SPINS = 100  # looks at a count, some microseconds, before the core is offered to others
 
 
 def make_board(phases: int) -> Ints:
@@ -51,5 +51,6 @@ def wait(board, phase, tasks):
     looks = 0
     while load(board, 2 * _LINE * phase + _LINE) < tasks:
         looks += 1
+        pause()
         if looks > _SPINS:
             give_way()

@@ -7,17 +7,18 @@ so that the result depends, by rounding, on how many there are; for small data i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.vectors import ranges_of
-from structlearn._src.kernels.chain.evaluate import evaluate
-from structlearn._src.kernels.chain.split import SplitWeights, sum_rows
+from structlearn._src.kernels.chain.evaluate import PHASES, Slopes, evaluate
+from structlearn._src.kernels.team import make_board
 from structlearn._src.learn.chain_arrays import ChainArrays, make_errors, make_parts, make_workspace
 from structlearn._src.learn.chain_layout import ChainLayout
 from structlearn._src.learn.loss import Loss
@@ -29,64 +30,85 @@ class ChainEvaluation:
     def __init__(self, chains: ChainArrays, layout: ChainLayout, loss: Loss) -> None:
         self._chains = chains
         self._layout = layout
+        anywhere = np.empty((0, 0))  # gradients may be anything where there is no weight
+        anywhere.flags.writeable = False
+        self._features = layout.layout._replace(kept=anywhere)
         self._parts = make_parts(loss)
         self._rooms: dict[int, threads.Scratch] = {}
         self._spare: list[tuple[Any, Any]] = []  # workspaces, one for each thread at work
 
     def losses(self, weights: Floats, n_jobs: int | None) -> Floats:
         """Loss of every sequence, without its weight and without C."""
-        losses = np.empty(len(self._chains.loss_weights))
-        primal = self._primal(weights, n_jobs)
-        nothing = SplitWeights(primal.wide, primal.singles, np.empty((0, 0)))
+        return self._evaluate(weights, self._ranges(n_jobs), 0, 0.0, np.empty(0))
 
-        def work(first: int, last: int) -> None:
-            self._evaluate(primal, first, last, losses, nothing)
+    def loss_gradient(
+        self, weights: Floats, n_jobs: int | None, ridge: float = 0.0
+    ) -> tuple[Floats, Floats]:
+        """Loss of every sequence, and the gradient of C times the weighted ones.
 
-        data = self._chains.data
-        entries = len(data.labels) * self._chains.states
-        threads.over_items(work, data.offsets, "sequences", n_jobs, entries)
-        return losses
-
-    def loss_gradient(self, weights: Floats, n_jobs: int | None) -> tuple[Floats, Floats]:
-        """Loss of every sequence, and the gradient of C times the weighted ones."""
-        losses = np.empty(len(self._chains.loss_weights))
-        primal = self._primal(weights, n_jobs)
+        And of half the squares of the weights, times `ridge`.
+        """
         ranges = self._ranges(n_jobs)
-        size = self._layout.size(self._chains)
-        with self._room(len(ranges) * size).lend() as memory:
-            slopes = memory.reshape(-1, size)
-
-            def work(number: int, _: int) -> None:
-                slopes[number] = 0.0
-                slope = self._layout.cut(self._chains, slopes[number])
-                self._evaluate(primal, *ranges[number], losses, slope)
-
-            threads.run(work, [(i, i + 1) for i in range(len(ranges))], n_jobs)
-            return losses, self._layout.gather(self._chains, _added_up(slopes, n_jobs), n_jobs)
+        gradient = np.empty(len(weights))
+        return self._evaluate(weights, ranges, len(ranges), ridge, gradient), gradient
 
     def _ranges(self, n_jobs: int | None) -> list[tuple[int, int]]:
         """One range of sequences for each thread, if there is enough for all."""
         data = self._chains.data
         most = 1 + len(data.columns) // threads.GRAIN["features"]
-        return threads.split(data.offsets, min(threads.workers(n_jobs), most))
-
-    def _room(self, size: int) -> threads.Scratch:
-        """Memory that is used again: pages that are new cost more than the work on them."""
-        return self._rooms.setdefault(size, threads.Scratch(size))
-
-    def _primal(self, weights: Floats, n_jobs: int | None) -> SplitWeights:
-        weights = np.require(weights, np.float64, ("C", "W"))
-        return self._layout.to_kernel(self._chains, weights, n_jobs)
+        return threads.split(data.offsets, min(threads.workers(n_jobs), most)) or [(0, 0)]
 
     def _evaluate(
-        self, primal: SplitWeights, first: int, last: int, losses: Floats, slope: SplitWeights
-    ) -> None:
-        chains = self._chains
-        with self._workspace() as (errors, work):
-            evaluate(
-                chains.data, self._layout.layout, self._parts, chains.loss_weights, primal, first,
-                last, losses, slope, errors, work,
+        self,
+        weights: Floats,
+        ranges: list[tuple[int, int]],
+        slopes: int,
+        ridge: float,
+        gradient: Floats,
+    ) -> Floats:
+        """Fill the gradient from so many slopes, one for each range or none; return the losses."""
+        chains, layout = self._chains, self._layout
+        losses = np.empty(len(chains.loss_weights))
+        weights = np.require(weights, np.float64, ("C", "W"))
+        with self._memory(slopes) as (memory, slope):
+            primal = layout.unfilled(chains, weights, memory)
+            board = make_board(PHASES + len(ranges))
+            given = (
+                board, np.array([0, *(last for _, last in ranges)]), chains.data, self._features,
+                self._parts, chains.loss_weights, layout.moves, weights, primal,
+                primal.wide.reshape(-1), layout.rare_entries(slopes > 1), slope, ridge, losses,
+                gradient,
             )  # fmt: skip
+
+            def work(first: int, last: int) -> None:
+                with self._workspace() as own:
+                    evaluate(*given, *own)
+
+            threads.together(work, board, len(ranges))
+            if slopes:
+                n = layout.n_weights
+                gradient[n:] = slope.tables.sum(axis=0).flat[chains.transitions]
+                gradient[n:] += ridge * weights[n:]
+        return losses
+
+    @contextmanager
+    def _memory(self, slopes: int) -> Iterator[tuple[Floats, Slopes]]:
+        """Memory of the weights and slopes in kernels.
+
+        It is used again, as pages that are new cost more than the work on them.
+        """
+        layout, K = self._layout, self._chains.states
+        rows = len(layout.layout.kept) if layout.n_moved else layout.n_weights // K
+        apart = int(layout.rare[-1]) if slopes > 1 else 0
+        singles = layout.n_common if apart else len(layout.moves.origins)
+        shapes = (layout.size,), (slopes, rows, K), (slopes, singles), (slopes, K, K), (apart,)
+        ends = list(accumulate(map(math.prod, shapes), initial=0))
+        with self._rooms.setdefault(ends[-1], threads.Scratch(ends[-1])).lend() as whole:
+            memory, wide, *more = (
+                whole[a:b].reshape(shape)
+                for (a, b), shape in zip(pairwise(ends), shapes, strict=True)
+            )
+            yield memory, Slopes(wide, wide.reshape(slopes, rows * K), *more)
 
     @contextmanager
     def _workspace(self) -> Iterator[tuple[Any, Any]]:
@@ -98,14 +120,3 @@ class ChainEvaluation:
             yield both
         finally:
             self._spare.append(both)
-
-
-def _added_up(slopes: Floats, n_jobs: int | None) -> Floats:
-    """Return the sum of all rows, in their order."""
-    out = np.empty(slopes.shape[1])
-
-    def work(first: int, last: int) -> None:
-        sum_rows(slopes, first, last, out)
-
-    threads.run(work, ranges_of(len(out)), n_jobs)
-    return out

@@ -2,55 +2,110 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    block_indices,
+    count_numbers,
+    offsets_of,
+)
 from structlearn._src.common.vectors import ranges_of, summed
+from structlearn._src.kernels.chain.evaluate import RareEntries
 from structlearn._src.kernels.chain.sequence import ChainData
 from structlearn._src.kernels.chain.split import (
     DealtEntries,
     Entries,
+    Moves,
     SplitFeatures,
     SplitWeights,
     deal,
-    move,
+    load,
+    store,
 )
 from structlearn._src.learn.chain_arrays import ChainArrays
 from structlearn._src.model.term import PairsTerm, Term
+from structlearn._src.text.rows import Index
 
 _PIECE = 2**20  # entries that are counted together: some milliseconds
+_RARE = 8  # entries of a weight up to which threads, often 16, write down what each of them adds
 _SHARE = 3  # a feature with one of so many states has a row of weights
+
+
+def _none() -> Ints:
+    return np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class ChainLayout:
-    """A layout of the features, and where in its rows of weights some of the weights lie."""
+    """A layout of the features, and which weights kernels keep where."""
 
     layout: SplitFeatures
     n_weights: int  #: of features
-    which: Ints
-    places: Ints
+    moves: Moves
+    rare: Ints = field(default_factory=_none)  #: (positions + 1,) entries of rare features so far
+    n_common: int = 0  #: single weights of the other features, which are the first ones
+
+    @property
+    def n_moved(self) -> int:
+        """Number of weights of features that kernels keep elsewhere: all of them, or none."""
+        return len(self.moves.which) + len(self.moves.origins)
+
+    @property
+    def size(self) -> int:
+        """How many numbers kernels keep there."""
+        return self.layout.kept.size + len(self.moves.origins)
+
+    def unfilled(self, chains: ChainArrays, weights: Floats, memory: Floats) -> SplitWeights:
+        """Return the weights for kernels; those that are kept elsewhere are yet to be copied."""
+        K = chains.states
+        table = np.zeros((K, K))
+        table.flat[chains.transitions] = weights[self.n_weights :]
+        room = self.layout.kept.size
+        if not room:
+            return SplitWeights(weights[: self.n_weights].reshape(-1, K), memory, table)
+        memory[:room] = 0.0  # where there is no weight
+        return SplitWeights(memory[:room].reshape(-1, K), memory[room:], table)
 
     def to_kernel(self, chains: ChainArrays, weights: Floats, n_jobs: int | None) -> SplitWeights:
-        """Return the weights by rows; views where all features have one."""
-        singles = weights[: self.n_weights]
-        table = np.zeros((chains.states, chains.states))
-        table.flat[chains.transitions] = weights[self.n_weights :]
-        if not self.layout.kept.size:
-            return SplitWeights(singles.reshape(-1, chains.states), singles[:0], table)
-        wide = np.zeros(self.layout.kept.shape)
-        self._move(singles, self.which, self.places, wide.reshape(-1), n_jobs)
-        return SplitWeights(wide, singles, table)
+        """Return the weights by rows and single ones; views where all features have a row."""
+        primal = self.unfilled(chains, weights, np.empty(self.size))
+        self._move(load, weights, primal, n_jobs)
+        return primal
 
     def from_kernel(
         self, chains: ChainArrays, primal: SplitWeights, weights: Floats, n_jobs: int | None
     ) -> None:
         """Write back what is not a view."""
-        self._move(primal.wide.reshape(-1), self.places, self.which, weights, n_jobs)
+        self._move(store, weights, primal, n_jobs)
         weights[self.n_weights :] = primal.table.flat[chains.transitions]
+
+    def _move(
+        self, kernel: Callable[..., None], weights: Floats, primal: SplitWeights, n_jobs: int | None
+    ) -> None:
+        given = self.moves, weights, primal.wide.reshape(-1), primal.singles
+        ranges = ranges_of(self.n_moved, threads.GRAIN["entries"])
+        threads.run(lambda first, last: kernel(*given, first, last), ranges, n_jobs)
+
+    def rare_entries(self, by_weight: bool) -> RareEntries:
+        """Return the entries of rare features by position, and perhaps by weight."""
+        none = np.zeros(1, np.int64), np.empty(0, np.int32)
+        return RareEntries(self.rare, *(self._by_weight if by_weight else none))
+
+    @cached_property
+    def _by_weight(self) -> tuple[Ints, Index]:
+        sizes = np.diff(self.rare)
+        shifts = np.repeat(self.layout.single_rows[1:] - self.rare[1:], sizes)
+        weights = self.layout.singles[np.arange(len(shifts)) + shifts] - self.n_common
+        counts = count_numbers(weights, len(self.moves.origins) - self.n_common)
+        return offsets_of(counts), np.argsort(weights, kind="stable").astype(np.int32)
 
     def dealt(self, chains: ChainArrays, ranges: int, n_jobs: int | None) -> list[DealtEntries]:
         """Deal the entries of rows of weights, and those of single ones, to ranges of weights."""
@@ -65,80 +120,56 @@ class ChainLayout:
             for entries in (wide, single)
         ]
 
-    # ---- gradients: the weights of features, then rows of them, then the table --------------
-
-    def size(self, chains: ChainArrays) -> int:
-        """Return how many numbers a gradient has in kernels."""
-        return self.n_weights + self.layout.kept.size + chains.states**2
-
-    def cut(self, chains: ChainArrays, flat: Floats) -> SplitWeights:
-        """Return views of one array, as kernels want them."""
-        K = chains.states
-        singles = flat[: self.n_weights]
-        table = flat[-K * K :].reshape(K, K)
-        if not self.layout.kept.size:
-            return SplitWeights(singles.reshape(-1, K), singles[:0], table)
-        return SplitWeights(flat[self.n_weights : -K * K].reshape(-1, K), singles, table)
-
-    def gather(self, chains: ChainArrays, flat: Floats, n_jobs: int | None) -> Floats:
-        """Return what kernels have put into those views, weight by weight, in the same memory."""
-        parts = self.cut(chains, flat)
-        self._move(parts.wide.reshape(-1), self.places, self.which, flat, n_jobs)
-        table = parts.table.flat[chains.transitions]
-        out = flat[: self.n_weights + len(table)]
-        out[self.n_weights :] = table
-        return out
-
-    def _move(
-        self, source: Floats, origins: Ints, targets: Ints, out: Floats, n_jobs: int | None
-    ) -> None:
-        """Copy numbers from places in one array to places in another one."""
-
-        def work(first: int, last: int) -> None:
-            move(source, origins, targets, first, last, out)
-
-        threads.run(work, ranges_of(len(origins), threads.GRAIN["weights"]), n_jobs)
-
 
 def lay_out(chains: ChainArrays, term: Term) -> ChainLayout:
     """Return how the features of all positions are read."""
     data = chains.data
-    layout, *places = _split(data, term) if isinstance(term, PairsTerm) else _whole(data)
-    for array in layout:  # one type, whichever of the two it is: kernels compile once
+    found = _split(data, term) if isinstance(term, PairsTerm) else _whole(data, term.n_weights)
+    for array in (*found.layout, *found.moves):  # kernels compile once, whichever of the two it is
         array.flags.writeable = False
-    return ChainLayout(layout, term.n_weights, *places)
+    return found
 
 
-def _whole(data: ChainData) -> tuple[SplitFeatures, Ints, Ints]:
+def _whole(data: ChainData, n_weights: int) -> ChainLayout:
     """Every feature has a row of weights."""
     rows = np.zeros(len(data.rows), np.int64)
     index = np.empty(0, np.int32)
     single = np.zeros((0, len(data.bars))), rows, index, index, np.empty(0)
-    places = np.empty(0, np.int64)
-    return SplitFeatures(data.rows, data.columns, data.values, *single), places, places
+    layout = SplitFeatures(data.rows, data.columns, data.values, *single)
+    return ChainLayout(layout, n_weights, Moves(index, index, index), rows)
 
 
-def _split(data: ChainData, term: PairsTerm) -> tuple[SplitFeatures, Ints, Ints]:
+def _split(data: ChainData, term: PairsTerm) -> ChainLayout:
     """Only features with many states have one."""
     counts = np.diff(term.offsets)
     states = len(data.bars)
     wide = _SHARE * counts >= states
     numbers = np.cumsum(wide, dtype=np.int32) - 1
-    which = np.flatnonzero(np.repeat(wide, counts))
-    places = np.repeat(numbers, counts)[which].astype(np.int64) * states + term.states[which]
+    which = np.flatnonzero(np.repeat(wide, counts)).astype(np.int32)
+    places = np.repeat(numbers, counts)[which] * states + term.states[which]
+    in_order = np.argsort(places)
     kept = np.zeros((max(int(wide.sum()), 1), states))
     kept.flat[places] = 1.0
+
+    rare = count_numbers(data.columns, len(counts)) <= _RARE
+    common = np.flatnonzero(~wide & ~rare)
+    single = np.append(common, np.flatnonzero(~wide & rare))
+    starts = np.zeros(len(counts), np.int64)
+    starts[single] = offsets_of(counts[single])[:-1]
+    origins = block_indices(term.offsets, single).astype(np.int32)
 
     inside = wide[data.columns]
     rows = np.append(0, np.cumsum(inside, dtype=np.int32))[data.rows].astype(np.int64)
     columns = data.columns[~inside]
+    order = _last(data.rows - rows, rare[columns])
+    columns = columns[order]
     times = counts[columns]
     borders = offsets_of(times)
-    shifts = (term.offsets[columns] - borders[:-1]).astype(np.int32)
+    shifts = (starts[columns] - borders[:-1]).astype(np.int32)
     singles = np.arange(borders[-1], dtype=np.int32) + np.repeat(shifts, times)
     values = single_values = data.values
     if len(values):
-        values, single_values = values[inside], np.repeat(values[~inside], times)
+        values, single_values = values[inside], np.repeat(values[~inside][order], times)
     layout = SplitFeatures(
         rows=rows,
         columns=numbers[data.columns[inside]],
@@ -146,10 +177,24 @@ def _split(data: ChainData, term: PairsTerm) -> tuple[SplitFeatures, Ints, Ints]
         kept=kept,
         single_rows=borders[data.rows - rows],
         singles=singles,
-        single_states=term.states[singles],
+        single_states=term.states[origins][singles],
         single_values=single_values,
     )
-    return layout, which, places
+    moves = Moves(which[in_order], places[in_order], origins)
+    entries = offsets_of(np.where(rare[columns], times, 0))[data.rows - rows]
+    return ChainLayout(layout, term.n_weights, moves, entries, int(counts[common].sum()))
+
+
+def _last(rows: Ints, rare: Bools) -> Ints:
+    """Return the order of entries in which those of rare features are the last of their row."""
+    entries = np.flatnonzero(rare)
+    before = np.searchsorted(entries, rows)
+    late = np.zeros(len(rare), np.bool_)
+    late[np.arange(len(entries)) + np.repeat(rows[1:] - before[1:], np.diff(before))] = True
+    order = np.empty(len(rare), np.int64)
+    order[late] = entries
+    order[~late] = np.flatnonzero(~rare)
+    return order
 
 
 def cut_by_entries(entries: Ints, size: int, count: int, n_jobs: int | None = 1) -> Ints:

@@ -267,10 +267,14 @@ class StructuredObjective(TwoWorlds):
 
     def value_gradient(self, weights: Floats, memory: Memory = None) -> ValueGradient:
         """Return the objective and the gradient of all but the non-smooth part of the penalty."""
-        loss, gradient, memory = self.loss_gradient(weights, memory)
-        value = loss + self.penalty.value(weights)
-        add_multiple(gradient, self.penalty.ridge, weights, self.n_jobs)
-        return ValueGradient(value, gradient, memory)
+        ridge = self.penalty.ridge
+        if self._evaluation is None:
+            loss, gradient, memory = self.loss_gradient(weights, memory)
+            add_multiple(gradient, ridge, weights, self.n_jobs)
+        else:
+            losses, gradient = self._evaluation.loss_gradient(weights, self.n_jobs, ridge)
+            loss = self._weighed(losses)
+        return ValueGradient(loss + self.penalty.value(weights), gradient, memory)
 
     def loss_value(self, weights: Floats, memory: Memory = None) -> float:
         """C times the weighted losses of all examples; no gradient is pulled back."""

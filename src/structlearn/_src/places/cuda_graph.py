@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.messenger import Messenger
@@ -13,6 +13,7 @@ class GraphsOnCard:
     """Sweeps over pairwise graphs with cycles on the card; others stay in threads."""
 
     device: str
+    at_once: ClassVar[bool] = True
 
     def make_messenger(
         self, on_host: Callable[..., Messenger], problem: Problem, **options: Any

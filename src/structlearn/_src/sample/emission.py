@@ -18,6 +18,12 @@ from scipy.special import gammaln
 
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.kernels.draw import density
+from structlearn._src.kernels.draw.density import (
+    NO_DENSITIES,
+    Densities,
+    PointDensities,
+    SymbolDensities,
+)
 from structlearn._src.sample.hdp import draw_dirichlet
 
 Arrays = tuple[Floats, ...]
@@ -36,11 +42,16 @@ class _Emission(ABC):
         """Draw parameters of new states from the prior."""
 
     @abstractmethod
+    def densities(self, parameters: Arrays) -> Densities:
+        """Return the log densities as kernels find them."""
+
     def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
         """Add the log densities of positions `first` to `last` in every state to `out`.
 
         It has one row for each of these positions.
         """
+        found = self.densities(parameters)
+        density.add_densities(found, first, last, density.lane_workspace(found), out)
 
     @abstractmethod
     def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
@@ -163,7 +174,11 @@ class _NormalPrior(ABC):
         """Log marginal likelihood of the points of every state, (states,)."""
         after = self.posterior(moments)._log_normaliser()
         constant = 0.5 * self.width * np.log(np.pi)
-        return after - self._log_normaliser() - constant * np.asarray(moments.counts)
+        return after - self._normaliser - constant * np.asarray(moments.counts)
+
+    @cached_property
+    def _normaliser(self) -> Floats:
+        return self._log_normaliser()
 
 
 class NormalWishart(_NormalPrior):
@@ -266,9 +281,9 @@ class Gaussian(Conjugate):
         """Draw parameters given the statistics of every state."""
         return self._packed(*self.prior.posterior(Moments(*statistics)).draw(rng))
 
-    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
-        """Add the log densities of positions `first` to `last` in every state to `out`."""
-        density.add_gaussians(self._columns, self.seen, *parameters, first, last, out)
+    def densities(self, parameters: Arrays) -> Densities:
+        """Return the log densities as kernels find them."""
+        return NO_DENSITIES._replace(points=PointDensities(self._columns, self.seen, *parameters))
 
     def statistics(
         self, states: Ints, n_states: int, first: int = 0, last: int | None = None
@@ -277,10 +292,10 @@ class Gaussian(Conjugate):
         D = self.data.shape[1]
         counts = np.zeros(n_states)
         sums = np.zeros((n_states, D))
-        bands = np.zeros((n_states, D, D if self._full else 1))
-        rows = slice(first, last)
-        density.add_moments(self.data[rows], self.seen[rows], states[rows], counts, sums, bands)
-        return counts, sums, (_unpacked(bands) if self._full else bands[:, :, 0])
+        outers = np.zeros((n_states, D, D if self._full else 1))
+        last = len(states) if last is None else last
+        density.add_moments(self.data, self.seen, states, first, last, counts, sums, outers)
+        return counts, sums, (outers if self._full else outers[:, :, 0])
 
     def log_evidence(self, statistics: Arrays) -> Floats:
         """Log marginal likelihood of the points of every state."""
@@ -324,11 +339,9 @@ class Categorical(Conjugate):
         shares = draw_dirichlet(self.prior + statistics[0], rng)
         return (np.log(np.maximum(shares, _TINY)),)
 
-    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
-        """Add the log probabilities of positions `first` to `last` in every state to `out`."""
-        symbols = self.data[first:last]
-        logs = np.vstack([parameters[0].T, np.zeros(len(parameters[0]))])  # the last is for -1
-        out += logs[symbols]
+    def densities(self, parameters: Arrays) -> Densities:
+        """Return the log probabilities as kernels find them."""
+        return NO_DENSITIES._replace(symbols=SymbolDensities(self.data, *parameters))
 
     def statistics(
         self, states: Ints, n_states: int, first: int = 0, last: int | None = None
@@ -381,10 +394,10 @@ def covariances(parameters: Arrays) -> Floats:
 def _bands(upper: Floats) -> Floats:
     """Return the bands of upper triangles (n, D, D), zeros beyond their ends."""
     D = upper.shape[-1]
-    rows, away = np.indices((D, D))
-    columns = rows + away
-    found = np.where(columns < D, upper[:, rows, np.minimum(columns, D - 1)], 0.0)
-    return np.ascontiguousarray(found)  # fancy indices turn the axes, and kernels know one order
+    found = np.zeros(upper.shape)
+    for i in range(D):
+        found[:, i, : D - i] = upper[:, i, i:]
+    return found
 
 
 def _unpacked(bands: Floats) -> Floats:

@@ -28,6 +28,7 @@ from structlearn._src.kernels.chain import beam
 
 _FEW = 4  # sequences below which transitions are counted one after the other
 _SEATED = 2**15  # customers that are seated at a time: a tenth of a millisecond
+_EACH = 4  # times as many are worth a thread
 _MOST = 4000  # states: tables of transitions of twice as many take half a gigabyte
 _TINY = 1e-290  # least parameter of a gamma or beta draw, which must not be 0
 _LEAST = 1e-10  # least concentration: its logs and inverses must stay finite
@@ -175,7 +176,7 @@ def draw_tables(
         beam.draw_tables(masses, offsets, uniforms, first, opened)
         tables.append(opened)
 
-    threads.run(work, ranges, n_jobs)
+    threads.run(work, ranges, threads.few(n_jobs, len(ranges), _EACH))
     return np.sum(tables, axis=0).reshape(counts.shape)
 
 

@@ -35,7 +35,8 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
-from structlearn._src.kernels.draw import density, margin
+from structlearn._src.kernels.draw import margin
+from structlearn._src.kernels.draw.density import NO_DENSITIES, Densities, LabelDensities
 from structlearn._src.kernels.draw.mixture import HINGE
 from structlearn._src.sample.emission import Arrays, NonConjugate
 from structlearn._src.sample.normal_fit import fit_normal
@@ -214,12 +215,12 @@ class LabelEmission(NonConjugate):
         new = self.loss.draw_weights(self.features, self.labels, states, weights, rng, n_jobs)
         return (new,)
 
-    def add_log_densities(self, parameters: Arrays, first: int, last: int, out: Floats) -> None:
-        """Add the log potentials of positions `first` to `last` in every state to `out`."""
+    def densities(self, parameters: Arrays) -> Densities:
+        """Return the log potentials as kernels find them."""
+        (weights,) = parameters
         factor = -2.0 * self.loss.c
-        density.add_hinges(
-            self._columns, self.labels, parameters[0], factor, self.loss.cost, first, last, out
-        )
+        found = LabelDensities(self._columns, self.labels, weights, factor, self.loss.cost)
+        return NO_DENSITIES._replace(labels=found)
 
     def refined(self, states: Ints, n_states: int, before: Arrays | None) -> Arrays:
         """Fit weights to the positions of states, by a few steps from those before."""

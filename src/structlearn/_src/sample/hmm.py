@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import pairwise
-from threading import local
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -21,17 +20,18 @@ from numpy.random import Generator
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.inference.chain_batch import Chains
-from structlearn._src.kernels.chain import beam
 from structlearn._src.sample import hdp
-from structlearn._src.sample.emission import Arrays, Conjugate, Emission, NonConjugate
+from structlearn._src.sample.emission import (
+    Arrays,
+    Conjugate,
+    Emission,
+    NonConjugate,
+)
 from structlearn._src.sample.hdp import Concentration, Process
 from structlearn._src.sample.hinge import LabelEmission
 
 _BLOCK = 2**14  # positions whose statistics are summed at a time
-_CUT = 2**15  # positions whose slices are drawn at a time: two tenths of a millisecond
-_MOST = 2**22  # numbers that a thread keeps memory for: 32 megabytes
-_LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
-_thread = local()
+_EACH = 16  # times as many are worth a thread where they are only numbered anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +79,13 @@ class HmmStatistics(NamedTuple):
     counts: Ints  #: (states + 1, states) transitions
     emitted: tuple[Arrays, ...]  #: of every emission; empty where it is not conjugate
 
+    def add(self, more: HmmStatistics) -> None:
+        """Add those of other positions."""
+        np.add(self.counts, more.counts, out=self.counts)
+        for own, other in zip(self.emitted, more.emitted, strict=True):
+            for total, array in zip(own, other, strict=True):
+                np.add(total, array, out=total)
+
     def of(self, found: Ints) -> HmmStatistics:
         """Return those of some states, which are all that occur."""
         counts = self.counts[np.append(0, 1 + found)][:, found]
@@ -117,35 +124,50 @@ def start(model: HmmModel, states: Ints, rng: Generator, *, blank: bool = False)
     return draw_given_paths(model, HmmState(states, empty, parameters), rng)
 
 
+class RunningStatistics:
+    """Statistics that are added up in the order of their ranges: threads change no bit of them."""
+
+    def __init__(self) -> None:
+        self.total: HmmStatistics | None = None
+        self._lock = Lock()
+        self._waiting: dict[int, HmmStatistics] = {}
+        self._added = 0
+
+    def add(self, number: int, given: HmmStatistics) -> None:
+        """Add those of a range as soon as all before it are there."""
+        with self._lock:
+            self._waiting[number] = given
+            while (following := self._waiting.pop(self._added, None)) is not None:
+                if self.total is None:
+                    self.total = following
+                else:
+                    self.total.add(following)
+                self._added += 1
+
+
 def statistics(model: HmmModel, state: HmmState) -> HmmStatistics:
     """Return the sufficient statistics of the paths of a state."""
     n = state.n_states
-    pieces: dict[int, tuple[Arrays, ...]] = {}
+    found = RunningStatistics()
 
-    def work(first: int, last: int) -> None:
-        pieces[first] = _emitted(model, state.states, n, first, last)
+    def work(i: int, _: int) -> None:
+        own = emitted(model, state.states, n, _BLOCK * i, min(_BLOCK * (i + 1), model.n_positions))
+        found.add(i, HmmStatistics(np.zeros((0, 0), np.int64), own))
 
-    ends = [*range(0, model.n_positions, _BLOCK), model.n_positions]
-    threads.run(work, list(pairwise(ends)), model.n_jobs)
+    blocks = range(-(-model.n_positions // _BLOCK))
+    threads.run(work, [(i, i + 1) for i in blocks], model.n_jobs)
     counts = hdp.count_transitions(state.states, model.offsets, n, model.n_jobs)
-    return HmmStatistics(counts, _added([pieces[i] for i in ends[:-1]]))
+    assert found.total is not None  # there is at least one position
+    return found.total._replace(counts=counts)
 
 
-def _emitted(
+def emitted(
     model: HmmModel, states: Ints, n_states: int, first: int, last: int
 ) -> tuple[Arrays, ...]:
     """Return the statistics of what positions from `first` to `last` emit."""
     return tuple(
         e.statistics(states, n_states, first, last) if isinstance(e, Conjugate) else ()
         for e in model.emissions
-    )
-
-
-def _added(pieces: Sequence[tuple[Arrays, ...]]) -> tuple[Arrays, ...]:
-    """Add statistics up in their order, so that threads change no bit of the sums."""
-    return tuple(
-        tuple(reduce(np.add, arrays) for arrays in zip(*own, strict=True))
-        for own in zip(*pieces, strict=True)
     )
 
 
@@ -168,95 +190,13 @@ def draw_given_paths(
     return HmmState(state.states, process, parameters)
 
 
-class PathDraw(NamedTuple):
-    """Paths that were drawn."""
-
-    state: HmmState
-    statistics: HmmStatistics
-    n_open: int  #: states that were open
-    log_density: float  #: of what is seen given the paths
-
-
-def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
-    """Draw the paths of all sequences, with slices that leave finitely many transitions open.
-
-    Every range of sequences has a random stream of its own, so that threads change no draw.
-    """
-    slices = _cut(model, state, rng)
-    opened = _grown(model, state, slices.least, rng)
-    n = opened.process.n_states
-    pieces = _pieces(model)
-    seeds = dict(zip(pieces, rng.integers(2**63, size=(len(pieces), 4)), strict=True))
-    paths = np.empty_like(state.states)
-    done: dict[int, tuple[float, Ints, tuple[Arrays, ...]]] = {}
-
-    def work(first: int, last: int) -> None:
-        own = np.random.default_rng(seeds[first, last])
-        value = _draw_some(model, opened, slices.values, own, first, last, paths)
-        counts = hdp.count_some(paths, model.offsets, first, last, n)
-        low, high = map(int, model.offsets[[first, last]])
-        done[first] = value, counts, _emitted(model, paths, n, low, high)
-
-    threads.run(work, pieces, model.n_jobs)
-    values, counted, emitted = zip(*(done[first] for first, _ in pieces), strict=True)
-    given = HmmStatistics(reduce(np.add, counted), _added(emitted))
-    found = np.flatnonzero(given.counts.sum(0))
-    new = _keep(opened._replace(states=paths), found, model.n_jobs)
-    return PathDraw(new, given.of(found), n, sum(values))
-
-
-class _Slices(NamedTuple):
-    values: Floats  #: (positions,)
-    least: float
-
-
-def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Slices:
-    """Draw slices below the probabilities of all transitions."""
-    ranges = threads.split(model.offsets, 1 + model.n_positions // _CUT)
-    seeds = dict(zip(ranges, rng.integers(2**63, size=(len(ranges), 4)), strict=True))
-    slices = np.empty(model.n_positions)
-    least: list[float] = []
-
-    def work(first: int, last: int) -> None:
-        some = slices[model.offsets[first] : model.offsets[last]]
-        np.random.default_rng(seeds[first, last]).random(out=some)
-        np.maximum(some, _LEAST, out=some)
-        beam.multiply_by_path(state.states, model.offsets, state.process.rows, first, last, slices)
-        least.append(float(some.min()))
-
-    threads.run(work, ranges, model.n_jobs)
-    return _Slices(slices, min(least))
-
-
-def _draw_some(
-    model: HmmModel,
-    opened: HmmState,
-    slices: Floats,
-    rng: Generator,
-    first: int,
-    last: int,
-    paths: Ints,
-) -> float:
-    """Draw the paths of some sequences; return the log density of what is seen given these."""
-    n = int(model.offsets[last] - model.offsets[first])
-    size = n * opened.process.n_states
-    both = _workspace(2 * size).reshape(2, n, -1)
-    both[0] = 0.0
-    _add_log_densities(model, opened, first, last, both[0])
-    taken: float = beam.draw_paths(
-        both[0], opened.process.rows, slices, rng.random(n), model.offsets, first, last, both[1],
-        paths,
-    )  # fmt: skip
-    return taken
-
-
 def occupied(state: HmmState) -> HmmState:
     """Forget states that do not occur, and number the others from 0 in their order."""
     occurs = np.bincount(state.states, minlength=state.process.n_states) > 0
-    return _keep(state, np.flatnonzero(occurs))
+    return keep(state, np.flatnonzero(occurs))
 
 
-def _keep(state: HmmState, found: Ints, n_jobs: int | None = 1) -> HmmState:
+def keep(state: HmmState, found: Ints, n_jobs: int | None = 1) -> HmmState:
     """Forget all states but those that were found; these are numbered in their order."""
     parameters = tuple(tuple(a[found] for a in arrays) for arrays in state.parameters)
     states = state.states
@@ -269,7 +209,7 @@ def _keep(state: HmmState, found: Ints, n_jobs: int | None = 1) -> HmmState:
             np.take(numbers, state.states[first:last], out=states[first:last], mode="clip")
 
         ends = [*range(0, len(states), _BLOCK), len(states)]
-        threads.run(work, list(pairwise(ends)), n_jobs)
+        threads.run(work, list(pairwise(ends)), threads.few(n_jobs, len(ends) - 1, _EACH))
     return HmmState(states, hdp.keep(state.process, found), parameters)
 
 
@@ -281,11 +221,11 @@ def log_densities(model: HmmModel, state: HmmState) -> Floats:
         low, high = model.offsets[[first, last]]
         _add_log_densities(model, state, first, last, logs[low:high])
 
-    threads.run(work, _pieces(model), model.n_jobs)
+    threads.run(work, pieces(model), model.n_jobs)
     return logs
 
 
-def _pieces(model: HmmModel) -> list[tuple[int, int]]:
+def pieces(model: HmmModel) -> list[tuple[int, int]]:
     """Return ranges of sequences that are worked on at a time; they depend on these alone."""
     grains = model.n_positions // threads.GRAIN["positions"]
     return threads.split(model.offsets, 2 ** grains.bit_length())  # which shares out evenly
@@ -298,29 +238,6 @@ def _add_log_densities(
     low, high = int(model.offsets[first]), int(model.offsets[last])
     for emission, parameters in zip(model.emissions, state.parameters, strict=True):
         emission.add_log_densities(parameters, low, high, out)
-
-
-def _workspace(size: int) -> Floats:
-    """Return an array of this thread: fresh memory costs as much as the work that is done in it."""
-    if size > _MOST:
-        return np.empty(size)
-    found: Floats | None = getattr(_thread, "workspace", None)
-    if found is None or len(found) < size:
-        found = _thread.workspace = np.empty(size)
-    return found[:size]
-
-
-def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> HmmState:
-    """Add states, with parameters from their priors, until none beyond them can be reached."""
-    process = hdp.grow(state.process, least, rng)
-    new = process.n_states - state.n_states
-    if new == 0:
-        return state
-    parameters = tuple(
-        tuple(map(np.concatenate, zip(arrays, emission.draw_prior(new, rng), strict=True)))
-        for emission, arrays in zip(model.emissions, state.parameters, strict=True)
-    )
-    return HmmState(state.states, process, parameters)
 
 
 # ---- what draws say of sequences ---------------------------------------------------------

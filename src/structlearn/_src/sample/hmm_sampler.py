@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from structlearn._src.common.watch import must_end
-from structlearn._src.sample import hmm, split_merge
+from structlearn._src.sample import hmm, paths, split_merge
 from structlearn._src.sample.emission import Conjugate
 from structlearn._src.sample.hmm import HmmInfo, HmmModel, HmmState, HmmStatistics
 
@@ -43,7 +43,7 @@ class HmmSampler:
     def step(self, state: HmmState, rng: Generator, sweep: int) -> tuple[HmmState, HmmInfo]:
         """Draw paths, split and merge states, and draw everything else."""
         model = self.model
-        state, given, n_open, log_density = hmm.draw_paths(model, state, rng)
+        state, given, n_open, log_density = paths.draw_paths(model, state, rng)
         state, given, n_moved = split_merge.split_and_merge(model, state, given, self.n_moves, rng)
         if sweep in self.merges:
             state, given = merge_alike(model, state, given, rng)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.random import Generator
@@ -41,10 +41,12 @@ from structlearn._src.sample.emission import (
 from structlearn._src.sample.hdp import Process, Restaurant
 from structlearn._src.sample.hinge import LabelEmission
 
+_Kind = TypeVar("_Kind")
+
 _ROUNDS = 5  # of fitting two clusters, most of which stay the same after two or three
 _BLOCK = 50  # positions that follow each other are fitted together, so that links are seen
 _BLOCKS = 40  # of these at most: more hardly move the clusters
-_SCORED = 2**13  # positions whose densities are found at a time
+_SCORED = 2**17  # positions whose densities are found at a time: a millisecond
 _WINDOW = 10  # positions before and after an anchor that its cluster begins with
 _TOGETHER = 64  # positions that are looked at together: a row of features is half a kilobyte
 _RIDGE = 1.0  # of the regressions of labels, whose features have variances of 1
@@ -59,6 +61,13 @@ class Union(NamedTuple):
     sides: Bools  #: which positions share the state of the second, and not of the first
     before: Ints  #: row of the transition to every position, -1 from one of the union
     after: Ints  #: state of the next position, -1 in the union or at the end of a sequence
+    parts: dict[Emission, Emission]  #: of these positions, as far as they were asked for
+
+    def part(self, emission: Emission) -> Emission:
+        """Return an emission for the positions of the union."""
+        if emission not in self.parts:
+            self.parts[emission] = emission.subset(self.positions)
+        return self.parts[emission]
 
     @property
     def linked(self) -> Bools:
@@ -73,10 +82,10 @@ class Union(NamedTuple):
         if one != two:
             member |= states == two
         positions = np.flatnonzero(member)
-        around = np.empty((2, len(positions)), np.int64)
-        kernels.surround(states, offsets, positions, *around)
+        before, after = np.empty((2, len(positions)), np.int64)
+        kernels.surround(states, offsets, positions, before, after)
         sides = (states[positions] == two) & (one != two)
-        return Union(positions, np.searchsorted(positions, anchors), sides, *around)
+        return Union(positions, np.searchsorted(positions, anchors), sides, before, after, {})
 
 
 class FittedSides(NamedTuple):
@@ -86,18 +95,21 @@ class FittedSides(NamedTuple):
 
     def draw(self, rng: Generator) -> tuple[Bools, float]:
         """Draw which positions are on the second side, and the log probability of this."""
-        sides = self.chain.draw(1, rng)[0].astype(bool)
-        return sides, self.log_probability(sides)
+        values = np.empty(self.chain.n_chains)
+        sides = self.chain.draw(1, rng, values=values)[0].astype(bool)
+        return sides, self._score(sides) - float(values.sum())
 
     def log_probability(self, sides: Bools) -> float:
         """Log probability that these are drawn."""
+        return self._score(sides) - float(self.chain.log_partition().sum())
+
+    def _score(self, sides: Bools) -> float:
         linked = np.ones(len(sides), bool)
         linked[self.chain.offsets[:-1]] = False
         after = np.flatnonzero(linked)
         chosen = sides.astype(np.int64)
         score = self.chain.nodes[np.arange(len(sides)), chosen].sum()
-        score += self.chain.edges[0, chosen[after - 1], chosen[after]].sum()
-        return float(score - self.chain.log_partition().sum())
+        return float(score + self.chain.edges[0, chosen[after - 1], chosen[after]].sum())
 
 
 def fit_sides(
@@ -122,7 +134,7 @@ def fit_sides(
         pairs = np.flatnonzero(linked)
         table = np.array([_log_shares(sides[pairs[sides[pairs - 1] == k]]) for k in (0, 1)])
     if len(some) < n:
-        fitted = [emission.subset(union.positions) for emission in emissions]
+        fitted = [union.part(emission) for emission in emissions]
     chain = _chain(fitted, clusters, union.linked, share, table, n_jobs)
     chain.nodes[union.anchors, [1, 0]] = -np.inf
     return FittedSides(chain)
@@ -203,8 +215,8 @@ class SequentialSides:
         return self._allocate(np.empty(0), sides.astype(np.int64))
 
     def _allocate(self, uniforms: Floats, sides: Ints) -> float:
-        points = _points(self.union.positions, self.emissions)
-        labelled = _regressions(self.union.positions, self.emissions)
+        points = _points(self.union, self.emissions)
+        labelled = _regressions(self.union, self.emissions)
         rows, solved = np.empty((2, points.data.shape[2], _TOGETHER))
         lengths, odds = np.empty((2, _TOGETHER))
         image = np.empty(labelled.features.shape[1])
@@ -212,7 +224,7 @@ class SequentialSides:
         return float(
             kernels.allocate(
                 self.order, self.union.anchors, self._links(), points,
-                _symbols(self.union.positions, self.emissions), labelled, workspace, uniforms,
+                _symbols(self.union, self.emissions), labelled, workspace, uniforms,
                 sides,
             )
         )  # fmt: skip
@@ -247,18 +259,24 @@ def sequential_sides(
     return SequentialSides(union, emissions, process, sides, order)
 
 
-def _points(positions: Ints, emissions: Sequence[Emission]) -> kernels.PointPosteriors:
+def _part_of(kind: type[_Kind], union: Union, emissions: Sequence[Emission]) -> _Kind | None:
+    """Return the emission of a kind for the positions of a union, if there is one."""
+    parts = (union.part(emission) for emission in emissions if isinstance(emission, kind))
+    return cast("_Kind | None", next(parts, None))
+
+
+def _points(union: Union, emissions: Sequence[Emission]) -> kernels.PointPosteriors:
     """Return posteriors of points given none; without Gaussians there are no features."""
-    n = len(positions)
-    found = next((e for e in emissions if isinstance(e, Gaussian)), None)
+    n = len(union.positions)
+    found = _part_of(Gaussian, union, emissions)
     if found is None:
         prior: NormalWishart | NormalGamma = NormalGamma(np.zeros(0), 1.0, 1.0, np.zeros(0))
         data = np.zeros((n, 0))
         seen = np.zeros(n, bool)
     else:
         prior = found.prior
-        data = found.data.take(positions, 0)
-        seen = found.seen[positions]
+        data = found.data
+        seen = found.seen
     full = isinstance(prior, NormalWishart)
     groups, width = (1, prior.width) if full else (prior.width, 1)
     scales = np.tile(prior.scale.reshape(groups, width, width), (2, 1, 1, 1))
@@ -282,20 +300,19 @@ def _points(positions: Ints, emissions: Sequence[Emission]) -> kernels.PointPost
     )
 
 
-def _symbols(positions: Ints, emissions: Sequence[Emission]) -> kernels.SymbolMasses:
-    found = next((e for e in emissions if isinstance(e, Categorical)), None)
+def _symbols(union: Union, emissions: Sequence[Emission]) -> kernels.SymbolMasses:
+    found = _part_of(Categorical, union, emissions)
     if found is None:
-        return kernels.SymbolMasses(np.full(len(positions), -1), np.ones((2, 1)))
-    return kernels.SymbolMasses(found.data[positions], np.tile(found.prior, (2, 1)))
+        return kernels.SymbolMasses(np.full(len(union.positions), -1), np.ones((2, 1)))
+    return kernels.SymbolMasses(found.data, np.tile(found.prior, (2, 1)))
 
 
-def _regressions(positions: Ints, emissions: Sequence[Emission]) -> kernels.Regressions:
-    found = next((e for e in emissions if isinstance(e, LabelEmission)), None)
-    if found is None:
-        features, labels, n_labels = np.zeros((len(positions), 0)), np.full(len(positions), -1), 1
-    else:
-        features, labels = found.features[positions], found.labels[positions]
-        n_labels = found.n_labels
+def _regressions(union: Union, emissions: Sequence[Emission]) -> kernels.Regressions:
+    found = _part_of(LabelEmission, union, emissions)
+    n = len(union.positions)
+    features, labels, n_labels = np.zeros((n, 0)), np.full(n, -1), 1
+    if found is not None:
+        features, labels, n_labels = found.features, found.labels, found.n_labels
     M = features.shape[1]
     inverses = np.tile(np.eye(M) / _RIDGE, (2, 1, 1))
     return kernels.Regressions(features, labels, inverses, np.zeros((2, n_labels, M)), _FIRM)

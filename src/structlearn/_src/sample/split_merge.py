@@ -61,6 +61,14 @@ class Anchors(NamedTuple):
     fitted: bool  #: whether sides are fitted, or chosen one after the other
 
 
+class _Standing(NamedTuple):
+    """What the probability of a state of the sampler depends on, and the states that matter."""
+
+    process: Process
+    found: HmmStatistics
+    states: list[int]
+
+
 class Change(NamedTuple):
     """A state and what a move makes of it, with the positions of the states that it changes."""
 
@@ -80,7 +88,7 @@ def split_or_merge(
     by_state = rng.random() < 0.5
     emissions = _telling(model, rng)
     fitted = rng.random() < 0.5
-    places = _choose_states(state, rng) if by_state else _choose_places(model, rng)
+    places = _choose_states(state, found, rng) if by_state else _choose_places(model, rng)
     if places is None:
         return state, found, False
     one, two = state.states[places]
@@ -93,7 +101,7 @@ def propose_merge(
     model: HmmModel, state: HmmState, found: HmmStatistics, pair: tuple[int, int], rng: Generator
 ) -> tuple[HmmState, HmmStatistics] | None:
     """Propose to merge two given states; None if that is rejected."""
-    places = _members(state, pair, rng)
+    places = _members(state, found, pair, rng)
     return _merge(model, state, found, Anchors(places, True, _telling(model, rng), False), rng)
 
 
@@ -159,24 +167,32 @@ def _choose_places(model: HmmModel, rng: Generator) -> Ints | None:
     return np.array([first, others[away.argmin()]])
 
 
-def _choose_states(state: HmmState, rng: Generator) -> Ints | None:
+def _choose_states(state: HmmState, found: HmmStatistics, rng: Generator) -> Ints | None:
     """Draw two positions of one state, or two states and a position of each.
 
     All states are alike here, so that small ones get their turn too.
     """
     if rng.random() < 0.5:
-        members = np.flatnonzero(state.states == rng.integers(state.n_states))
-        found = _choose(len(members), rng)
-        return None if found is None else members[found]
+        k = int(rng.integers(state.n_states))
+        members = _choose(int(found.counts[:, k].sum()), rng)
+        return None if members is None else _places(state, (k, k), members)
     chosen = _choose(state.n_states, rng)
     if chosen is None:
         return None
-    return _members(state, chosen, rng)
+    return _members(state, found, chosen, rng)
 
 
-def _members(state: HmmState, chosen: Sequence[int] | Ints, rng: Generator) -> Ints:
+def _members(
+    state: HmmState, found: HmmStatistics, chosen: Sequence[int] | Ints, rng: Generator
+) -> Ints:
     """Draw a position of each of some states."""
-    return np.array([rng.choice(np.flatnonzero(state.states == k)) for k in chosen])
+    return _places(state, chosen, [rng.integers(found.counts[:, k].sum()) for k in chosen])
+
+
+def _places(state: HmmState, chosen: Sequence[int] | Ints, members: Sequence[int] | Ints) -> Ints:
+    """Return where states occur, each for the given time, counted from 0."""
+    pairs = zip(chosen, members, strict=True)
+    return np.array([kernels.find(state.states, int(k), int(i)) for k, i in pairs])
 
 
 def log_choice(n_states: int, n_one: float, n_two: float) -> float:
@@ -199,8 +215,8 @@ def _split(
     proposal = _propose(model, union, anchors, process, (k, state.n_states), rng)
     sides, log_proposal = proposal.draw(rng)
     after = split_statistics(model, found, union, k, sides)
-    log_ratio = _log_target(model, process, after, [k, -1])
-    log_ratio -= _log_target(model, state.process, found, [k])
+    old = _Standing(state.process, found, [k])
+    log_ratio = _log_gain(model, old, _Standing(process, after, [k, -1]))
     log_ratio += state.process.log_size(k) - log_proposal
     right = float(sides.sum())
     n_states = process.n_states
@@ -223,8 +239,9 @@ def _merge(
     after = merge_statistics(found, one, two)
     process = state.process.merge(one, two)
     place = one - (two < one)
-    log_ratio = _log_target(model, process, after, [place]) - process.log_size(place)
-    log_ratio -= _log_target(model, state.process, found, [one, two])
+    old = _Standing(state.process, found, [one, two])
+    log_ratio = _log_gain(model, old, _Standing(process, after, [place]))
+    log_ratio -= process.log_size(place)
     sizes = found.counts.sum(0)[[one, two]].astype(float)
     log_ratio -= log_choice(state.n_states, *sizes) if anchors.by_state else 0.0
     threshold = np.log(rng.random())
@@ -339,22 +356,18 @@ def merge_statistics(found: HmmStatistics, one: int, two: int) -> HmmStatistics:
     return HmmStatistics(counts, emitted)
 
 
-def log_evidence(
-    model: HmmModel, found: HmmStatistics, states: slice | list[int] = slice(None)
-) -> float:
-    """Log evidence of what states have seen, by conjugate emissions."""
-    return sum(
-        float(emission.log_evidence(tuple(a[states] for a in own)).sum())
-        for emission, own in zip(model.emissions, found.emitted, strict=True)
-        if isinstance(emission, Conjugate)
-    )
-
-
-def _log_target(
-    model: HmmModel, process: Process, found: HmmStatistics, states: list[int]
-) -> float:
-    """Log density of paths, sticks and what some states have seen: those that a move changes."""
-    return process.log_density(found.counts) + log_evidence(model, found, states)
+def _log_gain(model: HmmModel, old: _Standing, new: _Standing) -> float:
+    """Return by how much the log density of paths, sticks and what states have seen grows."""
+    values = [each.process.log_density(each.found.counts) for each in (old, new)]
+    n = len(old.states)
+    for i, emission in enumerate(model.emissions):
+        if isinstance(emission, Conjugate):  # all states at once: most of it is overhead
+            both = zip(old.found.emitted[i], new.found.emitted[i], strict=True)
+            given = tuple(np.concatenate([a[old.states], b[new.states]]) for a, b in both)
+            logs = emission.log_evidence(given)
+            values[0] += float(logs[:n].sum())
+            values[1] += float(logs[n:].sum())
+    return values[1] - values[0]
 
 
 def split_statistics(
@@ -364,10 +377,8 @@ def split_statistics(
     counts = np.pad(found.counts, ((0, 1), (0, 1)))
     kernels.recount(union.before, union.after, sides, k, len(counts) - 2, counts)
     both = (
-        emission.subset(union.positions).statistics(sides.astype(np.int64), 2)
-        if isinstance(emission, Conjugate)
-        else ()
-        for emission in model.emissions
+        part.statistics(sides.astype(np.int64), 2) if isinstance(part, Conjugate) else ()
+        for part in map(union.part, model.emissions)
     )
     emitted = tuple(
         tuple(

@@ -11,7 +11,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats
 from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
-from structlearn._src.solve.search import Point, evaluate, exact, final_report, norm, still_moving
+from structlearn._src.solve.search import Point, evaluate, exact, final_report, measure, norm
 
 _DECREASE = 0.1  # share of the first-order gain that a step must keep
 _TRIALS = 60  # halvings after which a length is below rounding
@@ -80,7 +80,7 @@ class Descent(Solver):
         diagonal = objective.diagonal(weights)
         if diagonal is not None:
             state["inverse"] = 1.0 / diagonal
-        still_moving(state, first.gradient)
+        measure(state, first.gradient)
         return state
 
     def step(self, objective: Objective, state: State) -> Report:
@@ -96,7 +96,8 @@ class Descent(Solver):
         state |= found._asdict()
         state["length"] = length
         way = (start.weights - found.weights) / length
-        return Report(found.value, gradient=norm(way), moving=still_moving(state, way))
+        steepness, moving = measure(state, way)
+        return Report(found.value, gradient=steepness, moving=moving)
 
     def _minimum(self, objective: Objective, start: Point, state: State) -> Report:
         """Go to the minimum along the line; tell the gradient where the line began."""
@@ -105,8 +106,8 @@ class Descent(Solver):
             return _end(start)
         state |= found._asdict()
         state["length"] = length
-        moving = still_moving(state, start.gradient)
-        return Report(found.value, gradient=norm(start.gradient), moving=moving)
+        steepness, moving = measure(state, start.gradient)
+        return Report(found.value, gradient=steepness, moving=moving)
 
     def _contract(
         self, objective: Objective, start: Point, length: float

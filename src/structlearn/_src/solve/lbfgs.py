@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from structlearn._src.common import checks
-from structlearn._src.common.arrays import Floats
-from structlearn._src.common.vectors import dot, multiply, over, summed
+from structlearn._src.common import checks, threads
+from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.vectors import dot
+from structlearn._src.kernels.quasi_newton import Ends, Pairs, find_direction, remember
+from structlearn._src.kernels.team import make_board
 from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.objective import Objective
 from structlearn._src.solve.base import Report, Solver, State
-from structlearn._src.solve.search import Point, backtrack, final_report, norm, still_moving, wolfe
+from structlearn._src.solve.search import Point, backtrack, final_report, measure, norm, wolfe
 
+_RANGES = 4  # of pairs for each thread: about a millisecond, which waking it must be worth
+_PRODUCTS = 3  # of a step and a change, with each other and themselves
+_PHASES = 3  # in which threads find a direction
 FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that counts as none
 
 
@@ -82,13 +88,12 @@ class Lbfgs(Solver):
             gradient = self._norm(self._downhill(objective, start))
             error = objective.hints.error * abs(start.value)
             return final_report(start, gradient, arrived=gradient == 0.0 or gain <= error)
-        self._moving(objective, state, self._downhill(objective, start))
+        if "steepest" not in state or state["iteration"] % self.refresh == 0:
+            self._measure(objective, state, self._downhill(objective, start))  # in the new scale
         self._remember(objective, state, start, found)
         state |= found._asdict()
         state["iteration"] += 1
-        downhill = self._downhill(objective, found)
-        moving = self._moving(objective, state, downhill)
-        length = math.sqrt(dot(downhill, downhill, objective.n_jobs))
+        length, moving = self._measure(objective, state, self._downhill(objective, found))
         return Report(found.value, gradient=length, moving=moving)
 
     def _precondition(self, objective: Objective, state: State) -> None:
@@ -132,8 +137,8 @@ class Lbfgs(Solver):
     def _remember(self, objective: Objective, state: State, start: Point, found: Point) -> None:
         add_pair(state, start, found, objective.n_jobs)
 
-    def _moving(self, objective: Objective, state: State, gradient: Floats) -> bool:
-        return still_moving(state, gradient, objective.n_jobs)
+    def _measure(self, objective: Objective, state: State, gradient: Floats) -> tuple[float, bool]:
+        return measure(state, gradient, objective.n_jobs)
 
     def _norm(self, vector: Floats) -> float:
         return norm(vector)
@@ -221,27 +226,26 @@ def no_pairs(memory: int, n_weights: int) -> State:
 
 def add_pair(state: State, start: Point, found: Point, n_jobs: int | None) -> None:
     """Put a step in the place of the oldest one, unless it shows no positive curvature."""
-    steps, changes = state["steps"], state["changes"]
-    size = len(start.weights)
-
-    def products(part: slice) -> Floats:
-        step = found.weights[part] - start.weights[part]
-        change = found.gradient[part] - start.gradient[part]
-        return np.array([step @ change, step @ step, change @ change])
-
-    bend, *squares = summed(products, size, n_jobs)
-    if not bend > FLAT * math.sqrt(squares[0]) * math.sqrt(squares[1]):
-        return
-    k = state["pairs"] % len(steps)
-    state["pairs"] += 1
-    n = _used(state)
-
-    def store(part: slice) -> Floats:
-        np.subtract(found.weights[part], start.weights[part], out=steps[k, part])
-        np.subtract(found.gradient[part], start.gradient[part], out=changes[k, part])
-        return steps[:n, part] @ changes[k, part]
-
-    state["dots"][:n, k] = summed(store, size, n_jobs)
+    memory = len(state["steps"])
+    k = state["pairs"] % memory
+    n = min(state["pairs"] + 1, memory)
+    if team := _Team.of(state, n_jobs):
+        ends = Ends(start.weights, start.gradient, found.weights, found.gradient)
+        given = state["pairs"], team.pairs, Ends(*map(_plain, ends)), FLAT, team.sums
+        stored = team.run(lambda work: remember(team.board, *given, work))
+        dots = team.sums[1].sum(axis=0)[:n]
+    else:
+        step = found.weights - start.weights
+        change = found.gradient - start.gradient
+        steepest = math.sqrt(step @ step) * math.sqrt(change @ change)
+        stored = bool(step @ change > FLAT * steepest)
+        if stored:
+            state["steps"][k] = step
+            state["changes"][k] = change
+            dots = state["steps"][:n] @ change
+    if stored:
+        state["pairs"] += 1
+        state["dots"][:n, k] = dots
 
 
 def newton_direction(
@@ -252,27 +256,26 @@ def newton_direction(
     It starts from the diagonal `inverse` up to a factor, or from the identity: Nocedal and Wright,
     "Numerical Optimization", 2006, algorithm 7.4.
     """
-    n = _used(state)
+    pairs = state["pairs"]
+    n = min(pairs, len(state["steps"]))
+    if not n:
+        return -gradient if inverse is None else -(inverse * gradient)
+    if team := _Team.of(state, n_jobs):
+        out = np.empty(len(gradient))
+        diagonal = np.empty(0) if inverse is None else inverse
+        given = pairs, team.pairs, _plain(gradient), _plain(diagonal), team.sums
+        team.run(lambda work: find_direction(team.board, *given, work, out))
+        return out
     steps, changes, dots = state["steps"][:n], state["changes"][:n], state["dots"][:n, :n]
-    back = newest_first(multiply(steps, gradient, n_jobs), dots, state["pairs"])
-    scale = _scale(state, inverse, n_jobs)
-    turned = np.empty_like(gradient)
-
-    def turn(part: slice) -> Floats:
-        """Apply what `back` leaves and the first inverse Hessian."""
-        own = np.subtract(gradient[part], back @ changes[:, part], out=turned[part])
-        own *= scale if inverse is None else scale * inverse[part]
-        return changes[:, part] @ own
-
-    along = summed(turn, len(gradient), n_jobs)
-    forth = oldest_first(along, back, dots, state["pairs"])
-
-    def finish(part: slice) -> None:
-        turned[part] += forth @ steps[:, part]
-        np.negative(turned[part], out=turned[part])
-
-    over(finish, len(gradient), n_jobs)
-    return turned
+    back = newest_first(steps @ gradient, dots, pairs)
+    newest = (pairs - 1) % n
+    own = changes[newest]
+    scale = dots[newest, newest] / (own @ (own if inverse is None else inverse * own))
+    turned = gradient - back @ changes
+    turned *= scale if inverse is None else scale * inverse
+    forth = oldest_first(changes @ turned, back, dots, pairs)
+    turned += forth @ steps
+    return np.negative(turned, out=turned)
 
 
 def newest_first(along: Floats, dots: Floats, pairs: int) -> Floats:
@@ -296,19 +299,41 @@ def oldest_first(along: Floats, back: Floats, dots: Floats, pairs: int) -> Float
     return forth
 
 
-def _scale(state: State, inverse: Floats | None, n_jobs: int | None) -> float:
-    """Return the scale of the first inverse Hessian, that of the newest pair."""
-    if not state["pairs"]:
-        return 1.0
-    k = (state["pairs"] - 1) % len(state["steps"])
-    change = state["changes"][k]
-
-    def square(part: slice) -> Floats:
-        own = change[part]
-        return np.asarray(own @ (own if inverse is None else inverse[part] * own))
-
-    return float(state["dots"][k, k] / summed(square, len(change), n_jobs))
+# ---- long vectors ----------------------------------------------------------------------------
 
 
-def _used(state: State) -> int:
-    return min(state["pairs"], len(state["steps"]))
+@dataclass(frozen=True)
+class _Team:
+    """Threads that go through all pairs together, and what they share."""
+
+    threads: int
+    pairs: Pairs
+    board: Ints
+    sums: Floats
+
+    @classmethod
+    def of(cls, state: State, n_jobs: int | None) -> _Team | None:
+        """Return the threads for pairs of this size; None where NumPy alone is as quick."""
+        pairs = Pairs(*(state[name] for name in Pairs._fields))
+        ranges = round(pairs.steps.size / threads.GRAIN["pairs"])
+        if ranges <= 1:
+            return None
+        count = min(threads.workers(n_jobs), 1 + ranges // _RANGES)
+        size = max(len(pairs.steps), _PRODUCTS) + 1
+        return cls(count, pairs, make_board(_PHASES), np.empty((2, ranges, size)))
+
+    def run(self, kernel: Callable[[Floats], bool | None]) -> bool | None:
+        """Let every thread call a kernel with a workspace of its own; return what it returns."""
+        found: list[bool | None] = []
+
+        def work(first: int, last: int) -> None:
+            (own,) = threads.worker_arrays((3, self.sums.shape[2]))
+            found.append(kernel(own))
+
+        threads.together(work, self.board, self.threads)
+        return found[0]
+
+
+def _plain(vector: Floats) -> Floats:
+    """Return a vector as kernels are compiled for."""
+    return np.require(vector, np.float64, ("C", "W"))

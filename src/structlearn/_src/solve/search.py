@@ -213,21 +213,22 @@ def _cut(low: _Spot, high: _Spot, halve: bool) -> float:
     return low.length + min(max(share, _EDGE), 1.0 - _EDGE) * (high.length - low.length)
 
 
-def still_moving(state: State, gradient: Floats, n_jobs: int | None = 1) -> bool:
-    r"""Tell whether the gradient has not yet fallen far below the steepest one so far.
+def measure(state: State, gradient: Floats, n_jobs: int | None = 1) -> tuple[float, bool]:
+    r"""Return the norm of a gradient, and whether it is not yet far below the steepest one so far.
 
-    It is measured as :math:`g^\top D^{-1} g`, with the diagonal of the curvature where that is
+    That is judged by :math:`g^\top D^{-1} g`, with the diagonal of the curvature where that is
     known: else a column of large numbers hides all others.
     """
     inverse = state.get("inverse")
 
-    def square(part: slice) -> Floats:
+    def squares(part: slice) -> Floats:
         own = gradient[part]
-        return np.asarray(own @ (own if inverse is None else own * inverse[part]))
+        plain = own @ own
+        return np.array([plain, plain if inverse is None else own @ (own * inverse[part])])
 
-    steepness = float(summed(square, len(gradient), n_jobs))
+    square, steepness = summed(squares, len(gradient), n_jobs).tolist()
     state["steepest"] = max(state.get("steepest", 0.0), steepness)
-    return steepness > FALLEN * state["steepest"]
+    return math.sqrt(square), steepness > FALLEN * state["steepest"]
 
 
 def final_report(start: Point, gradient: float, arrived: bool) -> Report:

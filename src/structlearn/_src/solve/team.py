@@ -31,7 +31,6 @@ _BATCH = 16  # sequences: batches of 32 need shorter steps on CoNLL-2000, and ga
 _MANY = 50  # batches in a pass from which on each is a small part of it
 _LEAST = 4  # threads: with two, on two cores, fits took 0.9 to 1.1 times as long as with one
 _WINDOW = 8  # batches whose sequences are dealt to them by length
-_ALL = 2**40  # tasks that were taken and done: more than there ever are
 _PHASES = 2  # of a batch: changes are computed, then added
 
 
@@ -73,12 +72,4 @@ class Team:
 
     def run(self, work: Callable[[int, int], None]) -> None:
         """Let every thread do all of the work, meeting the others in it."""
-
-        def together(first: int, last: int) -> None:
-            try:
-                work(first, last)
-            except BaseException:
-                self.board.fill(_ALL)  # nobody waits for what this thread leaves undone
-                raise
-
-        threads.run(together, [(i, i + 1) for i in range(self.threads)], self.threads)
+        threads.together(work, self.board, self.threads)

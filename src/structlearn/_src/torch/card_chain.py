@@ -50,6 +50,7 @@ def solve(
         return None
     kernels = _kernels()
     ends = None if ends is None else (ends[0].contiguous(), ends[1].contiguous())
+    factors = None if factors is None else factors.contiguous()
     try:
         batch = kernels.CardChains.of(nodes, edges, ends, labels, mask)
         if kernels.refuses(batch, spec.loss, spec.cost):
@@ -62,11 +63,8 @@ def solve(
         wrong = seen.wrong
         if seen.loose and not wrong:
             found, wrong = kernels.settle(found, *given, nodes.dtype)
-    except torch.cuda.OutOfMemoryError as error:
-        raise TooWideError(
-            f"the card has no memory left for scores of shape {tuple(nodes.shape)} and as much "
-            f"again for the forward pass; give smaller batches"
-        ) from error
+    except torch.OutOfMemoryError as error:
+        raise full(nodes) from error
     if wrong:
         inside = full_mask(mask, nodes)
         folded = nodes if ends is None else add_ends(nodes, inside, *ends)
@@ -76,7 +74,15 @@ def solve(
     return found  # type: ignore[no-any-return]
 
 
-def cut(sums: Tensor, states: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients by edges, starts and ends that sums of kernels hold."""
-    found: tuple[Tensor, Tensor, Tensor] = _kernels().cut_sums(sums, states)
+def full(nodes: Tensor) -> TooWideError:
+    """Return what says that a card has too little memory for a batch."""
+    return TooWideError(
+        f"the card has no memory left for scores of shape {tuple(nodes.shape)} and several times "
+        f"as much for inference; give smaller batches"
+    )
+
+
+def finished(kept: tuple[Tensor, Tensor], factor: Tensor) -> tuple[Tensor, ...]:
+    """Return all gradients times one factor, from what kernels have left for them."""
+    found: tuple[Tensor, ...] = _kernels().finished(*kept, factor)
     return found

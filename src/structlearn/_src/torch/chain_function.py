@@ -187,7 +187,7 @@ class EndedDifference(torch.autograd.Function):
         tables = nodes, edges, starts, ends
         if torch.is_grad_enabled():
             found = torch.func.vjp(_plain_ended(ctx.spec, labels, mask), *tables)[1](factors)
-        elif all_alike(factors):
+        elif found and all_alike(factors):
             factor = factors[0]
             found = [by * factor for by in found]
         else:
@@ -225,28 +225,26 @@ class QuickDifference(torch.autograd.Function):
         """Return the values (B,)."""
         nodes, edges, starts, ends, labels, mask = tensors
         found = card_chain.solve(spec, nodes, edges, (starts, ends), labels, mask, None)
-        if found is None:
-            values, *by = _folded(spec, *tensors)
-        elif found.by_each is None:
+        by: list[Tensor] = []
+        ctx.kept = None
+        if found is not None and found.by_each is None:
             values = found.values
-            by = [found.by_scores, found.sums]
+            ctx.kept = found.kept()
         else:
-            values, *by = _parts(found)
+            values, *by = _folded(spec, *tensors) if found is None else _parts(found)
         ctx.spec = spec
         ctx.save_for_backward(*tensors, *by)
-        ctx.save_for_forward(*tensors, *by)
+        ctx.save_for_forward(*tensors)
         return values
 
     @staticmethod
     def backward(ctx: Any, factors: Tensor, *_: Any) -> Any:
         """Gradient by all tables; itself differentiable where that is asked for."""
-        *_, by_scores, sums = ctx.saved_tensors
-        few = len(ctx.saved_tensors) == 8  # six inputs
-        if not few or torch.is_grad_enabled() or not all_alike(factors):
+        kept = ctx.kept
+        ctx.kept = None  # it is changed in place, so that another call solves the chains again
+        if kept is None or torch.is_grad_enabled() or not all_alike(factors):
             return EndedDifference.backward(ctx, factors)
-        factor = factors[0]
-        by = card_chain.cut(sums * factor, by_scores.shape[2])
-        return None, by_scores * factor, *by, None, None
+        return None, *card_chain.finished(kept, factors), None, None
 
     @staticmethod
     def jvp(ctx: Any, *along: Any) -> Any:
@@ -276,7 +274,9 @@ def _ended(
 
 def _parts(found: Any) -> tuple[Tensor, ...]:
     """Return what kernels found: values, and gradients by nodes, edges, starts and ends."""
-    return found.values, found.by_scores, found.by_edges, found.by_starts, found.by_ends
+    by_edges, *by_ends = found.sums
+    by_edges = by_edges if found.by_each is None else found.by_each
+    return found.values, found.by_scores, by_edges, *by_ends
 
 
 def _folded(
@@ -343,10 +343,15 @@ def _elsewhere(
     if found is not None:
         return found.values, found.by_scores, found.by_edges
     check_batch(nodes, edges, labels, mask)
-    values, pull = torch.func.vjp(_plain(spec, labels, mask), nodes.detach(), edges.detach())[:2]
+    call = _plain(spec, labels, mask)
+    try:
+        values, pull = torch.func.vjp(call, nodes.detach(), edges.detach())[:2]
+        by = pull(torch.ones_like(values) if factors is None else factors)
+    except torch.OutOfMemoryError as error:
+        raise card_chain.full(nodes) from error
     impossible = values.abs() > -0.5 * FLOOR
     check_possible(np.where(array(impossible), np.inf, array(values)), spec.sides[1])
-    return values, *pull(torch.ones_like(values) if factors is None else factors)
+    return values, *by
 
 
 def all_alike(factors: Tensor) -> bool:

@@ -16,7 +16,6 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.learn.loss import make_cost, make_loss
 from structlearn._src.learn.objective import FREE_ONLY
-from structlearn._src.text.labels import forbidden_transitions
 from structlearn._src.torch import card_chain
 from structlearn._src.torch.chain_checks import check_batch, check_possible
 from structlearn._src.torch.chain_function import (
@@ -26,12 +25,12 @@ from structlearn._src.torch.chain_function import (
     gradients,
 )
 from structlearn._src.torch.chain_layer_doc import CHAIN_LOSS
-from structlearn._src.torch.plain_chain import soft_max
 from structlearn._src.torch.table_worlds import (
     REDUCTIONS,
     add_ends,
     array,
     at_least_single,
+    check_forbidden,
     check_scores,
     check_tensors,
     check_whole,
@@ -41,8 +40,11 @@ from structlearn._src.torch.table_worlds import (
     layer_loss,
     level,
     reduced,
+    summed_out,
     tensor_like,
 )
+
+_WIDE = (torch.int64, torch.int32)  # types that hold -1 and the number of labels
 
 
 @completed(CHAIN_LOSS)
@@ -164,11 +166,7 @@ class ChainLoss(nn.Module):
         self._never = rule is not None
         if rule is None:
             return
-        found = forbidden_transitions(listed, rule)
-        if not isinstance(rule, str):
-            unknown = {label for pair in rule for label in pair} - set(listed)
-            if unknown:
-                raise ArgumentError(f"forbidden: {unknown.pop()!r} is none of the labels {listed}")
+        found = check_forbidden(rule, listed)
         for name, never in (("first", found.first), ("last", found.last), ("pairs", found.pairs)):
             added = np.where(never, -np.inf, 0.0)
             self.register_buffer(f"_never_{name}", torch.from_numpy(added), persistent=False)
@@ -203,6 +201,8 @@ class ChainLoss(nn.Module):
         )
         nodes = self._node_scores(scores, spec.loss.eps_h)
         check_whole("labels", labels, tuple(nodes.shape[:2]))
+        if labels.dtype not in _WIDE:  # others wrap around where they are compared
+            labels = labels.long()
         if not card_chain.fits(nodes):
             nodes, edges, inside = self._tables(scores, mask, transitions, spec.loss.eps_h)
             return _apply(spec, nodes, edges, labels, inside)[0]
@@ -339,7 +339,7 @@ class ChainLoss(nn.Module):
             nodes = at_least_single(scores)
         else:
             check_scores(scores, 4, (self.n_labels, self.hidden_states))
-            nodes = soft_max(at_least_single(scores), 3, eps_h)
+            nodes = summed_out(at_least_single(scores), eps_h)
         if nodes.shape[0] == 0 or nodes.shape[1] == 0:
             raise ArgumentError("scores hold no sequence, or sequences without positions")
         return nodes

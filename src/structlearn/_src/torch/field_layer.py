@@ -27,6 +27,7 @@ from structlearn._src.torch.table_worlds import (
     FirstOrder,
     array,
     at_least_single,
+    check_given,
     check_tensors,
     tensor_like,
 )
@@ -296,18 +297,30 @@ class FieldLoss(nn.Module):
         examples = make_field_examples(
             self.hinges, known, surrogate=self.surrogate, strength=self.strength, given=given
         )
-        labelled = np.flatnonzero(~np.isnan(known) & ~given)
-        both = np.concatenate([self.inputs, labelled])
-        values = torch.cat([x, torch.from_numpy(known[labelled]).to(x)])
+        both, values = self._fixed(known, x)
         free = _Problem(examples.hinges, self.inputs, self.tol, self.n_jobs)
         return free, _Problem(examples.hinges, both, self.tol, self.n_jobs), values
 
+    def _fixed(self, known: Floats, x: Tensor) -> tuple[Ints, Tensor]:
+        """Return which variables are inputs or have labels, and their values."""
+        labelled = np.setdiff1d(np.flatnonzero(~np.isnan(known)), self.inputs)
+        return np.concatenate([self.inputs, labelled]), torch.cat(
+            [x, torch.from_numpy(known[labelled]).to(x)]
+        )
+
     @torch.compiler.disable
-    def energy(self, inputs: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
+    def energy(
+        self,
+        inputs: Tensor | None = None,
+        weights: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Tensor:
         """Return the least energy given the inputs, differentiable by inputs and weights."""
         x = self._checked(inputs)
-        problem = _Problem(self.hinges, self.inputs, self.tol, self.n_jobs)
-        return _least_energy(problem, self._weights(weights, x), x).to(x.dtype)
+        known = np.full(self.hinges.n_variables, np.nan) if labels is None else self._known(labels)
+        fixed, values = self._fixed(self.hinges.check_values("labels", known, absent="hidden"), x)
+        problem = _Problem(self.hinges, fixed, self.tol, self.n_jobs)
+        return _least_energy(problem, self._weights(weights, x), values).to(x.dtype)
 
     @torch.compiler.disable
     def predict(self, inputs: Tensor | None = None, weights: Tensor | None = None) -> Tensor:
@@ -320,7 +333,7 @@ class FieldLoss(nn.Module):
 
     def _known(self, labels: Tensor) -> Floats:
         """Return the labels as an array of its own."""
-        check_tensors(labels=labels)
+        check_given(labels=labels)
         known = array(labels).astype(np.float64)
         if known.shape != (self.hinges.n_variables,):
             raise ArgumentError(

@@ -68,6 +68,9 @@ inputs
     (inputs,) Values of the variables that are given.
 weights
     (groups,) Instead of those of the layer; negative ones count as 0.
+labels
+    (variables,) Values of other variables, NaN where a variable is free: the clamped energy. With
+    ``surrogate="none"`` the loss is this energy minus that without labels.
 
 Returns
 -------

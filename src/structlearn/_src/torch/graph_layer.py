@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from threading import Lock
 from typing import Any
 
@@ -29,12 +29,15 @@ from structlearn._src.torch.graph_queries import GraphQueries
 from structlearn._src.torch.table_worlds import (
     REDUCTIONS,
     at_least_single,
+    check_forbidden,
+    check_given,
     check_scores,
     check_tensors,
     draw_small,
     drawn_seed,
     layer_loss,
     reduced,
+    summed_out,
     table_objective,
     whole_numbers,
 )
@@ -79,6 +82,8 @@ class GraphLayer(nn.Module):
         eps_h: float | None = None,
         cost: Any = "hamming",
         transitions: bool = True,
+        hidden_states: int | None = None,
+        forbidden: Collection[tuple[int, int]] | None = None,
         inference: str = "auto",
         sweeps: int | None = None,
         reduction: str = "mean",
@@ -91,12 +96,26 @@ class GraphLayer(nn.Module):
         self.sweeps = sweeps if sweeps is None else checks.integer("sweeps", sweeps, low=1)
         self.n_jobs = n_jobs
         self._loss = layer_loss(loss, alpha, eps_y, eps_h)
+        self._hidden: tuple[int, ...] = ()
+        if hidden_states is not None:
+            self._hidden = (checks.integer("hidden_states", hidden_states, low=1),)
+            if len({part.eps_h for part in self._loss.parts}) > 1:
+                raise ArgumentError(
+                    f"hidden_states with loss={loss!r} are summed out at one temperature, 1 in the "
+                    f"log loss and eps_h={eps_h} in the other part; use eps_h=1"
+                )
         self._cost = make_cost(cost, n_labels)
         self._plans = _Plans()
         self._shape = (kinds, n_labels, n_labels)
         self.transitions: nn.Parameter | None = None
         if checks.boolean("transitions", transitions):
             self.transitions = nn.Parameter(torch.empty(self._shape))
+        self._never: Tensor | None
+        never = None
+        if forbidden is not None:
+            pairs = check_forbidden(forbidden, list(range(n_labels))).pairs
+            never = torch.from_numpy(np.where(pairs, -np.inf, 0.0))
+        self.register_buffer("_never", never, persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -127,6 +146,16 @@ class GraphLayer(nn.Module):
         """
         return f"n_labels={self.n_labels}, inference={self.inference!r}"
 
+    def _node_scores(self, scores: Tensor, axes: int) -> Tensor:
+        """Return scores of labels, hidden states summed out, in single precision or better."""
+        check_scores(scores, axes + len(self._hidden), (self.n_labels, *self._hidden))
+        nodes = at_least_single(scores)
+        return summed_out(nodes, self._loss.eps_h) if self._hidden else nodes
+
+    def _no_scores(self, labels: Tensor) -> Tensor:
+        """Return scores of 0 for the places that have these labels."""
+        return torch.zeros(*labels.shape, self.n_labels, *self._hidden, device=labels.device)
+
     def _batch(self, labels: Ints, sizes: Ints, scopes: tuple[Ints, ...]) -> GraphBatch:
         """Return the worlds of a batch, kept from an earlier call if there was one."""
 
@@ -153,6 +182,8 @@ class GraphLayer(nn.Module):
         tables = nodes.new_zeros(self._shape)
         if self.transitions is not None:
             tables = self.transitions.to(nodes.dtype)
+        if self._never is not None:
+            tables = tables + self._never.to(nodes)
         own = tuple(tables.flatten(1)[:, None])
         if more is None:
             return own
@@ -196,6 +227,10 @@ class GraphLoss(GraphLayer):
         As in `ChainLoss`.
     transitions
         Whether the layer has an edge table of its own to learn.
+    hidden_states
+        Number of hidden states beside every label, as in `ChainLoss`: one more axis of scores.
+    forbidden
+        Pairs (a, b) of labels: an edge whose first node has a must not end in b.
     inference
         "auto" is exact where elimination is fast, otherwise message passing; "exact", "bp" or
         "trw".
@@ -234,14 +269,14 @@ class GraphLoss(GraphLayer):
         memory: Memory = None,
     ) -> Tensor:
         """Return the loss of a batch of graphs, whose nodes are concatenated."""
-        check_tensors(scores=scores, labels=labels)
+        check_given(scores=scores, labels=labels)
         batch, tables = self._prepare(scores, labels, edges, graphs, transitions)
         return self._losses(batch, tables, memory)
 
     def begin(self, labels: Tensor, edges: Tensor, graphs: Tensor | None = None) -> Memory:
         """Return the memory of a batch before any inference."""
-        check_tensors(labels=labels)
-        scores = torch.zeros(labels.numel(), self.n_labels, device=labels.device)
+        check_given(labels=labels)
+        scores = self._no_scores(labels.flatten())
         return self._prepare(scores, labels, edges, graphs, None)[0].objective.begin()
 
     @torch.compiler.disable
@@ -315,7 +350,8 @@ class GraphLoss(GraphLayer):
         graphs: Tensor | None,
         transitions: Tensor | None,
     ) -> tuple[GraphBatch, tuple[Tensor, ...]]:
-        check_scores(scores, 2, (self.n_labels,))
+        nodes = self._node_scores(scores, 2)
+        check_given(scores=scores, edges=edges)
         check_tensors(scores=scores, labels=labels, edges=edges, graphs=graphs)
         n = len(scores)
         numbers = np.full(n, -1) if labels is None else whole_numbers("labels", labels, (n,))
@@ -329,7 +365,6 @@ class GraphLoss(GraphLayer):
             self._check_shape(transitions, (len(pairs), *self._shape[1:]))
             if len(transitions) == len(pairs):
                 transitions = transitions[torch.from_numpy(order).to(transitions.device)]
-        nodes = at_least_single(scores)
         more = None if transitions is None else (transitions,)
         return batch, (nodes, *self._edge_tables(nodes, more))
 

@@ -16,8 +16,7 @@ from structlearn._src.torch.graph_function import GraphBatch, check_labels
 from structlearn._src.torch.graph_layer import GraphLayer
 from structlearn._src.torch.table_worlds import (
     array,
-    at_least_single,
-    check_scores,
+    check_given,
     check_tensors,
     drawn_seed,
     whole_numbers,
@@ -40,7 +39,8 @@ class GridLoss(GraphLayer):
         4 or 8.
     **options
         The other parameters of `GraphLoss`: alpha, eps_y, eps_h, cost, reduction, n_jobs,
-        transitions, inference and sweeps.
+        transitions, hidden_states, forbidden, inference and sweeps. Edges begin at the pixel that
+        is above, or on the left in the same row.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class GridLoss(GraphLayer):
         >>> round(layer(scores, torch.tensor([[[0, 1]]])).item(), 3)
         0.362
         """
-        check_tensors(scores=scores, labels=labels)
+        check_given(scores=scores, labels=labels)
         batch, tables, _ = self._prepare(scores, labels, mask, transitions)
         return self._losses(batch, tables, memory)
 
@@ -132,8 +132,8 @@ class GridLoss(GraphLayer):
         >>> layer(scores, torch.tensor([[[0, -1]]]), memory=memory).shape
         torch.Size([])
         """
-        check_tensors(labels=labels)
-        scores = torch.zeros(*labels.shape, self.n_labels, device=labels.device)
+        check_given(labels=labels)
+        scores = self._no_scores(labels)
         return self._prepare(scores, labels, mask, None)[0].objective.begin()
 
     @torch.compiler.disable
@@ -330,7 +330,7 @@ class GridLoss(GraphLayer):
     def _prepare(
         self, scores: Tensor, labels: Tensor | None, mask: Tensor | None, transitions: Tensor | None
     ) -> tuple[GraphBatch, tuple[Tensor, ...], Tensor]:
-        check_scores(scores, 4, (self.n_labels,))
+        nodes = self._node_scores(scores, 4)
         shape = tuple(scores.shape[:3])
         numbers = np.full(shape, -1) if labels is None else whole_numbers("labels", labels, shape)
         check_tensors(scores=scores, mask=mask, transitions=transitions, layer=self.transitions)
@@ -343,7 +343,7 @@ class GridLoss(GraphLayer):
         kinds = _grid_edges(inside, self.neighbours)
         batch = self._batch(numbers[inside], inside.sum(axis=(1, 2)), kinds)
         where = torch.from_numpy(inside).to(scores.device)
-        nodes = at_least_single(scores[where])
+        nodes = nodes[where]
         more = None
         if transitions is not None:
             self._check_shape(transitions, (*shape, *self._shape))

@@ -14,7 +14,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.estimators.fields.rule_model import RuleModel
 from structlearn._src.learn.world import Memory
 from structlearn._src.torch.field_layer import FieldLoss
-from structlearn._src.torch.table_worlds import array, check_tensors
+from structlearn._src.torch.table_worlds import array, check_given
 
 
 class RuleLoss(nn.Module):
@@ -272,7 +272,7 @@ class RuleLoss(nn.Module):
     def _inputs(self, values: Tensor | Mapping[str, Tensor]) -> Tensor:
         """Return the values of all deep atoms in one tensor."""
         if not isinstance(values, Mapping):
-            check_tensors(values=values)
+            check_given(values=values)
             return values
         given = {self.model.tables.relation(name).name: part for name, part in values.items()}
         if set(given) != set(self.deep):
@@ -280,7 +280,7 @@ class RuleLoss(nn.Module):
                 f"values has the predicates {', '.join(given)}; those of {', '.join(self.deep)} "
                 f"are needed"
             )
-        check_tensors(**given)
+        check_given(**given)
         for name, part in given.items():
             if tuple(part.shape) != self._places[name].shape:
                 raise ArgumentError(

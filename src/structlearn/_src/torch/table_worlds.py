@@ -18,8 +18,11 @@ from structlearn._src.learn.loss import Cost, Loss, make_loss
 from structlearn._src.learn.structured_objective import StructuredObjective
 from structlearn._src.learn.world import InferenceSettings
 from structlearn._src.model.model import Examples, LinearModel, Tables
+from structlearn._src.text.labels import Forbidden, forbidden_transitions
+from structlearn._src.torch.plain_chain import soft_max
 
 REDUCTIONS = ("mean", "sum", "none")
+_META = torch.device("meta")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,23 +80,47 @@ def check_scores(scores: Any, axes: int, last: tuple[int, ...]) -> None:
         )
 
 
+def check_forbidden(rule: Any, labels: list[Any]) -> Forbidden:
+    """Return which labels must not follow which; pairs must be of these labels."""
+    found = forbidden_transitions(labels, rule)
+    if not isinstance(rule, str):
+        unknown = {label for pair in rule for label in pair} - set(labels)
+        if unknown:
+            raise ArgumentError(f"forbidden: {unknown.pop()!r} is none of the labels {labels}")
+    return found
+
+
 def check_tensors(**given: Any) -> None:
     """Refuse what is no tensor, and tensors that lie on different devices; None is left out."""
     found = {name: t for name, t in given.items() if t is not None}
+    devices = set()
     for name, t in found.items():
         if not isinstance(t, Tensor):
             raise ArgumentError(f"{name} must be a tensor; a {type(t).__name__} was given")
-    if found and all(t.is_meta for t in found.values()):
+        if t.layout is not torch.strided or t.is_complex():
+            kind = "complex" if t.is_complex() else str(t.layout).removeprefix("torch.")
+            raise ArgumentError(f"{name} is {kind}; a dense tensor of real numbers is needed")
+        devices.add(t.device)
+    if devices == {_META}:
         told = " and ".join(found)
         raise ArgumentError(f"{told} on the device meta hold no numbers; move them to another")
-    if len({t.device for t in found.values()}) > 1:
+    if len(devices) > 1:
         told = ", ".join(f"{name} on {t.device}" for name, t in found.items())
         raise ArgumentError(f"the tensors lie on different devices: {told}; move them to one")
 
 
+def check_given(**given: Any) -> None:
+    """Refuse None as well, in the place of what cannot be left out."""
+    for name, t in given.items():
+        if t is None:
+            raise ArgumentError(f"{name} must be a tensor; None was given")
+    check_tensors(**given)
+
+
 def check_whole(name: str, given: Tensor, shape: tuple[int, ...]) -> None:
     """Refuse what is no tensor of whole numbers of this shape."""
-    check_tensors(**{name: given})
+    if not isinstance(given, Tensor) or given.is_meta:
+        check_given(**{name: given})  # which says so
     numbers = not (given.is_floating_point() or given.is_complex() or given.dtype == torch.bool)
     if not numbers or tuple(given.shape) != shape:
         raise ArgumentError(
@@ -149,6 +176,13 @@ def add_ends(nodes: Tensor, mask: Tensor, starts: Tensor, ends: Tensor) -> Tenso
 def last_places(mask: Tensor) -> Tensor:
     """Return which positions (B, T) are the last that count."""
     return mask & ~torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
+
+
+def summed_out(scores: Tensor, eps: float) -> Tensor:
+    """Return the soft maximum over hidden states, the last axis; -inf where none is possible."""
+    never = (scores == -torch.inf).all(-1)  # the derivative of their sum is no number
+    found = soft_max(torch.where(never[..., None], 0.0, scores), -1, eps)
+    return torch.where(never, -torch.inf, found)
 
 
 def at_least_single(tensor: Tensor) -> Tensor:

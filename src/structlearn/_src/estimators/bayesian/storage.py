@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -169,7 +170,7 @@ def check_wishart(what: str, given: Any, stack: tuple[int, ...], width: int) -> 
 
 
 def _arrays(stack: NormalWishart) -> list[Floats]:
-    return [np.asarray(part) for part in vars(stack).values()]
+    return [np.asarray(getattr(stack, field.name)) for field in fields(stack)]
 
 
 # ---- chains of states --------------------------------------------------------------------

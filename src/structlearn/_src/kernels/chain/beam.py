@@ -8,94 +8,178 @@ probability, cancels it. (The weight that eq. 25 of Zhang, Zhu and Zhang gives i
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.common.arrays import Floats
+from structlearn._src.kernels.draw.density import (
+    Densities,
+    LaneWorkspace,
+    lane_workspace,
+    load,
+    weigh,
+)
+from structlearn._src.kernels.jit import inline, inner, lean
+from structlearn._src.kernels.lanes import LANES, lowest
+
+_SHIFT = 5  # marks are kept as the bits of numbers, 2 to the power of this in each
+_LAST = 2**_SHIFT - 1  # of these bits
 
 
-@inner
-def _reach(rows, limit, before, now):
-    """now[k] = sum over ``j`` with an open transition to ``k`` of ``before[j]``."""
-    K = now.size
-    for k in range(K):
-        now[k] = 0.0
-    for j in range(K):
-        f = before[j]
-        if f > 0.0:
-            for k in range(K):
-                now[k] += f if rows[j + 1, k] > limit else 0.0
+class Transitions(NamedTuple):
+    """Probabilities, and the states that follow each row: the likeliest comes first."""
+
+    rows: np.ndarray  #: (states + 1, states + 1)
+    order: np.ndarray  #: (states + 1, states)
+    sorted: np.ndarray  #: (states + 1, states) probabilities in this order
 
 
-@inner
-def _reach_in_logs(rows, limit, before, now):
-    """As `_reach`, of logs: for weights so far apart that the small ones vanish."""
-    K = now.size
-    for k in range(K):
-        now[k] = -np.inf
-    for j in range(K):
-        f = before[j]
-        if f == -np.inf:
-            continue
-        for k in range(K):
-            if rows[j + 1, k] > limit:
-                high, low = max(now[k], f), min(now[k], f)
-                now[k] = high + np.log1p(np.exp(low - high))
+class BeamWorkspace(NamedTuple):
+    """Scratch space for the longest sequence: the states of every position that can be reached."""
+
+    starts: np.ndarray  #: (positions + 1,) where those of every position begin
+    reached: np.ndarray  #: (positions * states,) in their order
+    weights: np.ndarray  #: (positions * states,)
+    logs: np.ndarray  #: (positions * states,) log densities
+    now: np.ndarray  #: (states,) weights of the states of one position
+    marks: np.ndarray  #: (states / 32, rounded up) a bit for each state that is reached
+    block: np.ndarray  #: (states,) the positions whose densities are known begin here
+    known: np.ndarray  #: (states, LANES)
+    lanes: LaneWorkspace
 
 
-@inner
-def _begin(rows, limit, now):
-    for k in range(now.size):
-        now[k] = 1.0 if rows[0, k] > limit else 0.0
+def sorted_transitions(rows: Floats) -> Transitions:
+    """Return transitions with these probabilities."""
+    order = np.ascontiguousarray(np.argsort(rows[:, :-1], axis=1)[:, ::-1])
+    return Transitions(rows, order, np.take_along_axis(rows, order, axis=1))
 
 
-@inner
-def _weigh(logs, now):
+def beam_workspace(
+    longest: int, states: int, densities: Densities, flat: Floats | None = None
+) -> BeamWorkspace:
+    """Return workspace for sequences of up to `longest` positions.
+
+    `flat` is memory for what is large: three numbers for each position and state.
+    """
+    size = longest * states
+    flat = np.empty(3 * size) if flat is None else flat[: 3 * size]
+    reached, weights, logs = flat.reshape(3, size)
+    marks = np.empty((states + _LAST) >> _SHIFT, np.int64)
+    return BeamWorkspace(
+        np.empty(longest + 1, np.int64), reached.view(np.int64), weights, logs, np.empty(states),
+        marks, np.empty(states, np.int64), np.empty((states, LANES)), lane_workspace(densities),
+    )  # fmt: skip
+
+
+@inline
+def _reach(transitions, row, limit, weight, in_logs, workspace):
+    """Add a weight to all states behind open transitions, and mark these."""
+    now = workspace.now
+    marks = workspace.marks
+    likeliest = transitions.sorted[row]
+    order = transitions.order[row]
+    for i in range(order.size):
+        if not likeliest[i] > limit:
+            break
+        k = order[i]
+        marks[k >> _SHIFT] |= 1 << (k & _LAST)
+        if not in_logs:
+            now[k] += weight
+        else:
+            high, low = max(now[k], weight), min(now[k], weight)
+            now[k] = high + np.log1p(np.exp(low - high))
+
+
+@inline
+def _step(transitions, limit, t, in_logs, workspace):
+    """Find weights of the states that are reached at position `t`: in `now`, and `marks`."""
+    if t == 0:
+        _reach(transitions, 0, limit, 0.0 if in_logs else 1.0, in_logs, workspace)
+        return
+    nothing = -np.inf if in_logs else 0.0
+    for e in range(workspace.starts[t - 1], workspace.starts[t]):
+        weight = workspace.weights[e]
+        if weight > nothing:
+            _reach(transitions, workspace.reached[e] + 1, limit, weight, in_logs, workspace)
+
+
+@inline
+def _list(begin, workspace):
+    """List the states that are marked, and unmark them; return the end of the list."""
+    stop = begin
+    for i in range(workspace.marks.size):
+        bits = workspace.marks[i]
+        workspace.marks[i] = 0
+        while bits != 0:
+            workspace.reached[stop] = (i << _SHIFT) + lowest(bits)
+            bits &= bits - 1
+            stop += 1
+    return stop
+
+
+@inline
+def _weigh(begin, stop, top, workspace):
     """Multiply by the densities and normalise; False if nothing is left."""
-    top = -np.inf
-    for k in range(now.size):
-        if now[k] > 0.0:
-            top = max(top, logs[k])
+    weights = workspace.weights[begin:stop]
     total = 0.0
-    for k in range(now.size):
-        if now[k] > 0.0:
-            now[k] *= np.exp(logs[k] - top)
-            total += now[k]
+    for e in range(weights.size):
+        k = workspace.reached[begin + e]
+        weights[e] = workspace.now[k] * np.exp(workspace.logs[begin + e] - top)
+        total += weights[e]
+        workspace.now[k] = 0.0
     if not total > 0.0:
         return False
-    for k in range(now.size):
-        now[k] /= total
+    for e in range(weights.size):
+        weights[e] /= total
     return True
 
 
+@inline
+def _weigh_in_logs(begin, stop, workspace):
+    top = -np.inf
+    for e in range(begin, stop):
+        k = workspace.reached[e]
+        workspace.weights[e] = workspace.now[k] + workspace.logs[e]
+        workspace.now[k] = -np.inf
+        top = max(top, workspace.weights[e])
+    for e in range(begin, stop):
+        workspace.weights[e] -= top
+
+
 @inner
-def _forward(logs, rows, slices, filtered):
-    """Filter one sequence; False if weights vanished on the way."""
+def _forward(densities, transitions, slices, start, in_logs, workspace):
+    """Filter one sequence, from position `start` on; False if weights vanished on the way.
+
+    Densities of a state are found for the positions of a block when the first of them is reached.
+    """
+    workspace.marks[:] = 0
+    workspace.now[:] = -np.inf if in_logs else 0.0
+    workspace.starts[0] = 0
     for t in range(slices.size):
-        if t == 0:
-            _begin(rows, slices[t], filtered[t])
-        else:
-            _reach(rows, slices[t], filtered[t - 1], filtered[t])
-        if not _weigh(logs[t], filtered[t]):
+        b = t % LANES
+        first = start + t - b
+        if b == 0:
+            n = min(LANES, slices.size - t)
+            load(densities, first, n, workspace.lanes)
+        begin = workspace.starts[t]
+        _step(transitions, slices[t], t, in_logs, workspace)
+        stop = _list(begin, workspace)
+        workspace.starts[t + 1] = stop
+        top = -np.inf
+        for e in range(begin, stop):
+            k = workspace.reached[e]
+            if workspace.block[k] != first:
+                workspace.block[k] = first
+                weigh(densities, first, n, k, workspace.lanes, workspace.known[k])
+            log = workspace.known[k, b]
+            workspace.logs[e] = log
+            top = log if log > top else top
+        if in_logs:
+            _weigh_in_logs(begin, stop, workspace)
+        elif not _weigh(begin, stop, top, workspace):
             return False
     return True
-
-
-@inner
-def _forward_in_logs(logs, rows, slices, filtered):
-    K = filtered.shape[1]
-    for t in range(slices.size):
-        now = filtered[t]
-        if t == 0:
-            for k in range(K):
-                now[k] = 0.0 if rows[0, k] > slices[t] else -np.inf
-        else:
-            _reach_in_logs(rows, slices[t], filtered[t - 1], now)
-        top = -np.inf
-        for k in range(K):
-            now[k] += logs[t, k]
-            top = max(top, now[k])
-        for k in range(K):
-            now[k] -= top
 
 
 @inner
@@ -116,47 +200,52 @@ def _draw(weights, uniform):
 
 
 @inner
-def _backward(rows, slices, uniforms, filtered, in_logs, states):
-    """Draw the states of a sequence from its last to its first; uses `filtered` up."""
-    T, K = filtered.shape
-    for t in range(T - 1, -1, -1):
-        now = filtered[t]
-        closed = -np.inf if in_logs else 0.0
-        if t < T - 1:
+def _backward(rows, slices, uniforms, in_logs, workspace, states):
+    """Draw the states of a sequence from its last to its first; return their log densities."""
+    found = 0.0
+    for t in range(states.size - 1, -1, -1):
+        begin = workspace.starts[t]
+        reached = workspace.reached[begin : workspace.starts[t + 1]]
+        weights = workspace.weights[begin : workspace.starts[t + 1]]
+        if t < states.size - 1:
             after = states[t + 1]
-            for k in range(K):
-                now[k] = now[k] if rows[k + 1, after] > slices[t + 1] else closed
+            for e in range(reached.size):
+                if not rows[reached[e] + 1, after] > slices[t + 1]:
+                    weights[e] = -np.inf if in_logs else 0.0
         if in_logs:
             top = -np.inf
-            for k in range(K):
-                top = max(top, now[k])
-            for k in range(K):
-                now[k] = np.exp(now[k] - top)
-        states[t] = _draw(now, uniforms[t])
+            for e in range(reached.size):
+                top = max(top, weights[e])
+            for e in range(reached.size):
+                weights[e] = np.exp(weights[e] - top)
+        chosen = _draw(weights, uniforms[t])
+        states[t] = reached[chosen]
+        found += workspace.logs[begin + chosen]
+    return found
 
 
 @lean
-def draw_paths(logs, rows, slices, uniforms, offsets, first, last, filtered, states):
+def draw_paths(
+    densities, transitions, slices, uniforms, offsets, first, last, workspace, states, counts
+):
     """Draw the states of the sequences from `first` to `last` given their slices.
 
-    `logs` (positions, states) are log densities and `uniforms` (positions,) random numbers of the
-    positions of these sequences alone; `filtered`, of the shape of `logs`, is a workspace. Returns
-    the sum of the log densities along the paths.
+    `uniforms` (positions,) are random numbers of the positions of these sequences alone. Adds to
+    `counts` how often each state follows each row; returns the sum of log densities along paths.
     """
     total = 0.0
     low = offsets[first]
+    workspace.block[:] = -1
     for c in range(first, last):
         start, stop = offsets[c], offsets[c + 1]
-        own = logs[start - low : stop - low]
-        forward = filtered[start - low : stop - low]
         limits = slices[start:stop]
-        path = states[start:stop]
-        vanished = not _forward(own, rows, limits, forward)
+        vanished = not _forward(densities, transitions, limits, start, False, workspace)
         if vanished:  # rare: logs cost several times as much
-            _forward_in_logs(own, rows, limits, forward)
-        _backward(rows, limits, uniforms[start - low : stop - low], forward, vanished, path)
-        for t in range(path.size):
-            total += own[t, path[t]]
+            _forward(densities, transitions, limits, start, True, workspace)
+        own = uniforms[start - low : stop - low]
+        path = states[start:stop]
+        total += _backward(transitions.rows, limits, own, vanished, workspace, path)
+    count(states, offsets, first, last, counts)
     return total
 
 

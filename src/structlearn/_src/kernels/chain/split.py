@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, lean
-
-_BLOCK = 1024  # columns: 8 kilobytes
+from structlearn._src.kernels.jit import inline, inner, lean
 
 
 class SplitFeatures(NamedTuple):
@@ -16,7 +14,8 @@ class SplitFeatures(NamedTuple):
 
     Features with many states have a row of weights. The weights of all others come one by one, so
     that nothing has to be looked up, unlike in `sequence.score`: the solver that makes the most
-    passes can pay for a copy of the entries.
+    passes can pay for a copy of the entries. Weights of frequent features have the first numbers,
+    close together, and the entries of rare ones are the last of their position.
     """
 
     rows: np.ndarray  #: (positions + 1,) where the entries of every position begin
@@ -35,6 +34,14 @@ class SplitWeights(NamedTuple):
     wide: np.ndarray  #: (rows of weights, states)
     singles: np.ndarray
     table: np.ndarray  #: (states, states) transitions
+
+
+class Moves(NamedTuple):
+    """Which weights kernels keep where; all empty if they see the weights as they are."""
+
+    which: np.ndarray  #: (weights in rows,) number of each, int32
+    places: np.ndarray  #: (weights in rows,) where it lies in the rows, int32
+    origins: np.ndarray  #: (single weights,) number of each, int32
 
 
 class Entries(NamedTuple):
@@ -56,25 +63,26 @@ class DealtEntries(NamedTuple):
 
 
 @lean
-def move(source, origins, targets, first, last, out):
-    """out[targets[i]] = source[origins[i]] for a range of places, no two with the same target."""
-    for i in range(first, last):
-        out[targets[i]] = source[origins[i]]
+def load(moves, weights, wide, singles, first, last):
+    """Copy a range of weights, those in rows before the single ones, to where kernels keep them."""
+    n = moves.which.size
+    for i in range(first, min(last, n)):
+        wide[moves.places[i]] = weights[moves.which[i]]
+    for i in range(max(first - n, 0), last - n):
+        singles[i] = weights[moves.origins[i]]
 
 
 @lean
-def sum_rows(rows, first, last, out):
-    """Sums over all rows, in their order, of a range of columns: some at a time, in the cache."""
-    for low in range(first, last, _BLOCK):
-        high = min(low + _BLOCK, last)
-        for k in range(low, high):
-            out[k] = rows[0, k]
-        for r in range(1, rows.shape[0]):
-            for k in range(low, high):
-                out[k] += rows[r, k]
+def store(moves, weights, wide, singles, first, last):
+    """Copy them back."""
+    n = moves.which.size
+    for i in range(first, min(last, n)):
+        weights[moves.which[i]] = wide[moves.places[i]]
+    for i in range(max(first - n, 0), last - n):
+        weights[moves.origins[i]] = singles[i]
 
 
-@inner
+@inline
 def score_split(layout, t, primal, row):
     """Scores of the states of a position; plain features four at a time."""
     K = row.size
@@ -104,13 +112,20 @@ def score_split(layout, t, primal, row):
 @inner
 def pull_split(layout, t, row, primal):
     """Add a row to the weights of the features of a position."""
+    pull_rows(layout, t, row, primal.wide)
+    pull_singles(layout, layout.single_rows[t], layout.single_rows[t + 1], row, primal.singles)
+
+
+@inline
+def pull_rows(layout, t, row, wide):
+    """Add a row to the rows of weights of a position."""
     K = row.size
     ones = layout.values.size == 0
     all_kept = layout.kept.size == 0
     for e in range(layout.rows[t], layout.rows[t + 1]):
         d = layout.columns[e]
         x = 1.0 if ones else layout.values[e]
-        own = primal.wide[d]
+        own = wide[d]
         if all_kept:
             for s in range(K):
                 own[s] += x * row[s]
@@ -118,9 +133,15 @@ def pull_split(layout, t, row, primal):
             kept = layout.kept[d]
             for s in range(K):
                 own[s] += x * (row[s] * kept[s])
-    for e in range(layout.single_rows[t], layout.single_rows[t + 1]):
+
+
+@inline
+def pull_singles(layout, first, last, row, singles):
+    """Add a row of a position to single weights, of a range of its entries."""
+    ones = layout.single_values.size == 0
+    for e in range(first, last):
         x = 1.0 if ones else layout.single_values[e]
-        primal.singles[layout.singles[e]] += x * row[layout.single_states[e]]
+        singles[layout.singles[e]] += x * row[layout.single_states[e]]
 
 
 @lean

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.kernels.draw.density import combine, product
-from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.jit import inline, inner, lean
 
 LAG = 32  # points that a side knows for each that waits: log probabilities change by a nat or two
 
@@ -73,6 +73,18 @@ class AllocationWorkspace(NamedTuple):
     odds: np.ndarray  #: (m,)
     image: np.ndarray  #: (M,)
     values: np.ndarray  #: (2,)
+
+
+@lean
+def find(states, k, number):
+    """Return where a state occurs for the given time, counted from 0."""
+    left = number
+    for t in range(states.size):
+        if states[t] == k:
+            if left == 0:
+                return t
+            left -= 1
+    return -1
 
 
 @lean
@@ -191,7 +203,7 @@ def _weigh_points(points, some, workspace):
                     odds[b] += sign * (top - half * np.log1p(ratio * workspace.lengths[b]))
 
 
-@inner
+@inline
 def _join_points(points, i, k):
     """Let a point wait until its side takes it in."""
     if not points.seen[i]:
@@ -222,7 +234,7 @@ def _find_tops(points, k):
             points.tops[k, g] -= 0.5 * np.log(points.squares[k, g, a])
 
 
-@inner
+@inline
 def _take_in(points, k):
     """Let the posterior of a side know the points that wait; return whether it does.
 
@@ -257,7 +269,7 @@ def _take_in(points, k):
     return True
 
 
-@inner
+@inline
 def _add_symbols(symbols, i, values):
     s = symbols.data[i]
     if s < 0:
@@ -275,7 +287,7 @@ def _multiply(matrix, v, out):
         out[a] = product(matrix[a], v, v.size)
 
 
-@inner
+@inline
 def _add_labels(labelled, i, values, image):
     """Add log probabilities of the label of a position, by scores that count less where unsure."""
     label = labelled.labels[i]
@@ -293,7 +305,7 @@ def _add_labels(labelled, i, values, image):
         values[k] -= np.log(total)
 
 
-@inner
+@inline
 def _join_labels(labelled, i, k, image):
     label = labelled.labels[i]
     if label < 0:
@@ -309,7 +321,7 @@ def _join_labels(labelled, i, k, image):
             inverse[a, b] -= shrink * image[a] * image[b]
 
 
-@inner
+@inline
 def _join(points, symbols, labelled, i, k, workspace):
     """Let a position join a side."""
     _join_points(points, i, k)
@@ -318,7 +330,7 @@ def _join(points, symbols, labelled, i, k, workspace):
     _join_labels(labelled, i, k, workspace.image)
 
 
-@inner
+@inline
 def _add_links(links, i, previous, values):
     """Add log odds of the transitions to a position, and to another state from it."""
     row = links.before[i]
@@ -331,7 +343,7 @@ def _add_links(links, i, previous, values):
     values[1] += np.log(odds)
 
 
-@inner
+@inline
 def _count(links, i, previous, k):
     row = links.before[i]
     after = links.after[i]
@@ -345,7 +357,7 @@ def _count(links, i, previous, k):
         links.left[k] += 1.0
 
 
-@inner
+@inline
 def _choose(odds, uniforms, i, sides):
     """Draw the side of a position that has none; return the log probability of its side."""
     less = np.exp(-abs(odds))  # odds of the side that is less likely

@@ -1,28 +1,87 @@
 """Log densities of many positions in many states, and the sums that states are learnt from.
 
-Positions lie in columns where sums run over them: a block of positions at a time, with no sum that
-depends on the one before. A triangular matrix is kept as bands: entry ``(i, i + j)`` of the upper
-triangle at ``[i, j]``. One band alone is a diagonal matrix. Below are the lower triangular factors
-of small positive definite matrices, which whoever draws needs too.
+Positions lie in columns where sums run over them: eight at a time, with no sum that depends on the
+one before. A triangular matrix is kept as bands: entry ``(i, i + j)`` of the upper triangle at
+``[i, j]``. One band alone is a diagonal matrix. Below are the lower triangular factors of small
+positive definite matrices, which whoever draws needs too.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, kernel, lean
+from structlearn._src.kernels import lanes
+from structlearn._src.kernels.jit import inline, inner, lean
+from structlearn._src.kernels.lanes import LANES
 
-_BLOCK = 128  # positions at a time: their columns stay in the first-level cache
 _TINY = 1e-300  # least square of a diagonal entry, where rounding made it 0 or negative
 _SAFE = 1e-14  # least share of a square that must be left: less is rounding
 
 
-@inner
-def _load(columns, start, n, out):
-    """Copy a block of positions, so that loops over it have no offset and can be vectorised."""
-    for m in range(columns.shape[0]):
-        for b in range(n):
-            out[m, b] = columns[m, start + b]
+class PointDensities(NamedTuple):
+    """Gaussians: log densities ``constants[k] - |R (x - mean)|^2 / 2``; 0 where not `seen`."""
+
+    columns: np.ndarray  #: (features, positions)
+    seen: np.ndarray  #: (positions,)
+    means: np.ndarray  #: (states, features)
+    bands: np.ndarray  #: (states, features, bands) the upper triangles ``R``
+    constants: np.ndarray  #: (states,)
+
+
+class SymbolDensities(NamedTuple):
+    """Log probabilities of symbols; 0 where they are missing."""
+
+    data: np.ndarray  #: (positions,) -1 where missing
+    logs: np.ndarray  #: (states, symbols)
+
+
+class LabelDensities(NamedTuple):
+    """Hinge losses times a factor; 0 where there is no label."""
+
+    columns: np.ndarray  #: (features, positions)
+    labels: np.ndarray  #: (positions,) -1 where missing
+    weights: np.ndarray  #: (states, labels, features)
+    factor: float
+    cost: float
+
+
+class Densities(NamedTuple):
+    """Log densities of positions in states: a sum of parts, of which those without states are 0."""
+
+    points: PointDensities
+    symbols: SymbolDensities
+    labels: LabelDensities
+
+
+class LaneWorkspace(NamedTuple):
+    """Features of some positions, and scratch space: all in lanes."""
+
+    points: np.ndarray  #: (features, LANES)
+    away: np.ndarray  #: the same
+    features: np.ndarray  #: (features of labels, LANES)
+    scores: np.ndarray  #: (labels, LANES)
+    row: np.ndarray  #: (LANES,)
+    values: np.ndarray  #: (LANES,)
+
+
+_NO_NUMBERS = np.zeros(0, np.int64)  # positions without symbols or labels
+_NO_ROWS = np.zeros((0, 0))  # features and parameters of what is not there
+#: Every position is as likely in every state.
+NO_DENSITIES = Densities(
+    PointDensities(_NO_ROWS, np.zeros(0, bool), _NO_ROWS, np.zeros((0, 0, 0)), np.zeros(0)),
+    SymbolDensities(_NO_NUMBERS, _NO_ROWS),
+    LabelDensities(_NO_ROWS, _NO_NUMBERS, np.zeros((0, 0, 0)), 0.0, 0.0),
+)
+
+
+def lane_workspace(densities: Densities) -> LaneWorkspace:
+    """Return workspace for some positions at a time."""
+    width = densities.points.means.shape[1]
+    _, labels, features = densities.labels.weights.shape
+    rows = (np.empty((n, LANES)) for n in (width, width, features, labels))
+    return LaneWorkspace(*rows, np.empty(LANES), np.empty(LANES))
 
 
 @inner
@@ -55,80 +114,92 @@ def take_better(scores, labels, label, cost, best):
         best[b] = score if score > best[b] else best[b]
 
 
-@kernel
-def add_gaussians(columns, seen, means, bands, constants, first, last, out):
-    """Add log densities ``constants[k] - |R (x - mean)|^2 / 2`` to ``out[t - first, k]``.
+@inner
+def _load(columns, start, n, out):
+    for m in range(columns.shape[0]):
+        for b in range(n):
+            out[m, b] = columns[m, start + b]
 
-    `columns` (features, positions), `bands` (states, features, bands) the upper triangles ``R``;
-    nothing is added where a position is not `seen`.
-    """
-    states, D, width = bands.shape
-    local = np.empty((D, _BLOCK))
-    away = np.empty((D, _BLOCK))
-    row = np.empty(_BLOCK)
-    total = np.empty(_BLOCK)
-    for start in range(first, last, _BLOCK):
-        n = min(_BLOCK, last - start)
-        _load(columns, start, n, local)
-        for k in range(states):
-            for i in range(D):
-                m = means[k, i]
-                for b in range(n):
-                    away[i, b] = local[i, b] - m
-            total[:] = 0.0
-            for i in range(D):
-                combine(bands[k, i, : min(width, D - i)], away[i:], n, row)
-                for b in range(n):
-                    total[b] += row[b] * row[b]
-            for b in range(n):
-                if seen[start + b]:
-                    out[start - first + b, k] += constants[k] - 0.5 * total[b]
+
+@inline
+def load(densities, start, n, workspace):
+    """Copy the features of up to `LANES` positions."""
+    if densities.points.constants.size > 0:
+        _load(densities.points.columns, start, n, workspace.points)
+    if densities.labels.weights.size > 0:
+        _load(densities.labels.columns, start, n, workspace.features)
+
+
+@inner
+def _add_hinges(labels, start, n, k, workspace, out):
+    """Add `factor` times max_y (cost [y != label] + score_y) - score_label."""
+    own = labels.labels[start : start + n]
+    best = workspace.row[:n]
+    best[:] = -np.inf
+    for y in range(labels.weights.shape[1]):
+        lanes.combine(labels.weights[k, y], workspace.features, workspace.scores[y])
+        take_better(workspace.scores[y], own, y, labels.cost, best)
+    for b in range(n):
+        if own[b] >= 0:
+            out[b] += labels.factor * (best[b] - workspace.scores[own[b], b])
+
+
+@inline
+def weigh(densities, start, n, k, workspace, out):
+    """Find the log densities of the positions from `start` on, which are loaded, in one state."""
+    points = densities.points
+    symbols = densities.symbols
+    for b in range(LANES):
+        out[b] = 0.0
+    if points.constants.size > 0:
+        squares = workspace.row
+        lanes.measure(workspace.points, points.means[k], points.bands[k], workspace.away, squares)
+        for b in range(LANES):
+            out[b] = points.constants[k] - 0.5 * squares[b]
+        for b in range(n):
+            if not points.seen[start + b]:
+                out[b] = 0.0
+    if symbols.logs.size > 0:
+        for b in range(n):
+            if symbols.data[start + b] >= 0:
+                out[b] += symbols.logs[k, symbols.data[start + b]]
+    if densities.labels.weights.size > 0:
+        _add_hinges(densities.labels, start, n, k, workspace, out)
 
 
 @lean
-def add_moments(points, seen, states, counts, sums, outers):
-    """Add numbers, sums and products ``x_i x_(i + j)`` of the points of every state.
+def add_densities(densities, first, last, workspace, out):
+    """Add the log densities of some positions in all states to ``out[t - first, k]``."""
+    values = workspace.values
+    for start in range(first, last, LANES):
+        n = min(LANES, last - start)
+        load(densities, start, n, workspace)
+        for k in range(out.shape[1]):
+            weigh(densities, start, n, k, workspace, values)
+            for b in range(n):
+                out[start - first + b, k] += values[b]
 
-    `points` (positions, features); `outers` (states, features, bands).
+
+@lean
+def add_moments(points, seen, states, first, last, counts, sums, outers):
+    """Add numbers, sums and products ``x_i x_j`` of the points of every state, first to last.
+
+    `points` (positions, features); `outers` (states, features, features), or (states, features, 1)
+    of the squares alone.
     """
     _, D, width = outers.shape
-    for t in range(points.shape[0]):
+    for t in range(first, last):
         if not seen[t]:
             continue
         k = states[t]
         x = points[t]
         counts[k] += 1.0
+        lanes.add_multiple(1.0, x, sums[k])
         for i in range(D):
-            a = x[i]
-            sums[k, i] += a
-            for j in range(min(width, D - i)):
-                outers[k, i, j] += a * x[i + j]
-
-
-@kernel
-def add_hinges(columns, labels, weights, factor, cost, first, last, out):
-    """Add `factor` times the hinge loss of position ``t`` in state ``k`` to ``out[t - first, k]``.
-
-    `columns` (features, positions), `weights` (states, labels, features); labels of -1 lose
-    nothing.
-    """
-    states, n_labels, width = weights.shape
-    local = np.empty((width, _BLOCK))
-    scores = np.empty((n_labels, _BLOCK))
-    best = np.empty(_BLOCK)
-    for start in range(first, last, _BLOCK):
-        n = min(_BLOCK, last - start)
-        _load(columns, start, n, local)
-        own = labels[start : start + n]
-        for k in range(states):
-            best[:] = -np.inf
-            for y in range(n_labels):
-                combine(weights[k, y], local, n, scores[y])
-                take_better(scores[y], own, y, cost, best[:n])
-            for b in range(n):
-                label = own[b]
-                if label >= 0:
-                    out[start - first + b, k] += factor * (best[b] - scores[label, b])
+            if width == 1:
+                outers[k, i, 0] += x[i] * x[i]
+            else:
+                lanes.add_multiple(x[i], x, outers[k, i])
 
 
 # ---- triangular factors, in place --------------------------------------------------------

@@ -208,8 +208,13 @@ def _soft_max(table, k, states, eps):
 
 
 @lean
-def forward(cards, eps, plan, store, block, first, last, value):
-    """Eliminate the buckets of the graphs first..last-1; messages go to the store."""
+def forward(cards, eps, plan, tables, potentials, store, block, first, last, value):
+    """Eliminate the buckets of the graphs first..last-1; messages go to the store.
+
+    There the potentials go first; those of every graph begin at `tables`.
+    """
+    for k in range(tables[first], tables[last]):
+        store[k] = potentials[k]
     for g in range(first, last):
         value[g] = 0.0
         for b in range(plan.graph_buckets[g], plan.graph_buckets[g + 1]):
@@ -247,11 +252,14 @@ def _share(table, k, states, eps, message, belief):
 
 
 @lean
-def backward(cards, eps, plan, store, beliefs, belief_offsets, block, first, last, marginals):
-    """Beliefs of all factors and separators, and marginals of all variables.
-
-    `beliefs` has the layout of the store and must be zero; so must `marginals`.
-    """
+def backward(
+    cards, eps, plan, tables, store, beliefs, belief_offsets, block, first, last, marginals
+):
+    """Beliefs of all factors, in the layout of the store, and marginals of all variables."""
+    low, high = plan.graph_buckets[first], plan.graph_buckets[last]
+    beliefs[tables[first] : tables[last]] = 0.0
+    beliefs[plan.message_offsets[low] : plan.message_offsets[high]] = 0.0
+    marginals[belief_offsets[low] : belief_offsets[high]] = 0.0
     total = block.total
     for g in range(first, last):
         for b in range(plan.graph_buckets[g + 1] - 1, plan.graph_buckets[g] - 1, -1):

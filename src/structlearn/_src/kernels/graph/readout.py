@@ -44,11 +44,12 @@ def read_beliefs(borders, net, state, eps, first, last, out, value):
     .. math:: \sum_i \epsilon_i \log \sum_x \exp(B_i(x) / \epsilon_i)
     """
     for g in range(first, last):
-        value[g] = 0.0
+        total = 0.0  # written at the end: other threads write beside it
         for v in range(borders[g, 0], borders[g + 1, 0]):
             start, stop = net.variables[v, 1], net.variables[v + 1, 1]
             update_belief(v, net, state)
-            value[g] += soften(state.beliefs, start, stop, eps[v], out)
+            total += soften(state.beliefs, start, stop, eps[v], out)
+        value[g] = total
 
 
 @inner
@@ -73,6 +74,20 @@ def _normalised_outgoing(s, row, net, state, w, marginals, workspace):
             workspace.incoming[row, x] += shift
 
 
+@inner
+def _add_pair(start, net, state, workspace):
+    """Log beliefs of a factor over two variables, without their constant, in workspace.one."""
+    f = net.slots[start, 1]
+    low = net.factors[f, 1]
+    v = net.slots[start + 1, 0]
+    states = net.variables[v + 1, 1] - net.variables[v, 1]
+    for x in range((net.factors[f + 1, 1] - low) // states):
+        for y in range(states):
+            k = x * states + y
+            log = state.tables[low + k] + workspace.incoming[1, y]
+            workspace.one[k] = log + workspace.incoming[0, x]
+
+
 @lean
 def read_factors(borders, net, state, marginals, workspace, first, last, wanted, out, value):
     r"""Add the factors' part of the Bethe value, and write their beliefs if `wanted`.
@@ -81,6 +96,7 @@ def read_factors(borders, net, state, marginals, workspace, first, last, wanted,
               \exp \frac{\theta_f(x_f) - \sum_i \lambda_{f i}(x_i)}{w_f}
     """
     for g in range(first, last):
+        total = value[g]
         for f in range(borders[g, 2], borders[g + 1, 2]):
             start, stop = net.factors[f, 0], net.factors[f + 1, 0]
             low, high = net.factors[f, 1], net.factors[f + 1, 1]
@@ -92,7 +108,10 @@ def read_factors(borders, net, state, marginals, workspace, first, last, wanted,
                 continue
             for s in range(start, stop):
                 _normalised_outgoing(s, s - start, net, state, w, marginals, workspace)
-            for k in range(low, high):
+            pair = stop == start + 2  # most are, and need no divisions
+            if pair:
+                _add_pair(start, net, state, workspace)
+            for k in range(high if pair else low, high):
                 log = state.tables[k]
                 rest = k - low
                 for s in range(stop - 1, start - 1, -1):
@@ -101,9 +120,10 @@ def read_factors(borders, net, state, marginals, workspace, first, last, wanted,
                     log += workspace.incoming[s - start, rest % states]
                     rest //= states
                 workspace.one[k - low] = log
-            value[g] += soften(workspace.one, START, high - low, w, workspace.two)
+            total += soften(workspace.one, START, high - low, w, workspace.two)
             for k in range(low, high if wanted else low):
                 out[k] = workspace.two[k - low]
+        value[g] = total
 
 
 @inner

@@ -75,14 +75,3 @@ def survey(w, borders, first, last, out):
             out[p, 0] += arity == 1
             out[p, 2] = max(out[p, 2], arity)
             out[p, 3] = max(out[p, 3], w.table_offsets[f + 1] - w.table_offsets[f])
-
-
-@lean
-def load_singles(w, potentials, first, last, messages):
-    """Let the factors over one variable of first..last-1 send their potentials."""
-    for f in range(first, last):
-        s = w.scope_offsets[f]
-        if w.scope_offsets[f + 1] == s + 1:
-            m = w.message_offsets[s] - w.table_offsets[f]
-            for k in range(w.table_offsets[f], w.table_offsets[f + 1]):
-                messages[m + k] = potentials[k]

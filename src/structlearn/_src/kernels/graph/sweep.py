@@ -18,7 +18,7 @@ _EITHER = np.int64(BACK | FORTH)
 _FLOODING = np.int64(FLOODING)
 
 
-@lean
+@inner
 def level(net, weights, messages, first, last):
     """Shift messages to a largest entry of 0 and divide them by the weight of their factor."""
     for t in range(first, last):
@@ -40,7 +40,7 @@ def _raise(t, net, state):
             state.raised[k] = state.messages[k] ** state.ratios[t]
 
 
-@lean
+@inner
 def raise_all(net, state, first, last):
     """Compute the powers of the messages of the slots first..last-1."""
     for t in range(first, last):
