@@ -25,6 +25,7 @@ _BLANKS = " \xa0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200
 _BESIDE = re.compile(rb"([^,\r\n]*+)(,|[\r\n]|\Z)")
 _OPENING = re.compile(rb' ?"')
 _INSIDE = re.compile(rb'((?:[^"]++|"")*+)(?:" *(,|[\r\n]|\Z))?')
+_SOUND = rb'(?:"(?:[^"]++|"")*+"|[^",\r\n]*+)'  # a cell that is plain or in quotes, all of it
 _CELL = re.compile(r'(?: ?"((?:[^"]++|"")*+)" *|([^,\r\n]*+))(,|\r\n?|\n|\Z)')
 _END = re.compile(r"\r\n?|\n")
 
@@ -97,7 +98,10 @@ class Lines:
 
     def _is_plain(self, block: bytes, most: int) -> bool:
         """Whether no line has too many columns, and no quote or end of line needs a closer look."""
-        if (self.is_csv and b'"' in block) or block.count(b"\r") != block.count(b"\r\n"):
+        if self.is_csv and b'"' in block:
+            row = b"%b(?:,%b){0,%d}" % (_SOUND, _SOUND, most - 1)
+            return re.fullmatch(b"(?:%b\r?\n)*+(?:%b)?+" % (row, row), block) is not None
+        if block.count(b"\r") != block.count(b"\r\n"):
             return False
         letters = np.frombuffer(block, np.uint8)
         ends = np.flatnonzero(letters == ord("\n")) + 1
