@@ -211,8 +211,10 @@ def test_draws_in_blocks_are_the_same_draws():
     rng = np.random.default_rng(11)
     batch = Chains(rng.normal(size=(7, 3)), rng.normal(size=(1, 3, 3)), np.array([0, 3, 7]))
     whole = batch.draw(50, np.random.default_rng(1))
-    parts = batch.draw(50, np.random.default_rng(1), uniforms=3 * 7)
+    values = np.empty(2)
+    parts = batch.draw(50, np.random.default_rng(1), uniforms=3 * 7, values=values)
     np.testing.assert_array_equal(whole, parts)
+    np.testing.assert_array_equal(values, batch.log_partition())
 
 
 def test_draws_at_temperature_zero_are_the_best_labels():

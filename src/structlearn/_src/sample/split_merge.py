@@ -116,7 +116,9 @@ def split_and_merge(
     that this changes no draw. In the first sweep there are fewer where the time is over.
     """
     seeds = rng.integers(2**63, size=(n_moves, 4))
-    ahead = threads.workers(model.n_jobs) if model.n_positions > threads.GRAIN["positions"] else 1
+    # Small moves hold the interpreter's lock most of the time, unless they fit classifiers.
+    small = threads.GRAIN["positions"] * (1 if model.non_conjugate else state.n_states)
+    ahead = threads.workers(model.n_jobs) if model.n_positions > small else 1
     n_accepted = begun = 0
     while begun < n_moves and not (begun and must_end()):
         outcomes = _tried(model, state, found, seeds[begun : begun + ahead])
