@@ -233,6 +233,18 @@ def test_learning_then_inference(run):
     assert err.count("\ndone ") == 2
 
 
+def test_every_atom_has_one_line(run, folder):
+    """Whatever its constants are."""
+    (folder / "odd.csv").write_text('"a\tb",x\n"c\nd",y\n')
+    model = {"rules": ["1: Q(A, B) >= 1"], "predicates": {"Q/2": {"targets": ["odd.csv"]}}}
+    (folder / "odd.json").write_text(json.dumps(model))
+    lines = run("odd.json")[1].splitlines()
+    assert [line.split("\t") for line in lines] == [
+        ["Q", r"a\tb", "x", "1"],
+        ["Q", r"c\nd", "y", "1"],
+    ]
+
+
 def test_learning_without_a_slope_is_told(run, folder):
     (folder / "model.psl").write_text("\n".join(rule.removesuffix(" ^2") for rule in RULES))
     code, _, err = run("model.psl", "--learn")

@@ -32,7 +32,6 @@ from structlearn._src.common.errors import (
     ArgumentError,
     IgnoredOptionWarning,
     UncertifiedWarning,
-    VanishedWeightsWarning,
     warn,
 )
 from structlearn._src.common.watch import Ending
@@ -68,7 +67,8 @@ exit codes: 0 success, 2 bad usage or input, 130 interrupted (the best so far is
 if there is one).
 """
 
-
+#: What a line of a table cannot hold, as rules write it.
+_ESCAPED = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r"})
 #: Options of PSL's command that have no counterpart of the same form, and what to do instead.
 _HINTS = {
     "-e --eval": "write --evaluate METRIC PREDICATE, or name evaluators in the model",
@@ -286,8 +286,7 @@ class _Task:
         self._ground()  # its warnings are shown, that of the fit is not
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the verdict says how the fit ended
-            warnings.simplefilter("always", VanishedWeightsWarning)
-            warnings.filterwarnings("always", "nothing was learnt")
+            warnings.filterwarnings("always", "nothing was learnt|after learning all weights are 0")
             self.model.fit(**options)
         self.progress.clear()
         self.interrupted |= self.model.ended_ == Ending.INTERRUPTED
@@ -380,9 +379,10 @@ class _Task:
 
 
 def _lines(columns: Any) -> list[str]:
+    """One line for each atom; what a line cannot hold is written as in rules."""
     *arguments, values = (column.tolist() for column in columns.values())
     return [
-        "\t".join([*map(str, row), f"{value:.9g}"]) + "\n"
+        "\t".join([*(str(cell).translate(_ESCAPED) for cell in row), f"{value:.9g}"]) + "\n"
         for *row, value in zip(*arguments, values, strict=True)
     ]
 
