@@ -153,6 +153,8 @@ FAR = "a{0}{0}{0}{0}{0}{0}{0}0.5\n"
     ("name", "text", "words"),
     [
         ("p.csv", '"ann"lee,1\n', r"line 1 of 'p.csv' goes on behind the end of a quote"),
+        ("p.csv", '\xef\xbb\xbf"ann"lee,1\n', r"line 1 of 'p.csv' goes on behind"),  # with a mark
+        ("p.csv", '\xef\xbb\xbf"ann,1\n', "line 1 of 'p.csv' has a quote that is not closed"),
         ("p.csv", 'bob,1\n"ann,1\n', "line 2 of 'p.csv' has a quote that is not closed"),
         ("p.csv", '"a\nb",1\n"c\n', "line 3 of 'p.csv' has a quote that is not closed"),
         ("p.csv", FAR.format(","), "line 1 of 'p.csv' has 8 columns"),
@@ -178,6 +180,7 @@ def test_cells_that_are_empty_may_follow(tmp_path):
         ("P('a')", 1.0),
         ("P('b')", 0.5),
     ]
+    assert observed(put(tmp_path / "q.csv", '\ufeff"a,b",1\n')) == [("P('a,b')", 1.0)]
     assert observed(put(tmp_path / "p.txt", "a\t1\t\t\t\n")) == [("P('a')", 1.0)]
 
 

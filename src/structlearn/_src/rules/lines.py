@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _SHORT = 2**15  # bytes: about a thousand lines, beyond which DuckDB is quicker; measured
 _BLOCK = 2**20  # bytes that are looked at together: their arrays fit into a cache
+_MARK = "\ufeff".encode()  # of UTF-8, at the beginning of files of some programs
 _BLANKS = " \xa0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))  # as in trim
 
 #: A cell and what ends it: beside quotes, and from an opening quote on, which may stay open.
@@ -71,8 +72,10 @@ class Lines:
         opened = gzip.open if self.path.suffix == ".gz" else open
         try:
             with opened(self.path, "rb") as lines:
-                while block := lines.read(_BLOCK) + lines.readline():
+                mark = lines.read(len(_MARK)).removeprefix(_MARK)
+                while block := mark + lines.read(_BLOCK) + lines.readline():
                     yield block
+                    mark = b""
         except (OSError, EOFError, zlib.error) as error:
             raise self._unread(error) from None
 
