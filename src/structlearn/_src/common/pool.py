@@ -5,8 +5,9 @@ threads that are idle, and does everything itself where there are none.
 
 To wake a thread that sleeps takes some 80 microseconds on a machine with many cores, and the
 interpreter's lock lets threads wake one after the other: with 16 of them more than a millisecond,
-for work that often takes less. So a helper that is through first lingers for some tenths of a
-millisecond, looking for the next job, and so does a caller whose helpers are not through.
+for work that often takes less. So a helper that is through first lingers for a moment, looking for
+the next job, and so does a caller whose helpers are not through. While they linger, helpers also
+take part in kernels that are launched for many threads: see `kernels/launch`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,10 +29,19 @@ from structlearn._src.common.arrays import Ints
 _WITH_BLAS = ("numpy", "scipy.linalg", "scipy.sparse.linalg", "sklearn.utils", "torch")
 _CROWD = 3  # helpers from which on it pays to linger: few are woken in no time
 _LOOKS = 400  # while lingering: half a millisecond where nobody else wants the core
-
+_GLANCES = 50  # of few helpers, after they were woken and after a kernel
 
 #: Looks at a count until it has reached a value, so many times; returns the looks that are left.
 Linger = Callable[[Ints, int, int], int]
+
+
+class Compiled(NamedTuple):
+    """What threads do without the interpreter's lock: compiled code, from where kernels are."""
+
+    linger: Linger
+    serve: Linger  #: in a box, see `kernels/launch`
+    make_box: Callable[[], Ints]
+    calls: int  #: where in the box the calls of the pool are counted
 
 
 class Job:
@@ -97,15 +107,21 @@ class Job:
 class Pool:
     """Threads that wait for jobs; as many as the largest call so far could use."""
 
-    linger: Linger | None = None  #: compiled, from where kernels are
+    compiled: Compiled | None = None
 
     def __init__(self) -> None:
         self.size = 0
         self._lock = threading.Lock()
-        self._jobs: SimpleQueue[tuple[Job, Context]] = SimpleQueue()
-        self._sent = np.zeros(1, np.int64)  # calls so far
+        self._jobs: SimpleQueue[tuple[Job, Context] | None] = SimpleQueue()  # None wakes a helper
         self._idle = 0
-        self._patient: Linger | None = None  # `linger`, once it is worth while
+        self._asleep = 0  # helpers that wait for the queue, less those that were woken
+        self._ready = False  # whether the compiled code is loaded
+        self.box = self.compiled.make_box() if self.compiled else np.zeros(1, np.int64)
+
+    def use(self, compiled: Compiled) -> None:
+        """Have compiled code at hand from now on."""
+        self.compiled = compiled
+        self.box = compiled.make_box()
 
     def run(self, job: Job, threads: int) -> None:
         """Do a job with so many threads at most, the calling one included."""
@@ -115,32 +131,59 @@ class Pool:
             # Time limits and place hold in every thread.
             calls = [(job, copy_context()) for _ in range(engaged)]
             sent.extend(map(self._jobs.put, calls))  # one step, which no interrupt divides
-            self._sent[0] += 1
+            if self._ready and self.compiled:
+                self.box[self.compiled.calls] += 1
             job.work()
         except BaseException:  # from the keyboard, between two ranges
             job.cancel()
             raise
         finally:
             try:
-                job.wait(len(sent), self._patient)
+                patient = self.compiled if self._patient else None
+                job.wait(len(sent), patient and patient.linger)
             finally:
                 self._free(engaged - len(sent))
 
+    def summon(self, wanted: int) -> Ints:
+        """Have so many threads look for kernels to take part in; returns the box they look at."""
+        self._load()
+        with self._lock:
+            self._grow(wanted)
+            asleep = min(self._asleep, wanted)
+            self._asleep -= asleep
+        for _ in range(asleep):
+            self._jobs.put(None)
+        return self.box
+
+    def _load(self) -> None:
+        """Load the compiled code, before several threads do."""
+        if not self._ready and self.compiled:
+            self.compiled.linger(self.box, 0, 0)
+            self.compiled.serve(self.box, 0, 0)
+            self._ready = True
+
+    @property
+    def _patient(self) -> bool:
+        """Whether threads linger before they sleep."""
+        return self._ready and self.size >= _CROWD
+
     def _engage(self, wanted: int) -> int:
         """Return how many threads will help, which are then no longer idle."""
-        if self._patient is None and self.linger and self.size >= _CROWD and "numba" in sys.modules:
-            self.linger(self._sent, 0, 0)  # compiles it
-            self._patient = self.linger
+        if self.size >= _CROWD and "numba" in sys.modules:
+            self._load()
         with self._lock:
-            while self.size < wanted:
-                name = f"structlearn-{self.size}"
-                # No work of theirs outlives the call that waits for it: they may die with Python.
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
-                self.size += 1
-                self._idle += 1
+            self._grow(wanted)
             found = min(wanted, self._idle)
             self._idle -= found
             return found
+
+    def _grow(self, wanted: int) -> None:
+        while self.size < wanted:
+            name = f"structlearn-{self.size}"
+            # No work of theirs outlives the call that waits for it: they may die with Python.
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            self.size += 1
+            self._idle += 1
 
     def _free(self, count: int) -> None:
         with self._lock:
@@ -156,13 +199,34 @@ class Pool:
 
     def _next(self) -> tuple[Job, Context]:
         """Return the next job: lingers for a moment, then sleeps until there is one."""
-        looks = _LOOKS
-        while looks and self._patient is not None:
-            seen = int(self._sent[0])  # before the queue: what comes later raises it
+        looks = self._patience
+        while True:
+            seen = self._calls  # before the queue: what comes later raises it
             with suppress(Empty):
-                return self._jobs.get_nowait()
-            looks = self._patient(self._sent, seen + 1, looks)
-        return self._jobs.get()
+                if job := self._jobs.get_nowait():
+                    return job
+                self._sleepers(1)  # it was for another helper, which sleeps on
+            if looks and self.compiled:
+                looks = self.compiled.serve(self.box, seen, looks)
+                continue
+            self._sleepers(1)
+            if job := self._jobs.get():
+                self._sleepers(-1)
+                return job
+            looks = self._patience or _GLANCES
+
+    @property
+    def _patience(self) -> int:
+        return _LOOKS if self._patient else 0
+
+    @property
+    def _calls(self) -> int:
+        """Number of calls so far, once somebody may wait for it in compiled code."""
+        return int(self.box[self.compiled.calls]) if self.compiled else 0
+
+    def _sleepers(self, more: int) -> None:
+        with self._lock:
+            self._asleep += more
 
 
 class Blas:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +12,8 @@ from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_
 from structlearn._src.common.vectors import filled, ranges_of
 from structlearn._src.graph.joined import select
 from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_by_graph
-from structlearn._src.kernels.graph.wiring import put_tables, take_tables
+from structlearn._src.kernels.graph.tables import put_in_threads, take_in_threads
+from structlearn._src.kernels.team import make_board
 from structlearn._src.text.labels import Forbidden
 
 
@@ -143,12 +142,11 @@ def tables_to_potentials(
     size = int(graphs.wiring.table_offsets[-1])
     complete = sum(map(len, graphs.groups)) == graphs.wiring.n_factors
     potentials = np.empty(size) if complete else filled(size, 0.0, n_jobs)
-    each = [np.require(table, np.float64, ("C", "W")) for table in tables]  # compiled once
-
-    def work(group: int, first: int, last: int) -> None:
-        put_tables(graphs.starts[group], each[group], first, last, potentials)
-
-    _over_groups(work, graphs, each, n_jobs)
+    for starts, table in zip(graphs.starts, tables, strict=True):
+        plain = np.require(table, np.float64, ("C", "W"))  # compiled once
+        ranges, helpers = _tasks(starts, table, n_jobs)
+        given = make_board(1), ranges, starts, plain, potentials
+        threads.launch(put_in_threads, helpers, *given)
     return potentials
 
 
@@ -156,33 +154,21 @@ def potentials_to_tables(
     graphs: Graphs, values: Floats, like: tuple[Floats, ...], n_jobs: int | None = 1
 ) -> tuple[Floats, ...]:
     """Adjoint of `tables_to_potentials`: tables that factors share get the sum of their values."""
-    pairs = zip(graphs.starts, like, strict=True)
-    out = [np.empty((len(starts), table.shape[1])) for starts, table in pairs]
-    sums: list[dict[int, Floats]] = [{} for _ in like]  # of ranges of factors
-
-    def work(group: int, first: int, last: int) -> None:
-        rows = out[group]
-        if len(like[group]) == 1:
-            rows = sums[group][first] = np.zeros((1, rows.shape[1]))
-        take_tables(graphs.starts[group], rows, first, last, values)
-
-    _over_groups(work, graphs, like, n_jobs)
-    for group, parts in enumerate(sums):
-        if parts:
-            out[group] = reduce(add, (parts[first] for first in sorted(parts)))
+    out = []
+    for starts, table in zip(graphs.starts, like, strict=True):
+        ranges, helpers = _tasks(starts, table, n_jobs)
+        shared = len(table) == 1
+        rows = np.empty((0 if shared else len(starts), table.shape[1]))
+        sums = np.zeros((len(ranges) - 1 if shared else 0, table.shape[1]))
+        given = make_board(1), ranges, starts, values, rows, sums
+        threads.launch(take_in_threads, helpers, *given)
+        # Sums of ranges, which depend on the graphs alone, are added up in their order.
+        out.append(sums.cumsum(axis=0)[-1:] if shared else rows)
     return tuple(out)
 
 
-def _over_groups(
-    work: Callable[[int, int, int], None],
-    graphs: Graphs,
-    tables: Sequence[Floats],
-    n_jobs: int | None,
-) -> None:
-    """Call ``work(group, first, last)`` on ranges of the factors of all groups."""
-    tasks = [
-        (group, *part)
-        for group, (starts, table) in enumerate(zip(graphs.starts, tables, strict=True))
-        for part in ranges_of(len(starts), 1 + threads.GRAIN["entries"] // max(table.shape[1], 1))
-    ]
-    threads.run(lambda i, _: work(*tasks[i]), [(i, i + 1) for i in range(len(tasks))], n_jobs)
+def _tasks(starts: Ints, table: Floats, n_jobs: int | None) -> tuple[Ints, int]:
+    """Return the borders of ranges of factors, and how many threads help with them."""
+    ranges = ranges_of(len(starts), 1 + threads.GRAIN["entries"] // max(table.shape[1], 1))
+    borders = np.array([0, *(last for _, last in ranges)])
+    return borders, threads.helpers(n_jobs, len(ranges))

@@ -9,6 +9,7 @@ Several threads may use one engine at a time.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,14 +29,15 @@ from structlearn._src.inference.junction import (
     order_for,
 )
 from structlearn._src.inference.message_plan import MessagePlan
-from structlearn._src.inference.messenger import check_messages, make_messenger
+from structlearn._src.inference.messenger import check_messages, make_messenger, make_workspace
 from structlearn._src.inference.names import TRAINED, Query
 from structlearn._src.inference.order import Elimination
 from structlearn._src.inference.schedule import LARGE
 from structlearn._src.inference.trw import covering_forests
-from structlearn._src.kernels.graph.domain import solve
-from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
-from structlearn._src.kernels.graph.readout import read_factors
+from structlearn._src.kernels.graph import many
+from structlearn._src.kernels.graph.many import Exchange, Fixed, nothing_fixed
+from structlearn._src.kernels.graph.message import MessageState
+from structlearn._src.kernels.team import make_board
 
 
 class Clamped(NamedTuple):
@@ -59,9 +61,20 @@ class Clamped(NamedTuple):
         where, kept = places(self.wiring, labels, self.n_jobs)
         return self._replace(kept=where[kept], gone=where[~kept])
 
+    @property
+    def in_kernels(self) -> bool:
+        """Whether one call of a kernel does it all."""
+        return self.engine is not None and self.engine.in_kernels
+
     def begin(self) -> Memory:
         """Return what the first call goes on from."""
         return () if self.engine is None else self.engine.begin()
+
+    def answer(self, x: Exchange, memory: Memory, sweeps: int, tol: float) -> tuple[Floats, int]:
+        """As that of the other engines, with the fixed variables fixed."""
+        assert self.engine is not None  # it is in kernels
+        fixed = Fixed(True, self.kept, self.gone, self.gone_borders)
+        return self.engine.answer(x._replace(fixed=fixed), memory, sweeps, tol)
 
     def solve(
         self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
@@ -104,7 +117,11 @@ class MessageEngine:
         self.plan = MessagePlan(problem, shares, options.n_jobs)
         self._maximised = problem.eps == 0.0
         #: Whether there is nothing between sweeps that only Python can do.
-        self._in_kernels = self.plan.warm and not len(self.plan.shared) and not current().at_once
+        self.in_kernels = self.plan.warm and not len(self.plan.shared) and not current().at_once
+        tables = problem.wiring.graph_tables
+        self._calls = threads.calls_of(tables, "few graphs", options.n_jobs)
+        self._tables = threads.Scratch(int(problem.wiring.table_offsets[-1]))
+        self._workspaces = threads.Workspaces(partial(make_workspace, self.plan.workspace_shapes))
         self._rest: Clamped | None = None
         if self._maximised.any() and not self._maximised.all():
             fixed = np.where(self._maximised, 0, -1)
@@ -121,7 +138,7 @@ class MessageEngine:
     ) -> Solution:
         """Bethe values of the graphs, or the scores of decoded labels, and beliefs of factors."""
         problem = self.problem.at(potentials)
-        if self._in_kernels:
+        if self.in_kernels:
             return self._solve(problem.potentials, memory[0], sweeps, tol, beliefs)
         messenger = make_messenger(
             problem,
@@ -147,35 +164,54 @@ class MessageEngine:
     def _solve(
         self, potentials: Floats, start: Floats, sweeps: int, tol: float, wanted: bool
     ) -> Solution:
-        """Do all that a `Messenger` does, in two calls of kernels for every range of graphs."""
+        """Do all that a `Messenger` does, in one call of a kernel."""
+        check_messages(start, self.problem.wiring)
+        tables = self.problem.wiring.graph_tables
+        n = len(tables) - 1 if wanted else 0
+        found = potentials if not wanted else np.empty(len(potentials))
+        x = Exchange(tables, potentials, np.ones(n), found, nothing_fixed())
+        messages = np.empty(len(start))
+        values, taken = self._run(x, found, start, messages, sweeps, tol)
+        return Solution(values, found if wanted else np.empty(0), (messages,), taken)
+
+    def answer(self, x: Exchange, memory: Memory, sweeps: int, tol: float) -> tuple[Floats, int]:
+        """Solve all graphs in one call of a kernel; the memory is brought up to date.
+
+        Returns their values, and the most sweeps that one of them needed.
+        """
+        if not x.fixed.some:  # beliefs take the place of the potentials
+            return self._run(x, x.potentials, memory[0], memory[0], sweeps, tol)
+        with self._tables.lend() as tables:
+            return self._run(x, tables, memory[0], memory[0], sweeps, tol)
+
+    def _run(
+        self, x: Exchange, tables: Floats, start: Floats, messages: Floats, sweeps: int, tol: float
+    ) -> tuple[Floats, int]:
+        """Pass messages from those of `start`; `tables` is workspace, maybe the potentials."""
         plan = self.plan
         wiring = self.problem.wiring
-        check_messages(start, wiring)
-        n = wiring.n_graphs
-        value, change = np.empty((2, n))
-        iterations = np.zeros(n, np.int64)
+        values, change = np.empty((2, wiring.n_graphs))
+        iterations = np.zeros(wiring.n_graphs, np.int64)
         done = plan.moving == 0
         sure, marginals = np.empty((2, int(wiring.belief_offsets[-1])))
-        found = np.empty(len(potentials) if wanted else 0)
-        with plan.exponentials.lend() as tables:
+        with (
+            plan.exponentials.lend() as exponentials,
+            self._workspaces.lend(self._calls.helpers) as workspaces,
+        ):
             warm = MessageState(
-                tables, plan.weights, plan.ratios, np.empty(len(start)),
+                exponentials, plan.weights, plan.ratios, messages,
                 np.empty(len(start) if plan.raises else 0), np.empty(0), sure, True,
                 float(self.options.damping or 0.0),
             )  # fmt: skip
-            plain = warm._replace(tables=potentials, raised=np.empty(0), linear=False)
-            frame = plan.borders, plan.net
-
-            def work(first: int, last: int) -> None:
-                workspace = MessageWorkspace(*threads.worker_arrays(*plan.workspace_shapes))
-                solve(
-                    *frame, plan.order, warm, plain, plan.span, start, self.problem.eps, workspace,
-                    tol, sweeps, first, last, marginals, value, change, iterations, done,
+            plain = warm._replace(tables=tables, raised=np.empty(0), linear=False)
+            for tasks in self._calls.ranges:
+                threads.launch(
+                    many.message_in_threads, self._calls.helpers, make_board(1), tasks, x,
+                    wiring.graph_tables, plan.borders, plan.net, plan.order, warm, plain,
+                    plan.span, start, self.problem.eps, tol, sweeps, marginals, workspaces, values,
+                    change, iterations, done,
                 )  # fmt: skip
-                read_factors(*frame, plain, marginals, workspace, first, last, wanted, found, value)
-
-            threads.over_graphs(work, wiring.graph_tables, self.options.n_jobs)
-        return Solution(value, found, (warm.messages,), int(iterations.max(initial=0)))
+        return values, int(iterations.max(initial=0))
 
 
 #: The exact one, that by messages, and either of them over a part of the variables.

@@ -220,7 +220,7 @@ class Messenger:
         threads.run(work, [(low + first, low + last) for first, last in ranges], self.n_jobs)
 
     def _workspace(self) -> MessageWorkspace:
-        return MessageWorkspace(*threads.worker_arrays(*self.plan.workspace_shapes))
+        return make_workspace(self.plan.workspace_shapes)
 
     def _queue(self, first: int, last: int) -> tuple[Floats, Ints]:
         """Room for the slots of the largest graph."""
@@ -348,6 +348,11 @@ class Messenger:
         wiring = self.problem.wiring
         labels = self.decode()
         return labels, wiring.score(self.potentials, labels), *point_mass(wiring, labels)
+
+
+def make_workspace(shapes: tuple[tuple[int, ...], ...]) -> MessageWorkspace:
+    """Return room for the messages of one thread."""
+    return MessageWorkspace(*threads.worker_arrays(*shapes))
 
 
 @placed

@@ -203,26 +203,6 @@ def slice_tables(w, potentials, fixed, axis, digit, first, last, out_offsets, ou
 
 
 @lean
-def put_tables(starts, tables, first, last, potentials):
-    """Write the tables of some factors to where they begin; they may have one table for all."""
-    for i in range(first, last):
-        row = i if len(tables) > 1 else 0
-        for k in range(tables.shape[1]):
-            potentials[starts[i] + k] = tables[row, k]
-
-
-@lean
-def take_tables(starts, tables, first, last, values):
-    """Read the tables of some factors from where they begin, or add them to the only one."""
-    for i in range(first, last):
-        for k in range(tables.shape[1]):
-            if len(tables) > 1:
-                tables[i, k] = values[starts[i] + k]
-            else:
-                tables[0, k] += values[starts[i] + k]
-
-
-@lean
 def reparametrise(wiring, messages, rest, singles):
     """Move the messages from the tables in `rest` to one table per variable in `singles`.
 
