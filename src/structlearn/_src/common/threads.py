@@ -186,13 +186,12 @@ def together(work: Callable[[int, int], None], board: Ints, count: int) -> None:
     run(alone, [(i, i + 1) for i in range(count)], count)
 
 
-def launch(kernel: Callable[..., None], helpers: int, *given: Any) -> None:
+def launch(kernel: Callable[..., Any], helpers: int, *given: Any) -> Any:
     """Call a kernel in which so many helpers may join the calling thread: see `kernels/launch`."""
     if helpers <= 0:
-        kernel(POOL.box, 0, *given)
-        return
+        return kernel(POOL.box, 0, *given)
     with BLAS.alone():
-        kernel(POOL.summon(helpers), helpers, *given)
+        return kernel(POOL.summon(helpers), helpers, *given)
 
 
 def one_blas_thread() -> AbstractContextManager[None]:

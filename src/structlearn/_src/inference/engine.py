@@ -9,7 +9,6 @@ Several threads may use one engine at a time.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from structlearn._src.inference.junction import (
     order_for,
 )
 from structlearn._src.inference.message_plan import MessagePlan
-from structlearn._src.inference.messenger import check_messages, make_messenger, make_workspace
+from structlearn._src.inference.messenger import check_messages, make_messenger
 from structlearn._src.inference.names import TRAINED, Query
 from structlearn._src.inference.order import Elimination
 from structlearn._src.inference.schedule import LARGE
@@ -121,7 +120,6 @@ class MessageEngine:
         tables = problem.wiring.graph_tables
         self._calls = threads.calls_of(tables, "few graphs", options.n_jobs)
         self._tables = threads.Scratch(int(problem.wiring.table_offsets[-1]))
-        self._workspaces = threads.Workspaces(partial(make_workspace, self.plan.workspace_shapes))
         self._rest: Clamped | None = None
         if self._maximised.any() and not self._maximised.all():
             fixed = np.where(self._maximised, 0, -1)
@@ -196,7 +194,7 @@ class MessageEngine:
         sure, marginals = np.empty((2, int(wiring.belief_offsets[-1])))
         with (
             plan.exponentials.lend() as exponentials,
-            self._workspaces.lend(self._calls.helpers) as workspaces,
+            plan.workspaces.lend(self._calls.helpers) as workspaces,
         ):
             warm = MessageState(
                 exponentials, plan.weights, plan.ratios, messages,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -12,9 +13,10 @@ from structlearn._src.common.threads import Scratch
 from structlearn._src.common.vectors import filled
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Problem
-from structlearn._src.inference.schedule import make_schedule, pack
+from structlearn._src.inference.schedule import VisitingOrder, make_schedule, pack
 from structlearn._src.kernels.graph.domain import Span
-from structlearn._src.kernels.graph.schedule import survey
+from structlearn._src.kernels.graph.message import MessageWorkspace
+from structlearn._src.kernels.graph.schedule import BACK, FORTH, survey
 
 _Numbers = TypeVar("_Numbers", Floats, Ints)
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
@@ -56,8 +58,12 @@ class MessagePlan:
         self.moving = np.diff(self.borders[:, 1]) - self.parts.sums(singles)
         most = states.max(initial=1)
         size = size.max(initial=most)
-        #: Of the arrays of a `MessageWorkspace`.
-        self.workspace_shapes = (int(arity.max(initial=1)), int(most)), (int(size),), (int(size),)
+        shapes = (int(arity.max(initial=1)), int(most)), (int(size),), (int(size),)
+        #: Returns room for the messages of one thread.
+        self.make_workspace = partial(make_workspace, shapes)
+        self.workspaces = threads.Workspaces(self.make_workspace)
+        #: Of graphs that threads share: what is visited at the same time in a sweep, and which way.
+        self.rounds = {int(g): _rounds(self.order, int(g)) for g in self.shared}
         #: Whether nothing is maximised, so that messages may be kept as exponentials.
         self.warm = bool(self.weights.min(initial=1.0) > 0 and problem.eps.min(initial=1.0) > 0)
         plain = problem.uniform and appearance is None
@@ -77,6 +83,20 @@ class MessagePlan:
 
         threads.over_items(work, self.parts.tables, "entries", n_jobs)
         return found.T
+
+
+def make_workspace(shapes: tuple[tuple[int, ...], ...]) -> MessageWorkspace:
+    """Return room for the messages of one thread."""
+    return MessageWorkspace(*threads.worker_arrays(*shapes))
+
+
+def _rounds(order: VisitingOrder, g: int) -> Ints:
+    """(rounds, 3) First and last blocks of a graph: colours from the last to the first and back."""
+    first, *others = range(*order.graph_colours[g : g + 2])
+    ways = [(c, BACK) for c in reversed(others)]
+    ways += [(first, BACK | FORTH), *((c, FORTH) for c in others)]
+    borders = order.colour_offsets
+    return np.array([(borders[colour], borders[colour + 1], way) for colour, way in ways])
 
 
 def _parts(wiring: Wiring, shared: Ints) -> Parts:
