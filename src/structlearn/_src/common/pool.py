@@ -15,9 +15,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
+from itertools import repeat
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
@@ -28,7 +30,7 @@ from structlearn._src.common.arrays import Ints
 #: Modules that bring a BLAS of their own, which the controller must have seen to hold it.
 _WITH_BLAS = ("numpy", "scipy.linalg", "scipy.sparse.linalg", "sklearn.utils", "torch")
 _CROWD = 3  # helpers from which on it pays to linger: few are woken in no time
-_LOOKS = 400  # while lingering: half a millisecond where nobody else wants the core
+_LOOKS = 1000  # while lingering: a millisecond or two where nobody else wants the core
 _GLANCES = 50  # of few helpers, after they were woken and after a kernel
 
 #: Looks at a count until it has reached a value, so many times; returns the looks that are left.
@@ -112,9 +114,11 @@ class Pool:
     def __init__(self) -> None:
         self.size = 0
         self._lock = threading.Lock()
-        self._jobs: SimpleQueue[tuple[Job, Context] | None] = SimpleQueue()  # None wakes a helper
+        self._jobs: SimpleQueue[tuple[Job, Context]] = SimpleQueue()
+        self._tokens: SimpleQueue[None] = SimpleQueue()  # each wakes a helper
         self._idle = 0
-        self._asleep = 0  # helpers that wait for the queue, less those that were woken
+        self._asleep = 0  # helpers that wait for a token, less the tokens that there are
+        self._woken = 0  # how often helpers were woken
         self._ready = False  # whether the compiled code is loaded
         self.box = self.compiled.make_box() if self.compiled else np.zeros(1, np.int64)
 
@@ -126,6 +130,7 @@ class Pool:
     def run(self, job: Job, threads: int) -> None:
         """Do a job with so many threads at most, the calling one included."""
         sent: list[None] = []
+        woken = False
         engaged = self._engage(threads - 1)
         try:
             # Time limits and place hold in every thread.
@@ -133,12 +138,16 @@ class Pool:
             sent.extend(map(self._jobs.put, calls))  # one step, which no interrupt divides
             if self._ready and self.compiled:
                 self.box[self.compiled.calls] += 1
+            self._wake(engaged)
+            woken = True
             job.work()
         except BaseException:  # from the keyboard, between two ranges
             job.cancel()
             raise
         finally:
             try:
+                if not woken:  # an interrupt came first
+                    self._wake(len(sent))
                 patient = self.compiled if self._patient else None
                 job.wait(len(sent), patient and patient.linger)
             finally:
@@ -149,10 +158,7 @@ class Pool:
         self._load()
         with self._lock:
             self._grow(wanted)
-            asleep = min(self._asleep, wanted)
-            self._asleep -= asleep
-        for _ in range(asleep):
-            self._jobs.put(None)
+        self._wake(wanted)
         return self.box
 
     def _load(self) -> None:
@@ -198,22 +204,34 @@ class Pool:
             del job, context  # else their arrays would live until the next job
 
     def _next(self) -> tuple[Job, Context]:
-        """Return the next job: lingers for a moment, then sleeps until there is one."""
-        looks = self._patience
+        """Return the next job: lingers for a moment, then sleeps until there may be one."""
+        looks = max(self._patience, _GLANCES)
         while True:
-            seen = self._calls  # before the queue: what comes later raises it
+            calls, woken = self._calls, self._woken  # before all looks: what comes raises them
             with suppress(Empty):
-                if job := self._jobs.get_nowait():
-                    return job
-                self._sleepers(1)  # it was for another helper, which sleeps on
-            if looks and self.compiled:
-                looks = self.compiled.serve(self.box, seen, looks)
-                continue
-            self._sleepers(1)
-            if job := self._jobs.get():
-                self._sleepers(-1)
-                return job
-            looks = self._patience or _GLANCES
+                return self._jobs.get_nowait()
+            if looks and self._ready and self.compiled:
+                looks = self.compiled.serve(self.box, calls, looks)
+            elif self._may_sleep(woken):
+                self._tokens.get()
+                looks = max(self._patience, _GLANCES)
+
+    def _may_sleep(self, woken: int) -> bool:
+        """Count one more helper that sleeps, unless some were woken since the count was `woken`."""
+        with self._lock:
+            if self._woken != woken:
+                return False
+            self._asleep += 1
+            return True
+
+    def _wake(self, wanted: int) -> None:
+        """Have so many helpers look for work; those that do not sleep look before they do."""
+        with self._lock:
+            self._woken += 1
+            asleep = min(self._asleep, wanted)
+            # One step, which no interrupt divides. One too many wakes a helper for nothing.
+            deque(map(self._tokens.put, repeat(None, asleep)), maxlen=0)
+            self._asleep -= asleep
 
     @property
     def _patience(self) -> int:
@@ -223,10 +241,6 @@ class Pool:
     def _calls(self) -> int:
         """Number of calls so far, once somebody may wait for it in compiled code."""
         return int(self.box[self.compiled.calls]) if self.compiled else 0
-
-    def _sleepers(self, more: int) -> None:
-        with self._lock:
-            self._asleep += more
 
 
 class Blas:

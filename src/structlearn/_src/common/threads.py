@@ -16,6 +16,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
@@ -46,6 +47,7 @@ GRAIN = {
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
 _TASKS = 2**13  # in a call of a kernel: a second or two of work on one thread
 _ALL = 2**40  # tasks that were taken and done: more than there ever are
+_LINES = 128  # bytes of two lines of the cache, which processors fetch together
 _LINE = 16  # numbers that keep two arrays on different cache lines
 _most: ContextVar[int | None] = ContextVar(
     "most", default=None
@@ -253,12 +255,40 @@ class Workspaces(Generic[Record]):
         except IndexError:
             records, places = [], np.empty((0, 0), np.int64)
         if len(records) <= helpers:
-            records = records + [self._make() for _ in range(helpers + 1 - len(records))]
+            records = records + [apart(self._make()) for _ in range(helpers + 1 - len(records))]
             places = np.array([[array.ctypes.data for array in record] for record in records])
         try:
             yield records[0], places
         finally:
             self._spare.append((records, places))
+
+
+def apart(record: Record) -> Record:
+    """Return a copy of a record of arrays that shares no cache line with anything else.
+
+    Small arrays that are made one after the other may lie side by side, and threads that write to
+    them would wait for each other. Arrays that share memory still do.
+    """
+    bounds = [byte_bounds(array) for array in record]
+    order = sorted(range(len(record)), key=bounds.__getitem__)
+    offsets = dict.fromkeys(order, 0)
+    shift = end = reached = 0  # from addresses to places in the copy; its end; the last address
+    for i in order:
+        low, high = bounds[i]
+        if low >= reached:  # shares nothing with those before
+            shift = (end + _LINES) // _LINES * _LINES - low
+        offsets[i] = low + shift
+        reached = max(reached, high)
+        end = reached + shift
+    block = np.zeros(end + 2 * _LINES, np.uint8)
+    start = -block.ctypes.data % _LINES  # the block itself need not begin with a line
+
+    def copied(array: Any, offset: int) -> Any:
+        copy = np.ndarray(array.shape, array.dtype, block, start + offset, array.strides)
+        copy[...] = array
+        return copy
+
+    return type(record)(*(copied(array, offsets[i]) for i, array in enumerate(record)))
 
 
 class Scratch:
