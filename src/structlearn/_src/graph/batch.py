@@ -9,12 +9,15 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
-from structlearn._src.common.vectors import filled, ranges_of
+from structlearn._src.common.vectors import ranges_of
 from structlearn._src.graph.joined import select
 from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_by_graph
 from structlearn._src.kernels.graph.tables import put_in_threads, take_in_threads
 from structlearn._src.kernels.team import make_board
 from structlearn._src.text.labels import Forbidden
+
+#: One array (rows, entries) for each group of factors, or with a row for all.
+Tables = tuple[Floats, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +139,12 @@ def assemble(cards: Ints, roles: Ints, graph_variables: Ints, scopes: tuple[Ints
 
 
 def tables_to_potentials(
-    graphs: Graphs, tables: tuple[Floats, ...], n_jobs: int | None = 1
+    graphs: Graphs, tables: Tables, n_jobs: int | None = 1, out: Floats | None = None
 ) -> Floats:
-    """Flat potentials from the tables of every group."""
-    size = int(graphs.wiring.table_offsets[-1])
-    complete = sum(map(len, graphs.groups)) == graphs.wiring.n_factors
-    potentials = np.empty(size) if complete else filled(size, 0.0, n_jobs)
+    """Flat potentials from the tables of every group, in `out` or a new array."""
+    potentials = np.empty(int(graphs.wiring.table_offsets[-1])) if out is None else out
+    if sum(map(len, graphs.groups)) < graphs.wiring.n_factors:
+        potentials.fill(0.0)  # what is in no group
     for starts, table in zip(graphs.starts, tables, strict=True):
         plain = np.require(table, np.float64, ("C", "W"))  # compiled once
         ranges, helpers = _tasks(starts, table, n_jobs)
@@ -151,19 +154,29 @@ def tables_to_potentials(
 
 
 def potentials_to_tables(
-    graphs: Graphs, values: Floats, like: tuple[Floats, ...], n_jobs: int | None = 1
-) -> tuple[Floats, ...]:
-    """Adjoint of `tables_to_potentials`: tables that factors share get the sum of their values."""
+    graphs: Graphs,
+    values: Floats,
+    like: Tables,
+    n_jobs: int | None = 1,
+    into: Tables | None = None,
+) -> Tables:
+    """Adjoint of `tables_to_potentials`: tables that factors share get the sum of their values.
+
+    They are added to those in `into`, if it is given.
+    """
     out = []
-    for starts, table in zip(graphs.starts, like, strict=True):
+    for group, (starts, table) in enumerate(zip(graphs.starts, like, strict=True)):
         ranges, helpers = _tasks(starts, table, n_jobs)
         shared = len(table) == 1
-        rows = np.empty((0 if shared else len(starts), table.shape[1]))
+        old = None if into is None else into[group]
+        rows = np.empty((0 if shared else len(starts), table.shape[1])) if old is None else old
         sums = np.zeros((len(ranges) - 1 if shared else 0, table.shape[1]))
-        given = make_board(1), ranges, starts, values, rows, sums
+        given = make_board(1), ranges, starts, values, rows, sums, old is not None
         threads.launch(take_in_threads, helpers, *given)
-        # Sums of ranges, which depend on the graphs alone, are added up in their order.
-        out.append(sums.cumsum(axis=0)[-1:] if shared else rows)
+        if shared:  # sums of ranges, which depend on the graphs alone, are added in their order
+            total = sums.cumsum(axis=0)[-1:]
+            rows = total if old is None else np.add(old, total, out=old)
+        out.append(rows)
     return tuple(out)
 
 

@@ -203,6 +203,7 @@ class GraphWorld:
             problem = Problem(wiring, np.zeros(int(wiring.table_offsets[-1])), eps_y, eps_h)
             self._engine = make_engine(problem, *how)
         self.approximate = not self._engine.exact
+        self._potentials = threads.Scratch(int(wiring.table_offsets[-1]))
         self._sizes = tuple(map(len, self._engine.begin()))
 
     def begin(self) -> GraphMemory | None:
@@ -221,15 +222,17 @@ class GraphWorld:
         tol = self.tol if budget.sweeps is None else 0.0
         messages = () if memory is None else memory.messages
         check_fits(tuple(map(len, messages)) == self._sizes)
-        potentials = tables_to_potentials(self.graphs, parameters, self.n_jobs)
-        for extra in self._added:
-            add_multiple(potentials, 1.0, extra, self.n_jobs)
-        # Beliefs, times the factor of their graph, take the place of the potentials.
-        values, taken = self._replaced(potentials, factors, messages, sweeps, tol)
+        with self._potentials.lend() as potentials:
+            tables_to_potentials(self.graphs, parameters, self.n_jobs, potentials)
+            for extra in self._added:
+                add_multiple(potentials, 1.0, extra, self.n_jobs)
+            # Beliefs, times the factor of their graph, take the place of the potentials.
+            values, taken = self._replaced(potentials, factors, messages, sweeps, tol)
+            given = self.graphs, potentials, parameters, self.n_jobs, into
+            expected = potentials_to_tables(*given)
         if memory is not None:
             memory.iterations[...] += taken
-        expected = potentials_to_tables(self.graphs, potentials, parameters, self.n_jobs)
-        return values, add_tables(into, expected), memory
+        return values, expected, memory
 
     def _replaced(
         self, potentials: Floats, factors: Floats, messages: Memory, sweeps: int, tol: float

@@ -31,21 +31,21 @@ def put_in_threads(box, helpers, *given):
 
 
 @lean
-def take_tables(number, board, ranges, starts, values, tables, sums):
-    """Read the tables of factors from where they begin, or add up those of every range.
+def take_tables(number, board, ranges, starts, values, tables, sums, add):
+    """Read the tables of factors from where they begin, or `add` to what `tables` has.
 
-    Where `tables` has no rows, sums of ranges go to `sums` (ranges, entries), which begins as 0.
+    Where `sums` (ranges, entries) has rows, it gets the sums of all tables of a range instead.
     """
-    shared = len(tables) == 0
     r = take(board, 0)
     while r < ranges.size - 1:
         for i in range(ranges[r], ranges[r + 1]):
-            if shared:
+            if len(sums) > 0:
                 for k in range(sums.shape[1]):
                     sums[r, k] += values[starts[i] + k]
-            else:
-                for k in range(tables.shape[1]):
-                    tables[i, k] = values[starts[i] + k]
+                continue
+            for k in range(tables.shape[1]):
+                old = tables[i, k] if add else 0.0
+                tables[i, k] = old + values[starts[i] + k]
         r = take(board, 0)
 
 
