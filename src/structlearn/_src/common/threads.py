@@ -36,6 +36,7 @@ GRAIN = {
     "margins": 2**15,  # rows times labels: some milliseconds
     "orders": 2**12,  # variables of small graphs that are ordered together
     "places": 2**13,  # read and written one by one, far apart: some tenths of a millisecond
+    "parts of vectors": 2**15,  # numbers in kernels: some tens of microseconds
     "pairs": 2**17,  # steps of a solver times weights: a megabyte, of which threads take a few
     "positions": 2**13,  # of sequences that are sampled: some milliseconds
     "sequences": 2**16,  # states of all positions of labelled sequences

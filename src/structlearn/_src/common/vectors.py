@@ -1,8 +1,7 @@
-"""Operations on vectors as long as the weights, and on matrices, in threads over ranges of them.
+"""Operations of NumPy on long vectors and matrices, in threads over ranges of them.
 
 The ranges depend on the length alone and sums are added up in their order, so that results do not
-depend on the number of threads. Short vectors are one range, in the calling thread. What is no
-array of NumPy, as a tensor on a card, does its own work whole.
+depend on the number of threads. Short vectors are one range, in the calling thread.
 """
 
 from __future__ import annotations
@@ -45,27 +44,6 @@ def summed(
 
     over(keep, size, n_jobs, grain)
     return reduce(add, (parts[start] for start in sorted(parts)))
-
-
-def dot(a: Floats, b: Floats, n_jobs: int | None) -> float:
-    """Return the dot product."""
-    if not isinstance(a, np.ndarray):
-        return float(a @ b)
-    return float(summed(lambda part: a[part] @ b[part], len(a), n_jobs))
-
-
-def moved(start: Floats, length: float, direction: Floats, n_jobs: int | None) -> Floats:
-    """Return where a step of some length along a direction ends."""
-    if not isinstance(start, np.ndarray):
-        return start + length * direction
-    out = np.empty_like(start)
-
-    def work(part: slice) -> None:
-        np.multiply(direction[part], length, out=out[part])
-        out[part] += start[part]
-
-    over(work, len(start), n_jobs)
-    return out
 
 
 def copy_into(out: Floats | Ints, values: Floats | Ints, n_jobs: int | None) -> None:
@@ -119,12 +97,3 @@ def put(into: Floats, where: Ints, values: Floats, n_jobs: int | None) -> None:
         into[where[part]] = values[part] if each else values
 
     over(work, len(where), n_jobs, _rows(where))
-
-
-def add_multiple(into: Floats, factor: float, more: Floats, n_jobs: int | None) -> None:
-    """Add a multiple of one vector to another, in place."""
-
-    def work(part: slice) -> None:
-        into[part] += factor * more[part]
-
-    over(work, len(into), n_jobs)

@@ -194,7 +194,7 @@ class Anchored(NonNegative):
 
     anchor: Floats = field(default_factory=lambda: np.zeros(0))
 
-    def value(self, weights: Floats) -> float:
+    def value(self, weights: Floats, n_jobs: int | None = 1) -> float:
         """Return the whole penalty."""
         return super().value(weights - self.anchor)
 

@@ -11,6 +11,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.names import COSTS, PAPERS_LOSSES
+from structlearn._src.learn.vectors import dot
 
 
 class LossPart(NamedTuple):
@@ -265,13 +266,15 @@ class ElasticNet:
         """Factor of the sum of absolute values."""
         return self.strength * self.l1_ratio
 
-    def value(self, weights: Floats) -> float:
+    def value(self, weights: Floats, n_jobs: int | None = 1) -> float:
         """Return the whole penalty.
 
         Parameters
         ----------
         weights
             (weights,) The weights.
+        n_jobs
+            Number of threads; None for all cores.
 
         Returns
         -------
@@ -284,7 +287,7 @@ class ElasticNet:
         >>> ElasticNet().value(np.array([3.0, 4.0]))
         12.5
         """
-        squares = 0.5 * self.ridge * float(weights @ weights)
+        squares = 0.5 * self.ridge * dot(weights, weights, n_jobs)
         return squares + (0.0 if self.smooth else self.lasso * float(np.abs(weights).sum()))
 
     def gradient(self, weights: Floats) -> Floats:

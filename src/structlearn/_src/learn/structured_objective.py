@@ -13,7 +13,6 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.threads import split
-from structlearn._src.common.vectors import add_multiple
 from structlearn._src.graph.batch import Graphs, Sequences
 from structlearn._src.inference.chain_batch import clamp_labels
 from structlearn._src.learn.chain_arrays import ChainArrays, make_arrays
@@ -27,6 +26,7 @@ from structlearn._src.learn.structured_world import (
     LabelledChains,
     cost_entries,
 )
+from structlearn._src.learn.vectors import add_multiple
 from structlearn._src.learn.whole_world import WholeChains
 from structlearn._src.learn.world import InferenceSettings, Memory, World
 from structlearn._src.model.model import Examples, LinearModel, Tables
@@ -274,7 +274,8 @@ class StructuredObjective(TwoWorlds):
         else:
             losses, gradient = self._evaluation.loss_gradient(weights, self.n_jobs, ridge)
             loss = self._weighed(losses)
-        return ValueGradient(loss + self.penalty.value(weights), gradient, memory)
+        value = loss + self.penalty.value(weights, self.n_jobs)
+        return ValueGradient(value, gradient, memory)
 
     def loss_value(self, weights: Floats, memory: Memory = None) -> float:
         """C times the weighted losses of all examples; no gradient is pulled back."""

@@ -13,7 +13,6 @@ import numpy as np
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.vectors import add_multiple
 from structlearn._src.graph.batch import (
     Graphs,
     Sequences,
@@ -26,6 +25,7 @@ from structlearn._src.inference.chain_batch import Chains, forbid_ends, tables_t
 from structlearn._src.inference.engine import Engine, clamp, forest_shares, make_engine
 from structlearn._src.kernels.graph.domain import weigh
 from structlearn._src.kernels.graph.many import Exchange, nothing_fixed
+from structlearn._src.learn.vectors import add_multiple
 from structlearn._src.learn.world import (
     CONVERGED,
     Budget,

@@ -11,7 +11,6 @@ import numpy as np
 
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints
-from structlearn._src.common.vectors import dot
 from structlearn._src.kernels.quasi_newton import (
     Ends,
     Pairs,
@@ -21,6 +20,7 @@ from structlearn._src.kernels.quasi_newton import (
 from structlearn._src.kernels.team import make_board
 from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.objective import Objective
+from structlearn._src.learn.vectors import dot, plain
 from structlearn._src.solve.base import Report, Solver, State
 from structlearn._src.solve.search import Point, backtrack, final_report, measure, norm, wolfe
 
@@ -237,7 +237,7 @@ def add_pair(state: State, start: Point, found: Point, n_jobs: int | None) -> No
     n = min(state["pairs"] + 1, memory)
     if team := _Team.of(state, n_jobs):
         ends = Ends(start.weights, start.gradient, found.weights, found.gradient)
-        given = state["pairs"], team.pairs, Ends(*map(_plain, ends)), FLAT, team.sums
+        given = state["pairs"], team.pairs, Ends(*map(plain, ends)), FLAT, team.sums
         stored = bool(team.run(remember_in_threads, *given))
         dots = team.sums[1].sum(axis=0)[:n]
     else:
@@ -269,7 +269,7 @@ def newton_direction(
     if team := _Team.of(state, n_jobs):
         out = np.empty(len(gradient))
         diagonal = np.empty(0) if inverse is None else inverse
-        given = pairs, team.pairs, _plain(gradient), _plain(diagonal), team.sums
+        given = pairs, team.pairs, plain(gradient), plain(diagonal), team.sums
         team.run(find_direction_in_threads, *given, out)
         return out
     steps, changes, dots = state["steps"][:n], state["changes"][:n], state["dots"][:n, :n]
@@ -334,8 +334,3 @@ class _Team:
         apart = 1 + _LINE // n  # rows that keep threads on different lines of the cache
         spaces = np.empty((self.threads, 3 + apart, n))
         return threads.launch(kernel, self.threads - 1, self.board, *given, spaces)
-
-
-def _plain(vector: Floats) -> Floats:
-    """Return a vector as kernels are compiled for."""
-    return np.require(vector, np.float64, ("C", "W"))

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.common.arrays import Floats
-from structlearn._src.common.vectors import dot, moved, summed
 from structlearn._src.learn.objective import Hints, Objective
+from structlearn._src.learn.vectors import dot, moved
 from structlearn._src.learn.world import Memory
 from structlearn._src.solve.base import Report, State
 
@@ -221,12 +221,8 @@ def measure(state: State, gradient: Floats, n_jobs: int | None = 1) -> tuple[flo
     """
     inverse = state.get("inverse")
 
-    def squares(part: slice) -> Floats:
-        own = gradient[part]
-        plain = own @ own
-        return np.array([plain, plain if inverse is None else own @ (own * inverse[part])])
-
-    square, steepness = summed(squares, len(gradient), n_jobs).tolist()
+    square = dot(gradient, gradient, n_jobs)
+    steepness = square if inverse is None else dot(gradient, gradient * inverse, n_jobs)
     state["steepest"] = max(state.get("steepest", 0.0), steepness)
     return math.sqrt(square), steepness > FALLEN * state["steepest"]
 
