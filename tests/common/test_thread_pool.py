@@ -136,11 +136,13 @@ class Interrupted:
 def test_an_interrupt_at_the_end_of_a_wait_loses_no_helper():
     job = pool.Job(work_nothing, singles(2))
     job._left = Interrupted(job._left)
+    job.open(1)
+    assert job.enter() is not None
     raised = []
 
     def wait():
         try:
-            job.wait(1)
+            job.wait()
         except KeyboardInterrupt:
             raised.append(True)
 

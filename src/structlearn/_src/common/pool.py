@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from itertools import repeat
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,8 +57,27 @@ class Job:
         self._begun = 0
         self._lock = threading.Lock()
         self._errors: dict[int, BaseException] = {}
+        self._contexts: list[Context] = []  # one for each helper that may still come
+        self._entered = 0  # helpers that have come
         self._through = np.zeros(1, np.int64)  # helpers that have left
         self._left: SimpleQueue[None] = SimpleQueue()  # wakes the caller when one of them does
+
+    def open(self, helpers: int) -> None:
+        """Let so many helpers in, which are to know the time limits and the place of the caller."""
+        self._contexts = [copy_context() for _ in range(helpers)]
+
+    def enter(self) -> Context | None:
+        """Return the context in which a helper is to work, or None if none is needed."""
+        with self._lock:
+            if not self._contexts or self._begun >= len(self._ranges):
+                return None
+            self._entered += 1
+            return self._contexts.pop()
+
+    def close(self) -> None:
+        """Let no more helpers in."""
+        with self._lock:
+            self._contexts = []
 
     def work(self) -> None:
         """Take ranges, in order, until none is left."""
@@ -88,14 +107,14 @@ class Job:
             self._through[0] += 1
         self._left.put(None)
 
-    def wait(self, helpers: int, linger: Linger | None = None) -> None:
-        """Return when the helpers are through; raise the first error, in the order of ranges.
+    def wait(self, linger: Linger | None = None) -> None:
+        """Return when all helpers that came are through; raise the first error, by ranges.
 
         What is waited for is their number: an interrupt may lose an entry of the queue.
         """
-        while self._through[0] < helpers:
+        while self._through[0] < self._entered:
             try:
-                if linger is not None and linger(self._through, helpers, _LOOKS):
+                if linger is not None and linger(self._through, self._entered, _LOOKS):
                     break
                 linger = None
                 self._left.get()
@@ -114,9 +133,8 @@ class Pool:
     def __init__(self) -> None:
         self.size = 0
         self._lock = threading.Lock()
-        self._jobs: SimpleQueue[tuple[Job, Context]] = SimpleQueue()
+        self._jobs: list[Job] = []  # that may need help, the newest last
         self._tokens: SimpleQueue[None] = SimpleQueue()  # each wakes a helper
-        self._idle = 0
         self._asleep = 0  # helpers that wait for a token, less the tokens that there are
         self._woken = 0  # how often helpers were woken
         self._ready = False  # whether the compiled code is loaded
@@ -128,30 +146,32 @@ class Pool:
         self.box = compiled.make_box()
 
     def run(self, job: Job, threads: int) -> None:
-        """Do a job with so many threads at most, the calling one included."""
-        sent: list[None] = []
-        woken = False
-        engaged = self._engage(threads - 1)
+        """Do a job with so many threads at most, the calling one included.
+
+        Only helpers that have come in time are waited for: a short job is done without the others.
+        """
+        if self.size >= _CROWD and "numba" in sys.modules:
+            self._load()
         try:
-            # Time limits and place hold in every thread.
-            calls = [(job, copy_context()) for _ in range(engaged)]
-            sent.extend(map(self._jobs.put, calls))  # one step, which no interrupt divides
-            if self._ready and self.compiled:
-                self.box[self.compiled.calls] += 1
-            self._wake(engaged)
-            woken = True
+            job.open(threads - 1)
+            with self._lock:
+                self._grow(threads - 1)
+                self._jobs.append(job)
+                if self._ready and self.compiled:
+                    self.box[self.compiled.calls] += 1
+            self._wake(threads - 1)
             job.work()
         except BaseException:  # from the keyboard, between two ranges
             job.cancel()
             raise
         finally:
             try:
-                if not woken:  # an interrupt came first
-                    self._wake(len(sent))
-                patient = self.compiled if self._patient else None
-                job.wait(len(sent), patient and patient.linger)
+                with self._lock, suppress(ValueError):  # not there after an early interrupt
+                    self._jobs.remove(job)
             finally:
-                self._free(engaged - len(sent))
+                job.close()
+                patient = self.compiled if self._patient else None
+                job.wait(patient and patient.linger)
 
     def summon(self, wanted: int) -> Ints:
         """Have so many threads look for kernels to take part in; returns the box they look at."""
@@ -173,33 +193,17 @@ class Pool:
         """Whether threads linger before they sleep."""
         return self._ready and self.size >= _CROWD
 
-    def _engage(self, wanted: int) -> int:
-        """Return how many threads will help, which are then no longer idle."""
-        if self.size >= _CROWD and "numba" in sys.modules:
-            self._load()
-        with self._lock:
-            self._grow(wanted)
-            found = min(wanted, self._idle)
-            self._idle -= found
-            return found
-
     def _grow(self, wanted: int) -> None:
         while self.size < wanted:
             name = f"structlearn-{self.size}"
             # No work of theirs outlives the call that waits for it: they may die with Python.
             threading.Thread(target=self._serve, name=name, daemon=True).start()
             self.size += 1
-            self._idle += 1
-
-    def _free(self, count: int) -> None:
-        with self._lock:
-            self._idle += count
 
     def _serve(self) -> None:
         while True:
             job, context = self._next()
             context.run(job.work)
-            self._free(1)  # before the caller goes on: its next call must find this thread
             job.leave()
             del job, context  # else their arrays would live until the next job
 
@@ -208,13 +212,20 @@ class Pool:
         looks = max(self._patience, _GLANCES)
         while True:
             calls, woken = self._calls, self._woken  # before all looks: what comes raises them
-            with suppress(Empty):
-                return self._jobs.get_nowait()
+            if found := self._enter():
+                return found
             if looks and self._ready and self.compiled:
                 looks = self.compiled.serve(self.box, calls, looks)
             elif self._may_sleep(woken):
                 self._tokens.get()
                 looks = max(self._patience, _GLANCES)
+
+    def _enter(self) -> tuple[Job, Context] | None:
+        """Enter the newest job that needs help: others may wait for it."""
+        for job in reversed(self._jobs.copy()):
+            if context := job.enter():
+                return job, context
+        return None
 
     def _may_sleep(self, woken: int) -> bool:
         """Count one more helper that sleeps, unless some were woken since the count was `woken`."""
