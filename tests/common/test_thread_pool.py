@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 
 import numpy as np
 import pytest
@@ -213,3 +213,17 @@ def test_dispatch_is_cheap():
         threads.run(work_nothing, singles(16), 4)
         best = min(best, time.perf_counter() - began)
     assert best < 1e-3  # 30 microseconds on an idle machine
+
+
+def test_calls_without_any_context():
+    def work():
+        for _ in range(20):
+            meet = threading.Barrier(2, timeout=60)
+            threads.run(lambda first, last, meet=meet: meet.wait(), singles(2), 2)
+        done.append(True)
+
+    done = []
+    caller = threading.Thread(target=lambda: Context().run(work), daemon=True)
+    caller.start()
+    caller.join(60)
+    assert done

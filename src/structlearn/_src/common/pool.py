@@ -223,7 +223,7 @@ class Pool:
     def _enter(self) -> tuple[Job, Context] | None:
         """Enter the newest job that needs help: others may wait for it."""
         for job in reversed(self._jobs.copy()):
-            if context := job.enter():
+            if (context := job.enter()) is not None:  # an empty one is false
                 return job, context
         return None
 
