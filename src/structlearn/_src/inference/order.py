@@ -84,9 +84,34 @@ def find_order(
             part, variables=part.variables + low, separators=part.separators + low
         )
 
-    threads.over_items(work, wiring.graph_variables, "orders", n_jobs)
+    threads.run(work, _ranges(wiring), n_jobs)
     parts = [found[first] for first in sorted(found)]
     return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _ranges(wiring: Wiring) -> list[tuple[int, int]]:
+    """Cut the graphs into ranges that are ordered together."""
+    parts = 1 + wiring.n_variables // threads.GRAIN["orders"]
+    return threads.split(wiring.graph_variables, parts)
+
+
+def hopeless(wiring: Wiring, later: Bools, limit: float) -> bool:
+    """Whether one look shows that `find_order` would end at a table over the limit.
+
+    It looks at the graph of most cycles. In a large range only two orders are tried, by min-fill
+    and in index order, which both order a graph as if it were alone.
+    """
+    if wiring.n_graphs < 2:
+        return False
+    joined = np.diff(wiring.scope_offsets[wiring.graph_factors]) - np.diff(wiring.graph_factors)
+    g = int(np.argmax(joined - np.diff(wiring.graph_variables)))
+    first, last = next((a, b) for a, b in _ranges(wiring) if a <= g < b)
+    if wiring.graph_variables[last] - wiring.graph_variables[first] <= _LARGE:
+        return False
+    graph, mine = _alone(wiring, g, later)
+    given = np.arange(float(len(mine)))
+    looks = ((kernel.MIN_FILL, np.zeros(len(mine))), (kernel.AS_GIVEN, given))
+    return not any(_greedy(rule, graph, noise, mine, limit)[0].complete for rule, noise in looks)
 
 
 def _joined(parts: list[Elimination]) -> Elimination:
@@ -140,16 +165,18 @@ def plain_totals(wiring: Wiring, later: Bools, limit: float, order: Elimination 
     totals = np.full(wiring.n_graphs, np.inf)
     if order is not None:
         totals = np.bincount(wiring.variable_graphs, order.plain, wiring.n_graphs).astype(float)
-    for g in np.flatnonzero(
-        totals == np.inf
-    ).tolist():  # one that failed leaves its whole range infinite
-        alone = select(wiring, np.array([g]))
-        low, high = wiring.graph_variables[g : g + 2]
-        if high - low <= TOO_MANY_TO_ORDER:
-            graph = _neighbours(alone)
-            noise = np.zeros(high - low)
-            totals[g] = _greedy(kernel.MIN_FILL, graph, noise, later[low:high], limit)[0].total
+    sizes = np.diff(wiring.graph_variables)
+    # One that failed leaves its whole range infinite.
+    for g in np.flatnonzero((totals == np.inf) & (sizes <= TOO_MANY_TO_ORDER)).tolist():
+        graph, mine = _alone(wiring, g, later)
+        totals[g] = _greedy(kernel.MIN_FILL, graph, np.zeros(len(mine)), mine, limit)[0].total
     return totals
+
+
+def _alone(wiring: Wiring, g: int, later: Bools) -> tuple[_Neighbours, Bools]:
+    """One graph by itself, and which of its variables come after all others."""
+    mine = slice(*wiring.graph_variables[[g, g + 1]])
+    return _neighbours(select(wiring, np.array([g]))), later[mine]
 
 
 class _Neighbours(NamedTuple):
