@@ -32,7 +32,7 @@ from structlearn._src.inference.messenger import check_messages, make_messenger
 from structlearn._src.inference.names import TRAINED, Query
 from structlearn._src.inference.order import Elimination
 from structlearn._src.inference.schedule import LARGE
-from structlearn._src.inference.trw import covering_forests
+from structlearn._src.inference.trw import cover
 from structlearn._src.kernels.graph.domain import solve
 from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
 from structlearn._src.kernels.graph.readout import read_factors
@@ -305,4 +305,4 @@ def clamp_ranges(
 
 def forest_shares(wiring: Wiring, n_jobs: int | None = 1) -> Floats:
     """Return in how many of some forests that cover the graphs each factor is, as a share."""
-    return covering_forests(wiring, np.random.default_rng(0), n_jobs).mean(axis=0)
+    return cover(wiring, np.random.default_rng(0), n_jobs)[1]

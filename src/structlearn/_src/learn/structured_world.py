@@ -183,8 +183,10 @@ class _Part(NamedTuple):
 class GraphWorld:
     """Graphs whose variables labelled -1 are hidden; free, or clamped to the other labels.
 
-    What is `added` to the potentials, in one flat array, are task costs. The graphs are cut into
-    parts, which threads share: chosen from the graphs alone, as are then the results.
+    What is `added` to the potentials, in one flat array, are task costs. Tree-reweighted messages
+    need the `shares` of the factors in forests, which are found here unless they are given. The
+    graphs are cut into parts, which threads share: chosen from the graphs alone, as are then the
+    results.
     """
 
     def __init__(
@@ -196,6 +198,7 @@ class GraphWorld:
         *,
         clamped: bool,
         added: Floats | None = None,
+        shares: Floats | None = None,
         settings: InferenceSettings,
     ) -> None:
         self.graphs = graphs
@@ -207,7 +210,8 @@ class GraphWorld:
         if not clamped:
             wiring = wiring._replace(roles=np.where(labels < 0, HIDDEN, OUTPUT))
         # Both worlds weigh the factors of the whole graph alike, so that no loss is negative.
-        shares = forest_shares(wiring, self.n_jobs) if settings.method == "trw" else None
+        if settings.method == "trw" and shares is None:
+            shares = forest_shares(wiring, self.n_jobs)
         ranges = _ranges(wiring)
         options = Options(n_jobs=self.n_jobs, damping=settings.damping)
         how = settings.method, options, shares, settings.times

@@ -93,6 +93,61 @@ def spanning_forest(w, order, parent, taken):
 
 
 @lean
+def cover(w, ties, first, last, counts, parent, order, ends, taken):
+    """Forests of the graphs first..last-1, one for every row of `ties` and `taken`.
+
+    A forest takes the factors least often taken so far, by `counts`, first, and of these the ones
+    with the lowest ties. `parent` is room for all variables, `order` and `ends` for all factors.
+    """
+    for g in range(first, last):
+        for row in range(ties.shape[0]):
+            low, high = w.graph_factors[g], w.graph_factors[g + 1]
+            _sort(ties[row], counts, low, high, order, ends)
+            for v in range(w.graph_variables[g], w.graph_variables[g + 1]):
+                parent[v] = v
+            for i in range(low, high):
+                f = order[i]
+                taken[row, f] = _joins(w, f, parent)
+                counts[f] += taken[row, f]
+
+
+@inner
+def _sort(ties, counts, low, high, order, ends):
+    """Put low..high-1 in the order of counts and then ties, which are spread evenly over [0, 1).
+
+    They go to as many bins as there are of them, and from there it is not far.
+    """
+    least = counts[low] if high > low else 0
+    most = least
+    for f in range(low, high):
+        least = min(least, counts[f])
+        most = max(most, counts[f])
+        ends[f] = 0
+    bins = (high - low) / (most - least + 1.0)
+    last = high - low - 1
+    for f in range(low, high):
+        ends[low + min(int((counts[f] - least + ties[f]) * bins), last)] += 1
+    end = low
+    for b in range(low, high):
+        end += ends[b]
+        ends[b] = end - ends[b]
+    for f in range(low, high):
+        b = low + min(int((counts[f] - least + ties[f]) * bins), last)
+        order[ends[b]] = f
+        ends[b] += 1
+    for i in range(low + 1, high):
+        f = order[i]
+        j = i
+        while j > low:
+            e = order[j - 1]
+            if counts[e] < counts[f] or (counts[e] == counts[f] and ties[e] <= ties[f]):
+                break
+            order[j] = e
+            j -= 1
+        order[j] = f
+
+
+@lean
 def forests(w, parent, first, last, out):
     """Tell which of the graphs first..last-1 have no cycle; some are known to have one."""
     for g in range(first, last):
