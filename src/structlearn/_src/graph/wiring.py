@@ -106,12 +106,6 @@ class Wiring(NamedTuple):
         threads.over_graphs(work, self.graph_tables, n_jobs)
         return few
 
-    def spanning_forest(self, order: Ints) -> Bools:
-        """Take factors in this order, each unless it closes a cycle; tell which were taken."""
-        taken = np.empty(self.n_factors, np.bool_)
-        wire.spanning_forest(self, order, np.arange(self.n_variables), taken)
-        return taken
-
     def breadth_first(self, which: Bools | None = None, n_jobs: int | None = 1) -> Ints:
         """Variables in breadth-first order, so that in a forest parents precede children.
 

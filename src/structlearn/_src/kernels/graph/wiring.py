@@ -86,13 +86,6 @@ def _root(parent, v):
 
 
 @lean
-def spanning_forest(w, order, parent, taken):
-    """Take factors in `order` as long as they close no cycle: union-find over scopes."""
-    for f in order:
-        taken[f] = _joins(w, f, parent)
-
-
-@lean
 def cover(w, ties, first, last, counts, parent, order, ends, taken):
     """Forests of the graphs first..last-1, one for every row of `ties` and `taken`.
 
