@@ -128,12 +128,17 @@ def over_items(
     run(work, split(offsets, 1 + entries // GRAIN[kind]), n_jobs)
 
 
-def over_graphs(work: Callable[[int, int], None], offsets: Ints, n_jobs: int | None) -> None:
-    """Call ``work(first, last)`` on ranges of graphs, given where the tables of each begin."""
+def over_graphs(
+    work: Callable[[int, int], None], offsets: Ints, n_jobs: int | None, each: int = _RANGES
+) -> None:
+    """Call ``work(first, last)`` on ranges of graphs, given where the tables of each begin.
+
+    There are `each` of them per worker: few where all graphs cost the same.
+    """
     parts = 1
     if len(offsets) > 2 and offsets[-1] > GRAIN["graphs"]:
         count = workers(n_jobs)
-        parts = min(count * _RANGES, len(offsets) - 1) if count > 1 else 1
+        parts = min(count * each, len(offsets) - 1) if count > 1 else 1
     run(work, split(offsets, parts), n_jobs)
 
 

@@ -91,11 +91,15 @@ class Wiring(NamedTuple):
         logs = np.append(np.log(self.cards), 0.0)  # where empty graphs at the end begin
         return np.add.reduceat(logs, self.graph_variables[:-1])
 
-    def forests(self, n_jobs: int | None = 1) -> Bools:
-        """Tell for every graph whether its factor graph has no cycle."""
+    def sparse(self) -> Bools:
+        """Tell for every graph whether its factors are so few that there may be no cycle."""
         # Every factor of a forest joins as many trees as it has variables.
         joined = np.diff(self.scope_offsets[self.graph_factors]) - np.diff(self.graph_factors)
-        few = joined < np.maximum(np.diff(self.graph_variables), 1)
+        return joined < np.maximum(np.diff(self.graph_variables), 1)
+
+    def forests(self, n_jobs: int | None = 1) -> Bools:
+        """Tell for every graph whether its factor graph has no cycle."""
+        few = self.sparse()
         if not few.any():
             return few
         parents = np.empty(self.n_variables, np.int64)

@@ -144,14 +144,18 @@ def _sort(ties, counts, low, high, order, ends):
 def forests(w, parent, first, last, out):
     """Tell which of the graphs first..last-1 have no cycle; some are known to have one."""
     for g in range(first, last):
-        if not out[g]:
-            continue
-        for v in range(w.graph_variables[g], w.graph_variables[g + 1]):
-            parent[v] = v
-        for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
-            if not _joins(w, f, parent):
-                out[g] = False
-                break
+        out[g] = out[g] and is_forest(w, parent, g)
+
+
+@inner
+def is_forest(w, parent, g):
+    """Tell whether a graph has no cycle."""
+    for v in range(w.graph_variables[g], w.graph_variables[g + 1]):
+        parent[v] = v
+    for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
+        if not _joins(w, f, parent):
+            return False
+    return True
 
 
 @inner
@@ -170,17 +174,23 @@ def _joins(w, f, parent):
 
 @lean
 def breadth_first(w, which, seen, seen_factor, first, last, order):
-    """Variables of the graphs first..last-1 in breadth-first order, or as they are.
+    """Variables of the graphs first..last-1 in breadth-first order, or as they are."""
+    for g in range(first, last):
+        visit(w, g, which[g], seen, seen_factor, order)
+
+
+@inner
+def visit(w, g, searching, seen, seen_factor, order):
+    """Variables of a graph in breadth-first order if `searching`, else as they are.
 
     Roots are taken in index order, and parents before children.
     """
-    for g in range(first, last):
-        start, stop = w.graph_variables[g], w.graph_variables[g + 1]
-        if which[g]:
-            _search(w, seen, seen_factor, start, stop, order)
-        else:
-            for v in range(start, stop):
-                order[v] = v
+    start, stop = w.graph_variables[g], w.graph_variables[g + 1]
+    if searching:
+        _search(w, seen, seen_factor, start, stop, order)
+    else:
+        for v in range(start, stop):
+            order[v] = v
 
 
 @inner
