@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import repeat
 from operator import attrgetter, is_
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +17,21 @@ from structlearn._src.graph.naming import NamedWirings
 from structlearn._src.graph.wiring import Wiring, compile_wiring
 from structlearn._src.kernels.graph import wiring as wire
 
+_CACHED = 256  # graphs that the cache holds: some tens of kilobytes
+
 
 def join(wirings: Sequence[Wiring], n_jobs: int | None = 1) -> Wiring:
     """Put many wirings side by side, in order; those that come again are copied, in threads."""
     if not wirings:
         raise GraphError("no graphs were given; at least one is needed")
     # In loops of C: the rest costs next to nothing for each of many small graphs.
-    distinct = dict(zip(map(id, wirings), wirings, strict=True))
+    identities = list(map(id, wirings))
+    distinct = dict(zip(identities, wirings, strict=True))
     together = _together(list(distinct.values()))
     if len(distinct) == len(wirings):
         return together
     number = dict(zip(distinct, range(len(distinct)), strict=True))
-    which = np.fromiter(map(number.__getitem__, map(id, wirings)), np.int64, len(wirings))
+    which = np.fromiter(map(number.__getitem__, identities), np.int64, len(wirings))
     if together.n_graphs > len(distinct):
         counts = [w.n_graphs for w in distinct.values()]
         which = block_indices(offsets_of(counts), which)
@@ -114,27 +118,39 @@ def _chained(parts: list[Ints]) -> Ints:
 # ---- graphs with names and tables ---------------------------------------------------------
 
 
-def named_wirings(graphs: Sequence[FactorGraph]) -> NamedWirings:
-    """Return graphs as they are now; it costs next to nothing."""
-    # In loops of C, as graphs may be many and small.
-    wirings, places = (list(map(attrgetter(each), graphs)) for each in ("_wiring", "_index"))
+def taken_apart(graphs: Sequence[FactorGraph]) -> tuple[NamedWirings, list[Floats | None]]:
+    """Return graphs as they are now, and the arrays that hold all tables of each, if they do.
+
+    It costs next to nothing.
+    """
+    # In loops of C, as graphs may be many and small, and while the cache holds them: in a batch
+    # most of the time is spent waiting for the memory that the graphs are in.
+    columns: tuple[list[Any], ...] = ([], [], [])
+    getters = list(map(attrgetter, ("_wiring", "_index", "_flat")))
+    for first in range(0, len(graphs), _CACHED):
+        part = graphs[first : first + _CACHED]
+        for column, get in zip(columns, getters, strict=True):
+            column.extend(map(get, part))
+    wirings, places, tables = columns
     if not all(wirings):
         wirings = [graph.wiring for graph in graphs]
-    return NamedWirings(wirings, places)
+    return NamedWirings(wirings, places), tables
 
 
-def joined_potentials(graphs: Sequence[FactorGraph], offsets: Ints, n_jobs: int | None) -> Floats:
+def joined_potentials(
+    graphs: Sequence[FactorGraph], tables: list[Floats | None], offsets: Ints, n_jobs: int | None
+) -> Floats:
     """All tables of all graphs, which begin at `offsets`; of one graph, the array that it holds."""
     if len(graphs) == 1:
         return flat_potentials(graphs[0], n_jobs)
-    tables = list(map(attrgetter("_flat"), graphs))
+    whole: list[Any] = tables
     if any(map(is_, tables, repeat(None))):
-        tables = list(map(flat_potentials, graphs))
+        whole = list(map(flat_potentials, graphs))
     out = np.empty(int(offsets[-1]))
 
     def work(first: int, last: int) -> None:
         # At once: `np.concatenate` would let go of the interpreter's lock for every single array.
-        joined = b"".join(tables[first:last])
+        joined = b"".join(whole[first:last])
         out[offsets[first] : offsets[last]] = np.frombuffer(joined)
 
     threads.over_items(work, offsets, "entries", n_jobs)

@@ -212,8 +212,19 @@ class Conditioned(NamedTuple):
     wiring: Wiring
     potentials: Floats
     constant: Floats  #: log potential of the factors that are wholly fixed, per graph
-    variables: Ints  #: index of every kept variable in the original
-    factors: Ints  #: index of every kept factor in the original
+    kept_variables: Ints | None  #: None if all are
+    kept_factors: Ints | None  #: None if all are
+
+    @property
+    def variables(self) -> Ints:
+        """Index of every kept variable in the original."""
+        kept = self.kept_variables
+        return np.arange(self.wiring.n_variables) if kept is None else kept
+
+    @property
+    def factors(self) -> Ints:
+        """Index of every kept factor in the original."""
+        return np.arange(self.wiring.n_factors) if self.kept_factors is None else self.kept_factors
 
 
 def condition(
@@ -221,8 +232,7 @@ def condition(
 ) -> Conditioned:
     """Slice every table at the states in `fixed` (-1: the variable stays free)."""
     if fixed.max(initial=-1) < 0:
-        everything = counted(wiring.n_variables, n_jobs), counted(wiring.n_factors, n_jobs)
-        return Conditioned(wiring, potentials, np.zeros(wiring.n_graphs), *everything)
+        return Conditioned(wiring, potentials, np.zeros(wiring.n_graphs), None, None)
     arity, size, sliced = _sliced(wiring, potentials, fixed, n_jobs)
     starts = offsets_of(size)
     kept = arity > 0

@@ -25,6 +25,7 @@ from structlearn._src.kernels.graph.schedule import BACK, FORTH
 
 _BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
 _RANGES = 4  # per worker, of blocks that cost about the same on cores that do not
+_READINGS = 3  # ranges per worker, of graphs that are read off: they cost about the same
 
 
 class Messenger:
@@ -70,18 +71,13 @@ class Messenger:
         wiring = self.problem.wiring
         if start is not None:
             check_messages(start, wiring)
+        before = np.require(np.empty(0) if start is None else start, np.float64, "CW")
 
         def work(first: int, last: int) -> None:
-            part = self._messages_of(first, last)
-            self.messages[part] = 0.0 if start is None else start[part]
-            domain.load_singles(self.plan.net, self.potentials, first, last, self.messages)
+            given = self.plan.net, self.potentials, before, first, last
+            domain.begin(*given, self.messages)
 
         threads.over_items(work, wiring.table_offsets, "entries", self.n_jobs)
-
-    def _messages_of(self, first: int, last: int) -> slice:
-        """Where the messages of the factors first..last-1 are."""
-        wiring = self.problem.wiring
-        return slice(*wiring.message_offsets[wiring.scope_offsets[[first, last]]])
 
     def close(self) -> None:
         """End all runs, so that others may use the memory; messages can still be read."""
@@ -280,7 +276,7 @@ class Messenger:
         parts = self.plan.parts
         out = np.empty(int(self.problem.wiring.belief_offsets[-1]))
         value = np.zeros(len(parts.tables) - 1)
-        threads.over_graphs(self._reader(out, value), parts.tables, self.n_jobs)
+        threads.over_graphs(self._reader(out, value), parts.tables, self.n_jobs, _READINGS)
         return out, parts.sums(value)
 
     def _reader(self, out: Floats, value: Floats) -> Callable[[int, int], None]:
@@ -314,8 +310,8 @@ class Messenger:
             )  # fmt: skip
 
         if apart:
-            threads.over_graphs(read, parts.tables, self.n_jobs)
-        threads.over_graphs(work, parts.tables, self.n_jobs)
+            threads.over_graphs(read, parts.tables, self.n_jobs, _READINGS)
+        threads.over_graphs(work, parts.tables, self.n_jobs, _READINGS)
         return parts.sums(value), beliefs, out
 
     def decode(self, uniforms: Floats | None = None) -> Ints:
