@@ -14,7 +14,7 @@ from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_
 from structlearn._src.common.errors import GraphError
 from structlearn._src.graph.build import FactorGraph, flat_potentials
 from structlearn._src.graph.naming import NamedWirings
-from structlearn._src.graph.wiring import Wiring, compile_wiring
+from structlearn._src.graph.wiring import Wiring, compile_wiring, empty_wiring, frozen
 from structlearn._src.kernels.graph import wiring as wire
 
 _CACHED = 256  # graphs that the cache holds: some tens of kilobytes
@@ -44,30 +44,13 @@ def select(wiring: Wiring, which: Ints, n_jobs: int | None = 1) -> Wiring:
     sizes = np.diff(starts, axis=0)[which]
     places = np.zeros((len(which) + 1, starts.shape[1]), np.int64)
     np.cumsum(sizes, axis=0, out=places[1:])
-    variables, factors, slots, tables, messages, beliefs = places[-1].tolist()
-    lengths = {
-        "cards": variables, "roles": variables, "scope_offsets": factors + 1, "scopes": slots,
-        "strides": slots, "slot_factors": slots, "table_offsets": factors + 1,
-        "slot_offsets": variables + 1, "slots": slots, "message_offsets": slots + 1,
-        "belief_offsets": variables + 1,
-    }  # fmt: skip
-    out = Wiring(
-        **{name: np.empty(length, np.int64) for name, length in lengths.items()},
-        graph_variables=np.ascontiguousarray(places[:, 0]),
-        graph_factors=np.ascontiguousarray(places[:, 1]),
-    )
-    out.scope_offsets[-1] = out.slot_offsets[-1] = slots
-    out.table_offsets[-1] = tables
-    out.message_offsets[-1] = messages
-    out.belief_offsets[-1] = beliefs
+    out = empty_wiring(places)
 
     def work(first: int, last: int) -> None:
         wire.copy_graphs(wiring, starts, which, places, first, last, out)
 
     threads.over_graphs(work, places[:, 3], n_jobs)
-    for array in out:
-        array.setflags(write=False)
-    return out
+    return frozen(out)
 
 
 def graph_range(wiring: Wiring, first: int, last: int) -> Wiring:

@@ -13,7 +13,6 @@ import numpy as np
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import GraphError
-from structlearn._src.common.vectors import copy_into, counted
 from structlearn._src.kernels.graph import local
 from structlearn._src.kernels.graph import wiring as wire
 
@@ -23,6 +22,7 @@ _MOST_STATES = 2**31  # far beyond memory, and products of two still fit 64 bits
 _LARGEST_ARITY = 60  # kernels keep the digits of an entry in 64 places
 _SMALL = 2**10  # variables and slots of a graph that shares its wiring: some 30 kB
 _KEPT = 256  # such wirings, of the latest graphs: some megabytes
+_EACH = 2  # ranges of graphs per worker, where what they cost goes by their size
 
 
 class Wiring(NamedTuple):
@@ -230,27 +230,29 @@ class Conditioned(NamedTuple):
 def condition(
     wiring: Wiring, potentials: Floats, fixed: Ints, n_jobs: int | None = 1
 ) -> Conditioned:
-    """Slice every table at the states in `fixed` (-1: the variable stays free)."""
+    """Slice every table at the states in `fixed` (-1: the variable stays free).
+
+    Where only the wiring is wanted, there may be no `potentials`.
+    """
     if fixed.max(initial=-1) < 0:
         return Conditioned(wiring, potentials, np.zeros(wiring.n_graphs), None, None)
-    arity, size, sliced = _sliced(wiring, potentials, fixed, n_jobs)
-    starts = offsets_of(size)
-    kept = arity > 0
-    constant = np.zeros(wiring.n_graphs)
-    np.add.at(constant, wiring.factor_graphs[~kept], sliced[starts[:-1][~kept]])
-    free = fixed < 0
-    renumbered = np.cumsum(free) - 1
-    smaller = compile_wiring(
-        wiring.cards[free],
-        wiring.roles[free],
-        offsets_of(arity[kept]),
-        renumbered[wiring.scopes[free[wiring.scopes]]],
-        offsets_of(free)[wiring.graph_variables],
-        offsets_of(kept)[wiring.graph_factors],
-    )
-    return Conditioned(
-        smaller, sliced[np.repeat(kept, size)], constant, np.flatnonzero(free), np.flatnonzero(kept)
-    )
+    ends = _sliced_ends(wiring, fixed, n_jobs)
+    smaller = empty_wiring(ends)
+    tables = np.empty(ends[-1, 3] if len(potentials) else 0)
+    constant = np.empty(wiring.n_graphs)
+    kept = tuple(np.empty(count, np.int64) for count in ends[-1, :2])
+    numbers = np.empty(wiring.n_variables + len(wiring.scopes), np.int64)
+    most = int(wiring.arities.max(initial=0))
+
+    def work(first: int, last: int) -> None:
+        room = np.empty((2, most), np.int64)
+        wire.slice_graphs(
+            wiring, potentials, fixed, ends, first, last, numbers, *room,
+            smaller, tables, constant, *kept,
+        )  # fmt: skip
+
+    threads.over_graphs(work, wiring.graph_tables, n_jobs, _EACH)
+    return Conditioned(frozen(smaller), tables, constant, *kept)
 
 
 def places(wiring: Wiring, fixed: Ints, n_jobs: int | None = 1) -> tuple[Ints, Bools]:
@@ -258,34 +260,64 @@ def places(wiring: Wiring, fixed: Ints, n_jobs: int | None = 1) -> tuple[Ints, B
 
     Also tells which of them belong to factors that keep a free variable.
     """
-    everything = np.empty(int(wiring.table_offsets[-1]))  # as numbers that `slice_tables` copies
-    copy_into(everything, counted(len(everything), n_jobs), n_jobs)
-    arity, size, sliced = _sliced(wiring, everything, fixed, n_jobs)
-    where = np.empty(len(sliced), np.int64)
-    copy_into(where, sliced, n_jobs)
-    return where, np.repeat(arity > 0, size)
-
-
-def _sliced(
-    wiring: Wiring, values: Floats, fixed: Ints, n_jobs: int | None
-) -> tuple[Ints, Ints, Floats]:
-    """Arity and size of every factor without the fixed variables, and its values."""
-    arity, size = np.empty((2, wiring.n_factors), np.int64)
-
-    def measure(first: int, last: int) -> None:
-        wire.slice_sizes(wiring, fixed, first, last, arity, size)
-
-    threads.over_items(measure, wiring.table_offsets, "entries", n_jobs)
-    starts = offsets_of(size)
-    sliced = np.empty(starts[-1])
+    ends = _sliced_ends(wiring, fixed, n_jobs)
+    # Of a factor that is wholly fixed one entry is left.
+    starts = ends[:, 3] + wiring.graph_factors - ends[:, 1]
+    where = np.empty(starts[-1], np.int64)
+    kept = np.empty(starts[-1], np.bool_)
     most = int(wiring.arities.max(initial=0))
 
     def work(first: int, last: int) -> None:
         room = np.empty((2, most), np.int64)
-        wire.slice_tables(wiring, values, fixed, *room, first, last, starts, sliced)
+        wire.agreeing(wiring, fixed, first, last, starts, *room, where, kept)
 
-    threads.over_items(work, wiring.table_offsets, "entries", n_jobs)
-    return arity, size, sliced
+    threads.over_graphs(work, wiring.graph_tables, n_jobs, _EACH)
+    return where, kept
+
+
+def _sliced_ends(wiring: Wiring, fixed: Ints, n_jobs: int | None) -> Ints:
+    """Where what the graphs keep without the fixed variables begins and ends, as `empty_wiring`."""
+    sizes = np.empty((wiring.n_graphs, 6), np.int64)
+
+    def work(first: int, last: int) -> None:
+        wire.slice_sizes(wiring, fixed, first, last, sizes)
+
+    threads.over_graphs(work, wiring.graph_tables, n_jobs, _EACH)
+    ends = np.zeros((wiring.n_graphs + 1, 6), np.int64)
+    np.cumsum(sizes, axis=0, out=ends[1:])
+    return ends
+
+
+def empty_wiring(ends: Ints) -> Wiring:
+    """Return a wiring that is yet to be filled.
+
+    Rows of `ends` say where the variables, factors, slots, tables, messages and beliefs of every
+    graph begin, and the last ones end.
+    """
+    variables, factors, slots, tables, messages, beliefs = ends[-1].tolist()
+    lengths = {
+        "cards": variables, "roles": variables, "scope_offsets": factors + 1, "scopes": slots,
+        "strides": slots, "slot_factors": slots, "table_offsets": factors + 1,
+        "slot_offsets": variables + 1, "slots": slots, "message_offsets": slots + 1,
+        "belief_offsets": variables + 1,
+    }  # fmt: skip
+    out = Wiring(
+        **{name: np.empty(length, np.int64) for name, length in lengths.items()},
+        graph_variables=np.ascontiguousarray(ends[:, 0]),
+        graph_factors=np.ascontiguousarray(ends[:, 1]),
+    )
+    out.scope_offsets[-1] = out.slot_offsets[-1] = slots
+    out.table_offsets[-1] = tables
+    out.message_offsets[-1] = messages
+    out.belief_offsets[-1] = beliefs
+    return out
+
+
+def frozen(wiring: Wiring) -> Wiring:
+    """Return a wiring that was filled, read-only from now on."""
+    for array in wiring:
+        array.setflags(write=False)
+    return wiring
 
 
 def _frozen(array: Ints) -> Ints:

@@ -36,6 +36,7 @@ from structlearn._src.inference.trw import cover
 from structlearn._src.kernels.graph.domain import solve
 from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
 from structlearn._src.kernels.graph.readout import read_factors
+from structlearn._src.kernels.graph.wiring import alike
 
 
 class Clamped(NamedTuple):
@@ -227,7 +228,32 @@ def make_engines(
         factors = slice(*wiring.graph_factors[[first, last]])
         return MessageEngine(part, method, inside, None if shares is None else shares[factors])
 
-    return threads.mapped(make, len(ranges), options.n_jobs)
+    # Graphs that are alike share an engine, which then stays in the cache.
+    apart = bool(orders) or shares is not None or not problem.uniform
+    models = list(range(len(ranges))) if apart else _models(wiring, ranges, options.n_jobs)
+    needed = sorted(set(models))
+    made = threads.mapped(lambda i: make(needed[i]), len(needed), options.n_jobs)
+    engines = dict(zip(needed, made, strict=True))
+    return [engines[model] for model in models]
+
+
+def _models(wiring: Wiring, ranges: list[tuple[int, int]], n_jobs: int | None) -> list[int]:
+    """Return for every range of graphs the first of its size, if they are alike, or itself."""
+    borders = np.array([0, *(last for _, last in ranges)])
+    tables = wiring.graph_tables[borders]
+    slots = wiring.scope_offsets[wiring.graph_factors[borders]]
+    kept = borders, wiring.graph_variables[borders], slots, tables
+    sizes = np.diff(kept, axis=1).T.tolist()
+    earliest: dict[tuple[int, ...], int] = {}
+    models = np.array([earliest.setdefault(tuple(size), i) for i, size in enumerate(sizes)])
+    same = np.empty(len(ranges), np.bool_)
+
+    def work(first: int, last: int) -> None:
+        alike(wiring, borders, models, first, last, same)
+
+    threads.over_items(work, tables, "entries", n_jobs)
+    found: list[int] = np.where(same, models, np.arange(len(models))).tolist()
+    return found
 
 
 def _exact_order(
@@ -279,10 +305,10 @@ def clamp_ranges(
     rest is as in `make_engines`; `shares` are those of all factors.
     """
     options = options or Options()
-    small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), fixed, options.n_jobs)
+    small = condition(wiring, np.empty(0), fixed, options.n_jobs)
     engines: list[Engine] = []
     if small.wiring.n_variables:
-        problem = Problem(small.wiring, small.potentials, eps, eps)
+        problem = Problem(small.wiring, np.zeros(int(small.wiring.table_offsets[-1])), eps, eps)
         # The weights of the whole graph, not those of what is left: free and clamped values are to
         # be maxima of one function, over all beliefs or over those that agree with the labels.
         kept = None if shares is None else shares[small.factors]

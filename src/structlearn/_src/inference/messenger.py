@@ -71,7 +71,7 @@ class Messenger:
         wiring = self.problem.wiring
         if start is not None:
             check_messages(start, wiring)
-        before = np.require(np.empty(0) if start is None else start, np.float64, "CW")
+        before = np.require(np.empty(0) if start is None else start, np.float64, ["C", "W"])
 
         def work(first: int, last: int) -> None:
             given = self.plan.net, self.potentials, before, first, last

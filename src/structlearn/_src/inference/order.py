@@ -11,7 +11,7 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
-from structlearn._src.graph.joined import select
+from structlearn._src.graph.joined import graph_range
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import order as kernel
 from structlearn._src.kernels.graph.tournament import new_tree
@@ -74,12 +74,12 @@ def find_order(
     a table has more entries than `limit`; fewer than `tries` are looked at if looking costs more
     than eliminating would.
     """
-    whole = _neighbours(wiring)
     found: dict[int, Elimination] = {}
 
     def work(first: int, last: int) -> None:
         low, high = wiring.graph_variables[[first, last]].tolist()
-        part = _search(whole.part(low, high), later[low:high], limit, tries)
+        graph = _neighbours(graph_range(wiring, first, last))
+        part = _search(graph, later[low:high], limit, tries)
         found[first] = replace(
             part, variables=part.variables + low, separators=part.separators + low
         )
@@ -176,7 +176,7 @@ def plain_totals(wiring: Wiring, later: Bools, limit: float, order: Elimination 
 def _alone(wiring: Wiring, g: int, later: Bools) -> tuple[_Neighbours, Bools]:
     """One graph by itself, and which of its variables come after all others."""
     mine = slice(*wiring.graph_variables[[g, g + 1]])
-    return _neighbours(select(wiring, np.array([g]))), later[mine]
+    return _neighbours(graph_range(wiring, g, g + 1)), later[mine]
 
 
 class _Neighbours(NamedTuple):
@@ -185,12 +185,6 @@ class _Neighbours(NamedTuple):
     log_cards: Floats
     offsets: Ints  #: (variables + 1) into `others`
     others: Ints
-
-    def part(self, low: int, high: int) -> _Neighbours:
-        """Return the variables from `low` up to `high`, which have no neighbours outside."""
-        span = self.offsets[low : high + 1]
-        others = self.others[span[0] : span[-1]] - low
-        return _Neighbours(self.log_cards[low:high], span - span[0], others)
 
 
 def _neighbours(wiring: Wiring) -> _Neighbours:
@@ -249,16 +243,18 @@ def _eliminate(
     rule: int, graph: _Neighbours, noise: Floats, later: Bools, log_limit: float, cutting: bool
 ) -> tuple[kernel.OrderWorkspace, Floats]:
     """Run the kernel with as much room as its neighbour lists turn out to need."""
-    end = len(graph.others)
-    room = 4 * end + 64
-    while True:
-        workspace = _workspace(graph, room)
-        report = np.zeros(3)
-        if kernel.eliminate_greedily(
-            rule, graph.log_cards, noise, later, log_limit, cutting, end, workspace, report
-        ):
-            return workspace, report
-        room *= 2
+    workspace = _workspace(graph, 4 * len(graph.others) + 64)
+    report = np.zeros(3)
+    stand = np.array([0, 0, len(graph.others)])
+    given = rule, graph.log_cards, noise, later, log_limit, cutting
+    while not kernel.eliminate_greedily(*given, workspace, report, stand):
+        more = {
+            name: np.concatenate([array, np.empty_like(array)])
+            for name in ("pool", "separators")
+            for array in [getattr(workspace, name)]
+        }
+        workspace = workspace._replace(**more)
+    return workspace, report
 
 
 def _workspace(graph: _Neighbours, room: int) -> kernel.OrderWorkspace:

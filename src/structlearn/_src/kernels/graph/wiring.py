@@ -77,6 +77,38 @@ def copy_graphs(w, starts, which, places, first, last, out):
             out.message_offsets[s + to_slot] = w.message_offsets[s] + to_message
 
 
+@lean
+def alike(w, borders, models, first, last, out):
+    """Tell which of some ranges of graphs differ from their models at most in their roles.
+
+    A model is another range of as many graphs, variables and slots.
+    """
+    for i in range(first, last):
+        out[i] = _same(w, borders[i], borders[models[i]], borders[i + 1] - borders[i])
+
+
+@inner
+def _same(w, g, h, count):
+    v, u = w.graph_variables[g], w.graph_variables[h]
+    f, e = w.graph_factors[g], w.graph_factors[h]
+    s, t = w.scope_offsets[f], w.scope_offsets[e]
+    for i in range(count + 1):
+        if w.graph_variables[g + i] - v != w.graph_variables[h + i] - u:
+            return False
+        if w.graph_factors[g + i] - f != w.graph_factors[h + i] - e:
+            return False
+    for i in range(w.graph_variables[g + count] - v):
+        if w.cards[v + i] != w.cards[u + i]:
+            return False
+    for i in range(w.graph_factors[g + count] - f):
+        if w.scope_offsets[f + i] - s != w.scope_offsets[e + i] - t:
+            return False
+    for i in range(w.scope_offsets[w.graph_factors[g + count]] - s):
+        if w.scopes[s + i] - v != w.scopes[t + i] - u:
+            return False
+    return True
+
+
 @inner
 def _root(parent, v):
     while parent[v] != v:
@@ -220,44 +252,141 @@ def _search(w, seen, seen_factor, first, last, order):
 
 
 @lean
-def slice_sizes(w, fixed, first, last, arity, size):
-    """Free variables of some factors, and entries of their tables without those that are fixed."""
-    for f in range(first, last):
-        arity[f] = 0
-        size[f] = 1
-        for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
-            v = w.scopes[s]
+def slice_sizes(w, fixed, first, last, sizes):
+    """Count what the graphs first..last-1 keep without the variables that are fixed.
+
+    These are variables, factors, slots, entries of tables, of messages and of beliefs.
+    """
+    for g in range(first, last):
+        variables = factors = slots = tables = messages = beliefs = 0
+        for v in range(w.graph_variables[g], w.graph_variables[g + 1]):
             if fixed[v] < 0:
-                arity[f] += 1
-                size[f] *= w.cards[v]
+                variables += 1
+                beliefs += w.cards[v]
+        for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
+            before = slots
+            size = 1
+            for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
+                v = w.scopes[s]
+                if fixed[v] < 0:
+                    slots += 1
+                    messages += w.cards[v]
+                    size *= w.cards[v]
+            if slots > before:
+                factors += 1
+                tables += size
+        for i, count in enumerate((variables, factors, slots, tables, messages, beliefs)):
+            sizes[g, i] = count
 
 
 @lean
-def slice_tables(w, potentials, fixed, axis, digit, first, last, out_offsets, out):
-    """Copy of the tables of some factors, with variables fixed at their state, unless that is -1.
+def slice_graphs(
+    w, potentials, fixed, places, first, last, numbers, axis, digit,
+    out, tables, constant, variables, factors,
+):  # fmt: skip
+    """Fix variables of the graphs first..last-1 at their state, unless that is -1.
 
-    `axis` and `digit` have room for the slots of one factor.
+    Rows of `places` say where the kept variables, factors and so on of a graph begin in the wiring
+    `out`. There go `tables`, if there are `potentials`, and the old numbers of variables and
+    factors; to `constant` what wholly fixed factors add up to. `numbers` has room for a number for
+    every variable, and from there on for every slot; `axis` and `digit` for the slots of a factor.
     """
-    for f in range(first, last):
-        position = w.table_offsets[f]
-        arity = 0
-        for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
-            if fixed[w.scopes[s]] >= 0:
-                position += w.strides[s] * fixed[w.scopes[s]]
-            else:
-                axis[arity] = s
-                digit[arity] = 0
-                arity += 1
-        for k in range(out_offsets[f], out_offsets[f + 1]):
-            out[k] = potentials[position]
-            for a in range(arity - 1, -1, -1):  # next entry in C order
-                s = axis[a]
-                digit[a] += 1
-                position += w.strides[s]
-                if digit[a] < w.cards[w.scopes[s]]:
-                    break
-                position -= w.strides[s] * digit[a]
-                digit[a] = 0
+    n = w.cards.size
+    for g in range(first, last):
+        v_out, b = places[g, 0], places[g, 5]
+        for v in range(w.graph_variables[g], w.graph_variables[g + 1]):
+            if fixed[v] < 0:
+                numbers[v] = v_out
+                variables[v_out] = v
+                out.cards[v_out] = w.cards[v]
+                out.roles[v_out] = w.roles[v]
+                out.belief_offsets[v_out] = b
+                b += w.cards[v]
+                v_out += 1
+        f_out, s_out, t, m = places[g, 1], places[g, 2], places[g, 3], places[g, 4]
+        constant[g] = 0.0
+        for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
+            position, arity = _free_slots(w, fixed, f, axis, digit)
+            if arity == 0:
+                constant[g] += potentials[position] if potentials.size else 0.0
+                continue
+            factors[f_out] = f
+            out.scope_offsets[f_out] = s_out
+            out.table_offsets[f_out] = t
+            for a in range(arity):
+                v = w.scopes[axis[a]]
+                numbers[n + axis[a]] = s_out + a
+                out.scopes[s_out + a] = numbers[v]
+                out.slot_factors[s_out + a] = f_out
+                out.message_offsets[s_out + a] = m
+                m += w.cards[v]
+            size = 1
+            for a in range(arity - 1, -1, -1):
+                out.strides[s_out + a] = size
+                size *= w.cards[w.scopes[axis[a]]]
+            for k in range(t, t + size if potentials.size else t):
+                tables[k] = potentials[position]
+                position = _next_entry(w, position, arity, axis, digit)
+            t += size
+            s_out += arity
+            f_out += 1
+        q_out = places[g, 2]
+        for v in range(w.graph_variables[g], w.graph_variables[g + 1]):
+            if fixed[v] < 0:
+                out.slot_offsets[numbers[v]] = q_out
+                for q in range(w.slot_offsets[v], w.slot_offsets[v + 1]):
+                    out.slots[q_out] = numbers[n + w.slots[q]]
+                    q_out += 1
+
+
+@inner
+def _free_slots(w, fixed, f, axis, digit):
+    """First entry of a factor that agrees with the fixed states, and its number of free slots."""
+    position = w.table_offsets[f]
+    arity = 0
+    for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
+        if fixed[w.scopes[s]] >= 0:
+            position += w.strides[s] * fixed[w.scopes[s]]
+        else:
+            axis[arity] = s
+            digit[arity] = 0
+            arity += 1
+    return position, arity
+
+
+@inner
+def _next_entry(w, position, arity, axis, digit):
+    """Where the next entry over the free slots is, in C order."""
+    for a in range(arity - 1, -1, -1):
+        s = axis[a]
+        digit[a] += 1
+        position += w.strides[s]
+        if digit[a] < w.cards[w.scopes[s]]:
+            break
+        position -= w.strides[s] * digit[a]
+        digit[a] = 0
+    return position
+
+
+@lean
+def agreeing(w, fixed, first, last, starts, axis, digit, where, kept):
+    """Where the entries of the graphs first..last-1 that agree with the fixed states are.
+
+    They are written from the `starts` of each graph on; `kept` tells which of them belong to
+    factors that keep a free variable.
+    """
+    for g in range(first, last):
+        k = starts[g]
+        for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
+            position, arity = _free_slots(w, fixed, f, axis, digit)
+            size = 1
+            for a in range(arity):
+                size *= w.cards[w.scopes[axis[a]]]
+            for _ in range(size):
+                where[k] = position
+                kept[k] = arity > 0
+                k += 1
+                position = _next_entry(w, position, arity, axis, digit)
 
 
 @lean
