@@ -13,6 +13,7 @@ import numpy as np
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import GraphError
+from structlearn._src.kernels.graph import condition as cutting
 from structlearn._src.kernels.graph import local
 from structlearn._src.kernels.graph import wiring as wire
 
@@ -246,7 +247,7 @@ def condition(
 
     def work(first: int, last: int) -> None:
         room = np.empty((2, most), np.int64)
-        wire.slice_graphs(
+        cutting.slice_graphs(
             wiring, potentials, fixed, ends, first, last, numbers, *room,
             smaller, tables, constant, *kept,
         )  # fmt: skip
@@ -269,7 +270,7 @@ def places(wiring: Wiring, fixed: Ints, n_jobs: int | None = 1) -> tuple[Ints, B
 
     def work(first: int, last: int) -> None:
         room = np.empty((2, most), np.int64)
-        wire.agreeing(wiring, fixed, first, last, starts, *room, where, kept)
+        cutting.agreeing(wiring, fixed, first, last, starts, *room, where, kept)
 
     threads.over_graphs(work, wiring.graph_tables, n_jobs, _EACH)
     return where, kept
@@ -280,7 +281,7 @@ def _sliced_ends(wiring: Wiring, fixed: Ints, n_jobs: int | None) -> Ints:
     sizes = np.empty((wiring.n_graphs, 6), np.int64)
 
     def work(first: int, last: int) -> None:
-        wire.slice_sizes(wiring, fixed, first, last, sizes)
+        cutting.slice_sizes(wiring, fixed, first, last, sizes)
 
     threads.over_graphs(work, wiring.graph_tables, n_jobs, _EACH)
     ends = np.zeros((wiring.n_graphs + 1, 6), np.int64)

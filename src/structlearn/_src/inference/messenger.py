@@ -71,13 +71,18 @@ class Messenger:
         wiring = self.problem.wiring
         if start is not None:
             check_messages(start, wiring)
-        before = np.require(np.empty(0) if start is None else start, np.float64, ["C", "W"])
 
         def work(first: int, last: int) -> None:
-            given = self.plan.net, self.potentials, before, first, last
-            domain.begin(*given, self.messages)
+            part = self._messages_of(first, last)
+            self.messages[part] = 0.0 if start is None else start[part]
+            domain.load_singles(self.plan.net, self.potentials, first, last, self.messages)
 
         threads.over_items(work, wiring.table_offsets, "entries", self.n_jobs)
+
+    def _messages_of(self, first: int, last: int) -> slice:
+        """Where the messages of the factors first..last-1 are."""
+        wiring = self.problem.wiring
+        return slice(*wiring.message_offsets[wiring.scope_offsets[[first, last]]])
 
     def close(self) -> None:
         """End all runs, so that others may use the memory; messages can still be read."""

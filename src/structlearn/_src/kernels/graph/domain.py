@@ -61,19 +61,6 @@ def load_singles(net, potentials, first, last, messages):
 
 
 @lean
-def begin(net, potentials, start, first, last, messages):
-    """Begin with these messages of the factors first..last-1, or with zeros if there are none.
-
-    Those of factors over one variable are their potentials.
-    """
-    for t in range(net.factors[first, 0], net.factors[last, 0]):
-        v, m = net.slots[t, 0], net.slots[t, 2]
-        for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
-            messages[k] = start[k] if start.size else 0.0
-    load_singles(net, potentials, first, last, messages)
-
-
-@lean
 def to_linear(net, state, first, last):
     """Replace the messages of the slots first..last-1 by their exponentials, the largest 1."""
     level(net, state.weights, state.messages, first, last)
