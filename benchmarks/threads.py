@@ -145,6 +145,8 @@ def machine(sizes: Sizes) -> Callable[[int], Phases]:
     from numba import njit
 
     from structlearn._src.common import threads
+    from structlearn._src.kernels.graph.tables import put_in_threads
+    from structlearn._src.kernels.team import make_board
 
     @njit(nogil=True)
     def work_in_cache(numbers: Any, rounds: int) -> float:
@@ -176,7 +178,18 @@ def machine(sizes: Sizes) -> Callable[[int], Phases]:
                 for _ in range(MEETINGS)
             ]
         )
-        return {"seconds": computed, "memory": moved, "meeting": met / MEETINGS}
+        ranges, starts = np.arange(n_jobs + 1), np.arange(n_jobs) * CACHED
+        given = ranges, starts, np.zeros((1, CACHED)), np.empty(n_jobs * CACHED)
+        _, launched = _clock(
+            lambda: [
+                threads.launch(put_in_threads, n_jobs - 1, make_board(1), *given)
+                for _ in range(MEETINGS)
+            ]
+        )
+        return {
+            "seconds": computed, "memory": moved, "meeting": met / MEETINGS,
+            "launch": launched / MEETINGS,
+        }  # fmt: skip
 
     return work
 

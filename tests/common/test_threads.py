@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 import time
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -182,3 +183,41 @@ def test_scratch_is_not_saved():
     text = pickle.dumps(scratch)
     assert len(text) < 200
     assert pickle.loads(text).size == 1000
+
+
+def test_workspaces_lie_apart_and_share_what_they_shared():
+    class Record(NamedTuple):
+        whole: np.ndarray
+        part: np.ndarray
+        other: np.ndarray
+        whole_numbers: np.ndarray
+        empty: np.ndarray
+
+    whole = np.arange(12.0).reshape(3, 4)
+    given = Record(whole, whole[1:, 2], np.arange(3.0), whole.reshape(-1).view(np.int64), whole[:0])
+    found = threads.apart(given)
+    for old, new in zip(given, found, strict=True):
+        assert new.dtype == old.dtype
+        assert new.strides == old.strides
+        np.testing.assert_array_equal(new, old)
+        assert not np.shares_memory(old, new)
+    found.whole[1, 2] = -1.0
+    assert found.part[0] == -1.0
+    assert found.whole_numbers[6] == np.float64(-1.0).view(np.int64)
+    starts = sorted(array.ctypes.data for array in (found.whole, found.other))
+    assert starts[0] % 128 == starts[1] % 128 == 0
+
+
+def test_threads_get_workspaces_of_their_own():
+    class Record(NamedTuple):
+        small: np.ndarray
+
+    spaces = threads.Workspaces(lambda: Record(np.zeros(1)))
+    with spaces.lend(3) as (first, places), spaces.lend(1) as (other, more):
+        assert places.shape == (4, 1)
+        assert more.shape == (2, 1)
+        both = sorted([*places.ravel(), *more.ravel()])
+        assert min(np.diff(both)) >= 128
+        assert places[0, 0] == first.small.ctypes.data != other.small.ctypes.data
+    with spaces.lend(3) as (_, again):
+        assert again.shape[0] >= 4

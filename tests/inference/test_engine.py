@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from structlearn import grid
 from structlearn._src.common.errors import ArgumentError, TooWideError
 from structlearn._src.graph.joined import join
 from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import Options, Problem
-from structlearn._src.inference.engine import clamp, forest_shares, make_engine, make_engines
+from structlearn._src.inference.engine import clamp, forest_shares, make_engine
 from tests import naive
 
 EPS = [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0), (0.0, 1.0), (1.0, 0.3)]
@@ -250,25 +248,3 @@ def test_messages_refuse_warm_outputs_over_maxima():
     assert (graph.roles == HIDDEN).any()
     with pytest.raises(ArgumentError, match="eps_h=0"):
         make_engine(Problem(graph.wiring, graph.potentials, 1.0, 0.0), "bp")
-
-
-@pytest.mark.parametrize("eps", [(1.0, 1.0), (0.0, 0.0), (0.0, 1.0)])
-def test_graphs_that_are_alike_share_an_engine(eps):
-    rng = np.random.default_rng(8)
-    kinds = [(3, 4), (4, 3), (3, 4), (2, 6), (3, 4), (4, 3)]
-    graphs = [grid(rng.normal(size=(*kind, 2)), rng.normal(size=(2, 2))) for kind in kinds]
-    graphs.append(grid(rng.normal(size=(3, 4, 3)), np.eye(3)))
-    problem = joined(graphs, eps)
-    hidden = rng.random(problem.wiring.n_variables) < 0.5
-    problem = replace(problem, wiring=problem.wiring._replace(roles=np.where(hidden, HIDDEN, 0)))
-    engines = make_engines(problem, [(i, i + 1) for i in range(len(graphs))], "bp")
-    # Those of 4 x 3 are compared with the first of their size, which is of 3 x 4.
-    assert len(set(map(id, engines))) == (5 if eps[0] == eps[1] else len(graphs))
-    for i, engine in enumerate(engines):
-        part = problem.part(i, i + 1)
-        alone = make_engine(part, "bp")
-        found, expected = (
-            each.solve(part.potentials, each.begin(), 30, 1e-6) for each in (engine, alone)
-        )
-        np.testing.assert_array_equal(found.values, expected.values)
-        np.testing.assert_array_equal(found.beliefs, expected.beliefs)

@@ -5,8 +5,9 @@ threads that are idle, and does everything itself where there are none.
 
 To wake a thread that sleeps takes some 80 microseconds on a machine with many cores, and the
 interpreter's lock lets threads wake one after the other: with 16 of them more than a millisecond,
-for work that often takes less. So a helper that is through first lingers for some tenths of a
-millisecond, looking for the next job, and so does a caller whose helpers are not through.
+for work that often takes less. So a helper that is through first lingers for a moment, looking for
+the next job, and so does a caller whose helpers are not through. While they linger, helpers also
+take part in kernels that are launched for many threads: see `kernels/launch`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
+from itertools import repeat
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,11 +30,20 @@ from structlearn._src.common.arrays import Ints
 #: Modules that bring a BLAS of their own, which the controller must have seen to hold it.
 _WITH_BLAS = ("numpy", "scipy.linalg", "scipy.sparse.linalg", "sklearn.utils", "torch")
 _CROWD = 3  # helpers from which on it pays to linger: few are woken in no time
-_LOOKS = 400  # while lingering: half a millisecond where nobody else wants the core
-
+_LOOKS = 1000  # while lingering: a millisecond or two where nobody else wants the core
+_GLANCES = 50  # of few helpers, after they were woken and after a kernel
 
 #: Looks at a count until it has reached a value, so many times; returns the looks that are left.
 Linger = Callable[[Ints, int, int], int]
+
+
+class Compiled(NamedTuple):
+    """What threads do without the interpreter's lock: compiled code, from where kernels are."""
+
+    linger: Linger
+    serve: Linger  #: in a box, see `kernels/launch`
+    make_box: Callable[[], Ints]
+    calls: int  #: where in the box the calls of the pool are counted
 
 
 class Job:
@@ -97,50 +109,87 @@ class Job:
 class Pool:
     """Threads that wait for jobs; as many as the largest call so far could use."""
 
-    linger: Linger | None = None  #: compiled, from where kernels are
+    compiled: Compiled | None = None
 
     def __init__(self) -> None:
         self.size = 0
         self._lock = threading.Lock()
         self._jobs: SimpleQueue[tuple[Job, Context]] = SimpleQueue()
-        self._sent = np.zeros(1, np.int64)  # calls so far
+        self._tokens: SimpleQueue[None] = SimpleQueue()  # each wakes a helper
         self._idle = 0
-        self._patient: Linger | None = None  # `linger`, once it is worth while
+        self._asleep = 0  # helpers that wait for a token, less the tokens that there are
+        self._woken = 0  # how often helpers were woken
+        self._ready = False  # whether the compiled code is loaded
+        self.box = self.compiled.make_box() if self.compiled else np.zeros(1, np.int64)
+
+    def use(self, compiled: Compiled) -> None:
+        """Have compiled code at hand from now on."""
+        self.compiled = compiled
+        self.box = compiled.make_box()
 
     def run(self, job: Job, threads: int) -> None:
         """Do a job with so many threads at most, the calling one included."""
         sent: list[None] = []
+        woken = False
         engaged = self._engage(threads - 1)
         try:
             # Time limits and place hold in every thread.
             calls = [(job, copy_context()) for _ in range(engaged)]
             sent.extend(map(self._jobs.put, calls))  # one step, which no interrupt divides
-            self._sent[0] += 1
+            if self._ready and self.compiled:
+                self.box[self.compiled.calls] += 1
+            self._wake(engaged)
+            woken = True
             job.work()
         except BaseException:  # from the keyboard, between two ranges
             job.cancel()
             raise
         finally:
             try:
-                job.wait(len(sent), self._patient)
+                if not woken:  # an interrupt came first
+                    self._wake(len(sent))
+                patient = self.compiled if self._patient else None
+                job.wait(len(sent), patient and patient.linger)
             finally:
                 self._free(engaged - len(sent))
 
+    def summon(self, wanted: int) -> Ints:
+        """Have so many threads look for kernels to take part in; returns the box they look at."""
+        self._load()
+        with self._lock:
+            self._grow(wanted)
+        self._wake(wanted)
+        return self.box
+
+    def _load(self) -> None:
+        """Load the compiled code, before several threads do."""
+        if not self._ready and self.compiled:
+            self.compiled.linger(self.box, 0, 0)
+            self.compiled.serve(self.box, 0, 0)
+            self._ready = True
+
+    @property
+    def _patient(self) -> bool:
+        """Whether threads linger before they sleep."""
+        return self._ready and self.size >= _CROWD
+
     def _engage(self, wanted: int) -> int:
         """Return how many threads will help, which are then no longer idle."""
-        if self._patient is None and self.linger and self.size >= _CROWD and "numba" in sys.modules:
-            self.linger(self._sent, 0, 0)  # compiles it
-            self._patient = self.linger
+        if self.size >= _CROWD and "numba" in sys.modules:
+            self._load()
         with self._lock:
-            while self.size < wanted:
-                name = f"structlearn-{self.size}"
-                # No work of theirs outlives the call that waits for it: they may die with Python.
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
-                self.size += 1
-                self._idle += 1
+            self._grow(wanted)
             found = min(wanted, self._idle)
             self._idle -= found
             return found
+
+    def _grow(self, wanted: int) -> None:
+        while self.size < wanted:
+            name = f"structlearn-{self.size}"
+            # No work of theirs outlives the call that waits for it: they may die with Python.
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            self.size += 1
+            self._idle += 1
 
     def _free(self, count: int) -> None:
         with self._lock:
@@ -155,14 +204,43 @@ class Pool:
             del job, context  # else their arrays would live until the next job
 
     def _next(self) -> tuple[Job, Context]:
-        """Return the next job: lingers for a moment, then sleeps until there is one."""
-        looks = _LOOKS
-        while looks and self._patient is not None:
-            seen = int(self._sent[0])  # before the queue: what comes later raises it
+        """Return the next job: lingers for a moment, then sleeps until there may be one."""
+        looks = max(self._patience, _GLANCES)
+        while True:
+            calls, woken = self._calls, self._woken  # before all looks: what comes raises them
             with suppress(Empty):
                 return self._jobs.get_nowait()
-            looks = self._patient(self._sent, seen + 1, looks)
-        return self._jobs.get()
+            if looks and self._ready and self.compiled:
+                looks = self.compiled.serve(self.box, calls, looks)
+            elif self._may_sleep(woken):
+                self._tokens.get()
+                looks = max(self._patience, _GLANCES)
+
+    def _may_sleep(self, woken: int) -> bool:
+        """Count one more helper that sleeps, unless some were woken since the count was `woken`."""
+        with self._lock:
+            if self._woken != woken:
+                return False
+            self._asleep += 1
+            return True
+
+    def _wake(self, wanted: int) -> None:
+        """Have so many helpers look for work; those that do not sleep look before they do."""
+        with self._lock:
+            self._woken += 1
+            asleep = min(self._asleep, wanted)
+            # One step, which no interrupt divides. One too many wakes a helper for nothing.
+            deque(map(self._tokens.put, repeat(None, asleep)), maxlen=0)
+            self._asleep -= asleep
+
+    @property
+    def _patience(self) -> int:
+        return _LOOKS if self._patient else 0
+
+    @property
+    def _calls(self) -> int:
+        """Number of calls so far, once somebody may wait for it in compiled code."""
+        return int(self.box[self.compiled.calls]) if self.compiled else 0
 
 
 class Blas:

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from itertools import accumulate, pairwise
-from typing import TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.pool import BLAS, POOL, Job
 
-Made = TypeVar("Made")
 VARIABLE = "STRUCTLEARN_N_JOBS"
 #: How much of each kind of work makes one range: it fits the cache, and is worth a thread.
 GRAIN = {
@@ -30,6 +30,7 @@ GRAIN = {
     "chains": 2**16,  # entries of the tables of chains: some tenths of a millisecond
     "entries": 2**16,  # of flat arrays that kernels go through: some tenths of a millisecond
     "features": 2**16,  # entries of a sparse matrix
+    "few graphs": 2**11,  # table entries of graphs: some tens of microseconds of a kernel
     "graphs": 20_000,  # table entries of graphs below which threads cost more than they bring
     "margins": 2**15,  # rows times labels: some milliseconds
     "orders": 2**12,  # variables of small graphs that are ordered together
@@ -43,7 +44,9 @@ GRAIN = {
     "worlds": 2**15,  # table entries of graphs: inference in them takes some milliseconds
 }
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
+_TASKS = 2**13  # in a call of a kernel: a second or two of work on one thread
 _ALL = 2**40  # tasks that were taken and done: more than there ever are
+_LINES = 128  # bytes of two lines of the cache, which processors fetch together
 _LINE = 16  # numbers that keep two arrays on different cache lines
 _most: ContextVar[int | None] = ContextVar(
     "most", default=None
@@ -162,17 +165,6 @@ def run(
         POOL.run(Job(function, ranges), threads)
 
 
-def mapped(function: Callable[[int], Made], count: int, n_jobs: int | None) -> list[Made]:
-    """Return what a function returns for every number below `count`, called in threads."""
-    found: dict[int, Made] = {}
-
-    def keep(number: int, _: int) -> None:
-        found[number] = function(number)
-
-    run(keep, [(i, i + 1) for i in range(count)], n_jobs)
-    return [found[number] for number in range(count)]
-
-
 def together(work: Callable[[int, int], None], board: Ints, count: int) -> None:
     """Let so many threads do all of some work, in which they meet: see `kernels/team`.
 
@@ -189,6 +181,14 @@ def together(work: Callable[[int, int], None], board: Ints, count: int) -> None:
     run(alone, [(i, i + 1) for i in range(count)], count)
 
 
+def launch(kernel: Callable[..., Any], helpers: int, *given: Any) -> Any:
+    """Call a kernel in which so many helpers may join the calling thread: see `kernels/launch`."""
+    if helpers <= 0:
+        return kernel(POOL.box, 0, *given)
+    with BLAS.alone():
+        return kernel(POOL.summon(helpers), helpers, *given)
+
+
 def one_blas_thread() -> AbstractContextManager[None]:
     """Hold BLAS to one thread in a block that works in threads of ours, or asks for just one.
 
@@ -202,6 +202,86 @@ def worker_arrays(*shapes: tuple[int, ...]) -> list[Floats]:
     ends = list(accumulate(map(math.prod, shapes), initial=_LINE))
     whole = np.empty(ends[-1] + _LINE)
     return [whole[a:b].reshape(s) for (a, b), s in zip(pairwise(ends), shapes, strict=True)]
+
+
+class Calls(NamedTuple):
+    """Calls of a kernel that threads join, one after the other, so that interrupts are heeded."""
+
+    ranges: list[Ints]  #: where the ranges of the items of a call begin, and the end
+    helpers: int
+
+
+def calls_of(offsets: Ints, kind: str, n_jobs: int | None) -> Calls:
+    """Cut items into ranges of work of some kind in `GRAIN`, which depend on the items alone."""
+    ranges = split(offsets, 1 + int(offsets[-1]) // GRAIN[kind])
+    borders = np.array([0, *(last for _, last in ranges)])
+    calls = range(0, max(len(ranges), 1), _TASKS)
+    return Calls([borders[i : i + _TASKS + 1] for i in calls], helpers(n_jobs, len(ranges)))
+
+
+def helpers(n_jobs: int | None, tasks: int) -> int:
+    """Return how many threads may help the calling one with so many tasks."""
+    return min(workers(n_jobs), tasks) - 1 if tasks > 1 else 0
+
+
+Record = TypeVar("Record", bound=tuple[Any, ...])
+
+
+class Workspaces(Generic[Record]):
+    """Workspaces of the threads of a kernel: records of arrays, which `make` returns.
+
+    Calls at the same time have some each.
+    """
+
+    def __init__(self, make: Callable[[], Record]) -> None:
+        self._make = make
+        self._spare: list[tuple[list[Record], Ints]] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Workspaces, (self._make,)
+
+    @contextmanager
+    def lend(self, helpers: int) -> Iterator[tuple[Record, Ints]]:
+        """Lend those of a thread and so many helpers, as `kernels.launch.own` takes them."""
+        try:
+            records, places = self._spare.pop()
+        except IndexError:
+            records, places = [], np.empty((0, 0), np.int64)
+        if len(records) <= helpers:
+            records = records + [apart(self._make()) for _ in range(helpers + 1 - len(records))]
+            places = np.array([[array.ctypes.data for array in record] for record in records])
+        try:
+            yield records[0], places
+        finally:
+            self._spare.append((records, places))
+
+
+def apart(record: Record) -> Record:
+    """Return a copy of a record of arrays that shares no cache line with anything else.
+
+    Small arrays that are made one after the other may lie side by side, and threads that write to
+    them would wait for each other. Arrays that share memory still do.
+    """
+    bounds = [byte_bounds(array) for array in record]
+    order = sorted(range(len(record)), key=bounds.__getitem__)
+    offsets = dict.fromkeys(order, 0)
+    shift = end = reached = 0  # from addresses to places in the copy; its end; the last address
+    for i in order:
+        low, high = bounds[i]
+        if low >= reached:  # shares nothing with those before
+            shift = (end + _LINES) // _LINES * _LINES - low
+        offsets[i] = low + shift
+        reached = max(reached, high)
+        end = reached + shift
+    block = np.zeros(end + 2 * _LINES, np.uint8)
+    start = -block.ctypes.data % _LINES  # the block itself need not begin with a line
+
+    def copied(array: Any, offset: int) -> Any:
+        copy = np.ndarray(array.shape, array.dtype, block, start + offset, array.strides)
+        copy[...] = array
+        return copy
+
+    return type(record)(*(copied(array, offsets[i]) for i, array in enumerate(record)))
 
 
 class Scratch:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 
 import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
-from structlearn._src.common.vectors import filled, ranges_of
+from structlearn._src.common.vectors import ranges_of
 from structlearn._src.graph.joined import select
 from structlearn._src.graph.wiring import OUTPUT, Wiring, compile_by_graph
-from structlearn._src.kernels.graph.wiring import put_tables, take_tables
+from structlearn._src.kernels.graph.tables import put_in_threads, take_in_threads
+from structlearn._src.kernels.team import make_board
 from structlearn._src.text.labels import Forbidden
+
+#: One array (rows, entries) for each group of factors, or with a row for all.
+Tables = tuple[Floats, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,52 +139,49 @@ def assemble(cards: Ints, roles: Ints, graph_variables: Ints, scopes: tuple[Ints
 
 
 def tables_to_potentials(
-    graphs: Graphs, tables: tuple[Floats, ...], n_jobs: int | None = 1
+    graphs: Graphs, tables: Tables, n_jobs: int | None = 1, out: Floats | None = None
 ) -> Floats:
-    """Flat potentials from the tables of every group."""
-    size = int(graphs.wiring.table_offsets[-1])
-    complete = sum(map(len, graphs.groups)) == graphs.wiring.n_factors
-    potentials = np.empty(size) if complete else filled(size, 0.0, n_jobs)
-    each = [np.require(table, np.float64, ("C", "W")) for table in tables]  # compiled once
-
-    def work(group: int, first: int, last: int) -> None:
-        put_tables(graphs.starts[group], each[group], first, last, potentials)
-
-    _over_groups(work, graphs, each, n_jobs)
+    """Flat potentials from the tables of every group, in `out` or a new array."""
+    potentials = np.empty(int(graphs.wiring.table_offsets[-1])) if out is None else out
+    if sum(map(len, graphs.groups)) < graphs.wiring.n_factors:
+        potentials.fill(0.0)  # what is in no group
+    for starts, table in zip(graphs.starts, tables, strict=True):
+        plain = np.require(table, np.float64, ("C", "W"))  # compiled once
+        ranges, helpers = _tasks(starts, table, n_jobs)
+        given = make_board(1), ranges, starts, plain, potentials
+        threads.launch(put_in_threads, helpers, *given)
     return potentials
 
 
 def potentials_to_tables(
-    graphs: Graphs, values: Floats, like: tuple[Floats, ...], n_jobs: int | None = 1
-) -> tuple[Floats, ...]:
-    """Adjoint of `tables_to_potentials`: tables that factors share get the sum of their values."""
-    pairs = zip(graphs.starts, like, strict=True)
-    out = [np.empty((len(starts), table.shape[1])) for starts, table in pairs]
-    sums: list[dict[int, Floats]] = [{} for _ in like]  # of ranges of factors
+    graphs: Graphs,
+    values: Floats,
+    like: Tables,
+    n_jobs: int | None = 1,
+    into: Tables | None = None,
+) -> Tables:
+    """Adjoint of `tables_to_potentials`: tables that factors share get the sum of their values.
 
-    def work(group: int, first: int, last: int) -> None:
-        rows = out[group]
-        if len(like[group]) == 1:
-            rows = sums[group][first] = np.zeros((1, rows.shape[1]))
-        take_tables(graphs.starts[group], rows, first, last, values)
-
-    _over_groups(work, graphs, like, n_jobs)
-    for group, parts in enumerate(sums):
-        if parts:
-            out[group] = reduce(add, (parts[first] for first in sorted(parts)))
+    They are added to those in `into`, if it is given.
+    """
+    out = []
+    for group, (starts, table) in enumerate(zip(graphs.starts, like, strict=True)):
+        ranges, helpers = _tasks(starts, table, n_jobs)
+        shared = len(table) == 1
+        old = None if into is None else into[group]
+        rows = np.empty((0 if shared else len(starts), table.shape[1])) if old is None else old
+        sums = np.zeros((len(ranges) - 1 if shared else 0, table.shape[1]))
+        given = make_board(1), ranges, starts, values, rows, sums, old is not None
+        threads.launch(take_in_threads, helpers, *given)
+        if shared:  # sums of ranges, which depend on the graphs alone, are added in their order
+            total = sums.cumsum(axis=0)[-1:]
+            rows = total if old is None else np.add(old, total, out=old)
+        out.append(rows)
     return tuple(out)
 
 
-def _over_groups(
-    work: Callable[[int, int, int], None],
-    graphs: Graphs,
-    tables: Sequence[Floats],
-    n_jobs: int | None,
-) -> None:
-    """Call ``work(group, first, last)`` on ranges of the factors of all groups."""
-    tasks = [
-        (group, *part)
-        for group, (starts, table) in enumerate(zip(graphs.starts, tables, strict=True))
-        for part in ranges_of(len(starts), 1 + threads.GRAIN["entries"] // max(table.shape[1], 1))
-    ]
-    threads.run(lambda i, _: work(*tasks[i]), [(i, i + 1) for i in range(len(tasks))], n_jobs)
+def _tasks(starts: Ints, table: Floats, n_jobs: int | None) -> tuple[Ints, int]:
+    """Return the borders of ranges of factors, and how many threads help with them."""
+    ranges = ranges_of(len(starts), 1 + threads.GRAIN["entries"] // max(table.shape[1], 1))
+    borders = np.array([0, *(last for _, last in ranges)])
+    return borders, threads.helpers(n_jobs, len(ranges))

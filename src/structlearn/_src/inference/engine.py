@@ -8,7 +8,6 @@ Several threads may use one engine at a time.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError, TooWideError
 from structlearn._src.common.place import current
 from structlearn._src.common.vectors import filled, put, taken
-from structlearn._src.graph.joined import graph_range
 from structlearn._src.graph.wiring import Wiring, condition, places
 from structlearn._src.inference.base import Memory, Options, Problem, Solution, best_states
 from structlearn._src.inference.junction import (
@@ -31,12 +29,11 @@ from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.inference.messenger import check_messages, make_messenger
 from structlearn._src.inference.names import TRAINED, Query
 from structlearn._src.inference.order import Elimination
-from structlearn._src.inference.schedule import LARGE
 from structlearn._src.inference.trw import cover
-from structlearn._src.kernels.graph.domain import solve
-from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
-from structlearn._src.kernels.graph.readout import read_factors
-from structlearn._src.kernels.graph.wiring import alike
+from structlearn._src.kernels.graph import many
+from structlearn._src.kernels.graph.many import Exchange, Fixed, nothing_fixed
+from structlearn._src.kernels.graph.message import MessageState
+from structlearn._src.kernels.team import make_board
 
 
 class Clamped(NamedTuple):
@@ -60,9 +57,20 @@ class Clamped(NamedTuple):
         where, kept = places(self.wiring, labels, self.n_jobs)
         return self._replace(kept=where[kept], gone=where[~kept])
 
+    @property
+    def in_kernels(self) -> bool:
+        """Whether one call of a kernel does it all."""
+        return self.engine is not None and self.engine.in_kernels
+
     def begin(self) -> Memory:
         """Return what the first call goes on from."""
         return () if self.engine is None else self.engine.begin()
+
+    def answer(self, x: Exchange, memory: Memory, sweeps: int, tol: float) -> tuple[Floats, int]:
+        """As that of the other engines, with the fixed variables fixed."""
+        assert self.engine is not None  # it is in kernels
+        fixed = Fixed(True, self.kept, self.gone, self.gone_borders)
+        return self.engine.answer(x._replace(fixed=fixed), memory, sweeps, tol)
 
     def solve(
         self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
@@ -105,7 +113,10 @@ class MessageEngine:
         self.plan = MessagePlan(problem, shares, options.n_jobs)
         self._maximised = problem.eps == 0.0
         #: Whether there is nothing between sweeps that only Python can do.
-        self._in_kernels = self.plan.warm and not len(self.plan.shared) and not current().at_once
+        self.in_kernels = self.plan.warm and not len(self.plan.shared) and not current().at_once
+        tables = problem.wiring.graph_tables
+        self._calls = threads.calls_of(tables, "few graphs", options.n_jobs)
+        self._tables = threads.Scratch(int(problem.wiring.table_offsets[-1]))
         self._rest: Clamped | None = None
         if self._maximised.any() and not self._maximised.all():
             fixed = np.where(self._maximised, 0, -1)
@@ -122,7 +133,7 @@ class MessageEngine:
     ) -> Solution:
         """Bethe values of the graphs, or the scores of decoded labels, and beliefs of factors."""
         problem = self.problem.at(potentials)
-        if self._in_kernels:
+        if self.in_kernels:
             return self._solve(problem.potentials, memory[0], sweeps, tol, beliefs)
         messenger = make_messenger(
             problem,
@@ -148,35 +159,54 @@ class MessageEngine:
     def _solve(
         self, potentials: Floats, start: Floats, sweeps: int, tol: float, wanted: bool
     ) -> Solution:
-        """Do all that a `Messenger` does, in two calls of kernels for every range of graphs."""
+        """Do all that a `Messenger` does, in one call of a kernel."""
+        check_messages(start, self.problem.wiring)
+        tables = self.problem.wiring.graph_tables
+        n = len(tables) - 1 if wanted else 0
+        found = potentials if not wanted else np.empty(len(potentials))
+        x = Exchange(tables, potentials, np.ones(n), found, nothing_fixed())
+        messages = np.empty(len(start))
+        values, taken = self._run(x, found, start, messages, sweeps, tol)
+        return Solution(values, found if wanted else np.empty(0), (messages,), taken)
+
+    def answer(self, x: Exchange, memory: Memory, sweeps: int, tol: float) -> tuple[Floats, int]:
+        """Solve all graphs in one call of a kernel; the memory is brought up to date.
+
+        Returns their values, and the most sweeps that one of them needed.
+        """
+        if not x.fixed.some:  # beliefs take the place of the potentials
+            return self._run(x, x.potentials, memory[0], memory[0], sweeps, tol)
+        with self._tables.lend() as tables:
+            return self._run(x, tables, memory[0], memory[0], sweeps, tol)
+
+    def _run(
+        self, x: Exchange, tables: Floats, start: Floats, messages: Floats, sweeps: int, tol: float
+    ) -> tuple[Floats, int]:
+        """Pass messages from those of `start`; `tables` is workspace, maybe the potentials."""
         plan = self.plan
         wiring = self.problem.wiring
-        check_messages(start, wiring)
-        n = wiring.n_graphs
-        value, change = np.empty((2, n))
-        iterations = np.zeros(n, np.int64)
+        values, change = np.empty((2, wiring.n_graphs))
+        iterations = np.zeros(wiring.n_graphs, np.int64)
         done = plan.moving == 0
         sure, marginals = np.empty((2, int(wiring.belief_offsets[-1])))
-        found = np.empty(len(potentials) if wanted else 0)
-        with plan.exponentials.lend() as tables:
+        with (
+            plan.exponentials.lend() as exponentials,
+            plan.workspaces.lend(self._calls.helpers) as workspaces,
+        ):
             warm = MessageState(
-                tables, plan.weights, plan.ratios, np.empty(len(start)),
+                exponentials, plan.weights, plan.ratios, messages,
                 np.empty(len(start) if plan.raises else 0), np.empty(0), sure, True,
                 float(self.options.damping or 0.0),
             )  # fmt: skip
-            plain = warm._replace(tables=potentials, raised=np.empty(0), linear=False)
-            frame = plan.borders, plan.net
-
-            def work(first: int, last: int) -> None:
-                workspace = MessageWorkspace(*threads.worker_arrays(*plan.workspace_shapes))
-                solve(
-                    *frame, plan.order, warm, plain, plan.span, start, self.problem.eps, workspace,
-                    tol, sweeps, first, last, marginals, value, change, iterations, done,
+            plain = warm._replace(tables=tables, raised=np.empty(0), linear=False)
+            for tasks in self._calls.ranges:
+                threads.launch(
+                    many.message_in_threads, self._calls.helpers, make_board(1), tasks, x,
+                    wiring.graph_tables, plan.borders, plan.net, plan.order, warm, plain,
+                    plan.span, start, self.problem.eps, tol, sweeps, marginals, workspaces, values,
+                    change, iterations, done,
                 )  # fmt: skip
-                read_factors(*frame, plain, marginals, workspace, first, last, wanted, found, value)
-
-            threads.over_graphs(work, wiring.graph_tables, self.options.n_jobs)
-        return Solution(value, found, (warm.messages,), int(iterations.max(initial=0)))
+        return values, int(iterations.max(initial=0))
 
 
 #: The exact one, that by messages, and either of them over a part of the variables.
@@ -190,70 +220,22 @@ def make_engine(
     shares: Floats | None = None,
     times: float = TRAINED,
 ) -> Engine:
-    """Return the engine that is asked for, or that suits the problem: see `make_engines`."""
-    ranges = [(0, problem.wiring.n_graphs)]
-    return make_engines(problem, ranges, method, options, shares, times)[0]
+    """Return the engine that is asked for, or that suits the problem.
 
-
-def make_engines(
-    problem: Problem,
-    ranges: list[tuple[int, int]],
-    method: str = "auto",
-    options: Options | None = None,
-    shares: Floats | None = None,
-    times: float = TRAINED,
-) -> list[Engine]:
-    """Return the engines of consecutive ranges of graphs, all of the kind that suits the whole.
-
-    The potentials of the problem count for nothing but their number. With "auto" engines are exact
-    where that costs at most `times` what message passing does. Tree-reweighted messages need the
-    `shares` of the factors, their weights.
+    The potentials of the problem count for nothing but their number. With "auto" the engine is
+    exact where that costs at most `times` what message passing does. Tree-reweighted messages need
+    the `shares` of the factors, their weights.
     """
     options = options or Options()
     order = _exact_order(problem, method, options, times)
-    if order is None and not problem.uniform and problem.eps_hidden == 0.0:
+    if order is not None:
+        return EliminationTree(problem, order, options.n_jobs)
+    if not problem.uniform and problem.eps_hidden == 0.0:
         raise ArgumentError(
             f"eps_y={problem.eps_output:g} with eps_h=0 cannot be trained by belief propagation, "
             f"whose messages do not tell the marginals then; raise eps_h, or set eps_y=0"
         )
-    wiring = problem.wiring
-    inside = replace(options, n_jobs=_within(wiring, ranges, options.n_jobs))
-    orders = [] if order is None else order.cut(wiring.graph_variables[[a for a, _ in ranges]])
-
-    def make(number: int) -> Engine:
-        first, last = ranges[number]
-        part = problem.part(first, last)
-        if orders:
-            return EliminationTree(part, orders[number], inside.n_jobs)
-        factors = slice(*wiring.graph_factors[[first, last]])
-        return MessageEngine(part, method, inside, None if shares is None else shares[factors])
-
-    # Graphs that are alike share an engine, which then stays in the cache.
-    apart = bool(orders) or shares is not None or not problem.uniform
-    models = list(range(len(ranges))) if apart else _models(wiring, ranges, options.n_jobs)
-    needed = sorted(set(models))
-    made = threads.mapped(lambda i: make(needed[i]), len(needed), options.n_jobs)
-    engines = dict(zip(needed, made, strict=True))
-    return [engines[model] for model in models]
-
-
-def _models(wiring: Wiring, ranges: list[tuple[int, int]], n_jobs: int | None) -> list[int]:
-    """Return for every range of graphs the first of its size, if they are alike, or itself."""
-    borders = np.array([0, *(last for _, last in ranges)])
-    tables = wiring.graph_tables[borders]
-    slots = wiring.scope_offsets[wiring.graph_factors[borders]]
-    kept = borders, wiring.graph_variables[borders], slots, tables
-    sizes = np.diff(kept, axis=1).T.tolist()
-    earliest: dict[tuple[int, ...], int] = {}
-    models = np.array([earliest.setdefault(tuple(size), i) for i, size in enumerate(sizes)])
-    same = np.empty(len(ranges), np.bool_)
-
-    def work(first: int, last: int) -> None:
-        alike(wiring, borders, models, first, last, same)
-
-    threads.over_items(work, tables, "entries", n_jobs)
-    found: list[int] = np.where(same, models, np.arange(len(models))).tolist()
-    return found
+    return MessageEngine(problem, method, options, shares)
 
 
 def _exact_order(
@@ -269,12 +251,6 @@ def _exact_order(
     return None
 
 
-def _within(wiring: Wiring, ranges: list[tuple[int, int]], n_jobs: int | None) -> int | None:
-    """Return the threads within a range: one, where there are many and none is a large graph."""
-    largest = np.diff(wiring.graph_tables).max(initial=0)
-    return 1 if len(ranges) > 1 and largest < LARGE else n_jobs
-
-
 def clamp(
     wiring: Wiring,
     fixed: Ints,
@@ -284,49 +260,25 @@ def clamp(
     shares: Floats | None = None,
     times: float = TRAINED,
 ) -> Clamped:
-    """Return graphs with some variables fixed, and an engine for the others: see `clamp_ranges`."""
-    ranges = [(0, wiring.n_graphs)]
-    return clamp_ranges(wiring, ranges, fixed, eps, method, options, shares, times)[0]
-
-
-def clamp_ranges(
-    wiring: Wiring,
-    ranges: list[tuple[int, int]],
-    fixed: Ints,
-    eps: float,
-    method: str = "auto",
-    options: Options | None = None,
-    shares: Floats | None = None,
-    times: float = TRAINED,
-) -> list[Clamped]:
-    """Return consecutive ranges of graphs with some variables fixed, the others at one temperature.
+    """Return graphs with some variables fixed, and an engine for the others, at one temperature.
 
     `fixed` is -1 where a variable stays free; which states the others have does not matter. The
-    rest is as in `make_engines`; `shares` are those of all factors.
+    rest is as in `make_engine`; `shares` are those of all factors.
     """
     options = options or Options()
     small = condition(wiring, np.empty(0), fixed, options.n_jobs)
-    engines: list[Engine] = []
+    engine: Engine | None = None
     if small.wiring.n_variables:
         problem = Problem(small.wiring, np.zeros(int(small.wiring.table_offsets[-1])), eps, eps)
         # The weights of the whole graph, not those of what is left: free and clamped values are to
         # be maxima of one function, over all beliefs or over those that agree with the labels.
         kept = None if shares is None else shares[small.factors]
-        engines = make_engines(problem, ranges, method, options, kept, times)
-    n_jobs = _within(wiring, ranges, options.n_jobs)
+        engine = make_engine(problem, method, options, kept, times)
+    gone_graphs = np.delete(wiring.factor_graphs, small.factors)
+    borders = offsets_of(np.bincount(gone_graphs, minlength=wiring.n_graphs))
     nothing = np.empty(0, np.int64)
-
-    def make(number: int) -> Clamped:
-        first, last = ranges[number]
-        part = graph_range(wiring, first, last)
-        free = small.factors[slice(*small.wiring.graph_factors[[first, last]])]
-        gone_graphs = np.delete(part.factor_graphs, free - wiring.graph_factors[first])
-        borders = offsets_of(np.bincount(gone_graphs, minlength=part.n_graphs))
-        engine = engines[number] if len(free) else None
-        held = Clamped(part, gone_graphs, engine, nothing, nothing, borders, n_jobs)
-        return held.at(fixed[slice(*wiring.graph_variables[[first, last]])])
-
-    return threads.mapped(make, len(ranges), options.n_jobs)
+    held = Clamped(wiring, gone_graphs, engine, nothing, nothing, borders, options.n_jobs)
+    return held.at(fixed)
 
 
 def forest_shares(wiring: Wiring, n_jobs: int | None = 1) -> Floats:

@@ -34,8 +34,10 @@ from structlearn._src.inference.order import (
     hopeless,
     plain_totals,
 )
-from structlearn._src.kernels.graph import covary, eliminate
+from structlearn._src.kernels.graph import covary, eliminate, many
 from structlearn._src.kernels.graph.eliminate import EliminationPlan
+from structlearn._src.kernels.graph.many import Exchange
+from structlearn._src.kernels.team import make_board
 
 _MESSAGES_PER_TABLE = 16  # total message entries allowed, in units of the largest table allowed
 _SECONDS_PER_ENTRY = 3e-8  # of a table, there and back, on an ordinary core
@@ -96,6 +98,7 @@ class EliminationTree:
     order: Elimination
     n_jobs: int | None = None
     exact: ClassVar[bool] = True
+    in_kernels: ClassVar[bool] = True
 
     @classmethod
     def of(cls, problem: Problem, options: Options) -> EliminationTree:
@@ -114,6 +117,10 @@ class EliminationTree:
             int(np.diff(plan.input_offsets).max(initial=1)),
             int(wiring.cards.max(initial=1)),
         )
+        self._calls = threads.calls_of(wiring.graph_tables, "few graphs", self.n_jobs)
+        self._workspaces = threads.Workspaces(
+            partial(eliminate.make_workspace, *self._workspace_sizes)
+        )
 
     def begin(self) -> Memory:
         """Return nothing: each call stands alone."""
@@ -127,6 +134,24 @@ class EliminationTree:
             values = self.forward(potentials, store)
             found = self.backward(store)[1] if beliefs else np.empty(0)
         return Solution(values, found, (), 0)
+
+    def answer(self, x: Exchange, memory: Memory, sweeps: int, tol: float) -> tuple[Floats, int]:
+        """Solve all graphs in one call of a kernel; returns their values, and no sweeps."""
+        wiring = self.wiring
+        values = np.empty(wiring.n_graphs)
+        marginals = np.empty(int(wiring.belief_offsets[-1]))
+        with (
+            self.stores.lend() as store,
+            self.stores.lend() as beliefs,
+            self._workspaces.lend(self._calls.helpers) as workspaces,
+        ):
+            for tasks in self._calls.ranges:
+                threads.launch(
+                    many.eliminate_in_threads, self._calls.helpers, make_board(1), tasks, x,
+                    wiring.graph_tables, *self._frame, wiring.belief_offsets, store, beliefs,
+                    marginals, workspaces, values,
+                )  # fmt: skip
+        return values, 0
 
     @contextmanager
     def _workspace(self) -> Iterator[eliminate.BucketWorkspace]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from structlearn._src.common.arrays import Floats
+from structlearn._src.common import threads
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.threads import Scratch
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.layout import lay_out
+from structlearn._src.inference.schedule import VisitingOrder
 from structlearn._src.kernels.graph.domain import Span
+from structlearn._src.kernels.graph.message import MessageWorkspace
+from structlearn._src.kernels.graph.schedule import BACK, FORTH
 
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
 _NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
@@ -37,8 +43,12 @@ class MessagePlan:
         self.moving = np.diff(self.borders[:, 1]) - self.parts.sums(singles)
         most = states.max(initial=1)
         size = size.max(initial=most)
-        #: Of the arrays of a `MessageWorkspace`.
-        self.workspace_shapes = (int(arity.max(initial=1)), int(most)), (int(size),), (int(size),)
+        shapes = (int(arity.max(initial=1)), int(most)), (int(size),), (int(size),)
+        #: Returns room for the messages of one thread.
+        self.make_workspace = partial(make_workspace, shapes)
+        self.workspaces = threads.Workspaces(self.make_workspace)
+        #: Of graphs that threads share: what is visited at the same time in a sweep, and which way.
+        self.rounds = {int(g): _rounds(self.order, int(g)) for g in self.shared}
         self.weights, self.ratios = layout.weights, layout.ratios
         plain = problem.uniform and appearance is None
         coldest, lowest, power = _bounds(problem) if plain else self._temper(problem, appearance)
@@ -78,6 +88,20 @@ class MessagePlan:
         numbers = problem.eps.min(initial=1.0), weights.min(initial=1.0), ratios.max(initial=1.0)
         coldest, lowest, power = map(float, numbers)
         return coldest, lowest, power
+
+
+def make_workspace(shapes: tuple[tuple[int, ...], ...]) -> MessageWorkspace:
+    """Return room for the messages of one thread."""
+    return MessageWorkspace(*threads.worker_arrays(*shapes))
+
+
+def _rounds(order: VisitingOrder, g: int) -> Ints:
+    """(rounds, 3) First and last blocks of a graph: colours from the last to the first and back."""
+    first, *others = range(*order.graph_colours[g : g + 2])
+    ways = [(c, BACK) for c in reversed(others)]
+    ways += [(first, BACK | FORTH), *((c, FORTH) for c in others)]
+    borders = order.colour_offsets
+    return np.array([(borders[colour], borders[colour + 1], way) for colour, way in ways])
 
 
 def _bounds(problem: Problem) -> tuple[float, float, float]:

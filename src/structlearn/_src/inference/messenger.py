@@ -21,7 +21,7 @@ from structlearn._src.inference.base import SCHEDULES, Problem, point_mass
 from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.kernels.graph import domain, readout, sweep, tournament
 from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
-from structlearn._src.kernels.graph.schedule import BACK, FORTH
+from structlearn._src.kernels.team import make_board
 
 _BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
 _RANGES = 4  # per worker, of blocks that cost about the same on cores that do not
@@ -178,23 +178,15 @@ class Messenger:
 
     def _sweep(self, g: int, state: MessageState) -> float:
         """Colours from the last to the first and back; returns the largest change of a message."""
-        plan = self.plan
-        order = plan.order
+        order = self.plan.order
+        rounds = self.plan.rounds[g]
         change = np.zeros(len(order.block_offsets) - 1)
-
-        def visit(colour: int, ways: int) -> None:
-            def work(first: int, last: int) -> None:
-                workspace = self._workspace()
-                sweep.sweep_blocks(plan.net, order, ways, state, workspace, first, last, change)
-
-            self._share(work, order.block_offsets, *order.colour_offsets[colour : colour + 2])
-
-        first, *others = range(*order.graph_colours[g : g + 2])
-        for colour in reversed(others):
-            visit(colour, BACK)
-        visit(first, BACK | FORTH)
-        for colour in others:
-            visit(colour, FORTH)
+        helpers = threads.helpers(self.n_jobs, int(np.diff(rounds[:, :2]).max()))
+        with self.plan.workspaces.lend(helpers) as workspaces:
+            threads.launch(
+                sweep.sweep_in_threads, helpers, make_board(len(rounds)), rounds, self.plan.net,
+                order, state, workspaces, change,
+            )  # fmt: skip
         return float(change.max())
 
     def _flood(self, g: int, state: MessageState) -> float:
@@ -221,7 +213,7 @@ class Messenger:
         threads.run(work, [(low + first, low + last) for first, last in ranges], self.n_jobs)
 
     def _workspace(self) -> MessageWorkspace:
-        return MessageWorkspace(*threads.worker_arrays(*self.plan.workspace_shapes))
+        return self.plan.make_workspace()
 
     def _queue(self, first: int, last: int) -> tuple[Floats, Ints]:
         """Room for the slots of the largest graph."""

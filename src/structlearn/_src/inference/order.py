@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -37,28 +36,6 @@ class Elimination:
     messages: float  #: entries of all messages
     complete: bool  #: False if the search ended at a table over the limit
     plain: Floats  #: entries by variable in the first order tried, infinite if that ended early
-
-    def cut(self, starts: Ints) -> list[Elimination]:
-        """Cut the order between graphs: the variables from each start to the next, numbered anew.
-
-        What it costs is said of the whole still.
-        """
-        if len(starts) == 1:
-            return [self]
-        owners = np.searchsorted(starts, self.variables, side="right") - 1
-        by_owner = np.argsort(owners, kind="stable")
-        borders = np.searchsorted(owners[by_owner], np.arange(len(starts) + 1))
-        sizes = np.diff(self.separator_offsets)
-        parts = []
-        for start, (low, high) in zip(starts, pairwise(borders), strict=True):
-            mine = by_owner[low:high]
-            separators = self.separators[block_indices(self.separator_offsets, mine)] - start
-            offsets = offsets_of(sizes[mine])
-            moved = self.variables[mine] - start
-            parts.append(
-                replace(self, variables=moved, separator_offsets=offsets, separators=separators)
-            )
-        return parts
 
 
 def find_order(

@@ -43,6 +43,16 @@ def _raise(typing: Any, array: Any, index: Any, by: Any) -> Any:
     return types.int64(array, types.int64, types.int64), emit
 
 
+def _replace(typing: Any, array: Any, index: Any, value: Any) -> Any:
+    from numba import types
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        at = _pointer(context, builder, signature, args)
+        return builder.atomic_rmw("xchg", at, args[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), emit
+
+
 def _read(typing: Any, array: Any, index: Any) -> Any:
     from numba import types
 
@@ -88,6 +98,15 @@ def fetch_add(array, index, by):
     with _lock:
         before = int(array[index])
         array[index] = before + by
+    return before
+
+
+@intrinsic(_replace)
+def exchange(array, index, value):
+    """Write an entry, and return what it was before."""
+    with _lock:
+        before = int(array[index])
+        array[index] = value
     return before
 
 

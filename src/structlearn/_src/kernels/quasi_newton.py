@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.launch import publish, task, withdraw
 from structlearn._src.kernels.team import done, take, wait
 
 _BLOCK = 8192  # weights: with ten rows 640 kilobytes, which the second-level cache of a core holds
@@ -178,15 +179,15 @@ def _oldest_first(along, dots, count, back, forth):
 
 
 @lean
-def find_direction(board, count, pairs, gradient, inverse, sums, work, out):
+def find_direction(number, board, count, pairs, gradient, inverse, sums, out, spaces):
     r"""Write :math:`-H g` for the inverse Hessian :math:`H` that fits the last pairs.
 
-    All threads of a team call this with the same arrays but for `work`. `count` is the number of
-    pairs so far, and `inverse` the diagonal of the first inverse Hessian up to a factor, empty for
-    the identity. Workspace of all are `sums` (2, ranges, n), of each `work` (3, n), where n is at
-    least 3 and above the memory. Steps are read twice and changes once: their products are taken
-    while their block is in the cache.
+    `count` is the number of pairs so far, and `inverse` the diagonal of the first inverse Hessian
+    up to a factor, empty for the identity. Workspace of all are `sums` (2, ranges, n), of each its
+    row of `spaces` (threads, 3 or more, n), where n is at least 3 and above the memory. Steps are
+    read twice and changes once: their products are taken while their block is in the cache.
     """
+    work = spaces[number]
     memory, size = pairs.steps.shape
     n = min(count, memory)
     newest = (count - 1) % memory
@@ -218,6 +219,14 @@ def find_direction(board, count, pairs, gradient, inverse, sums, work, out):
         _finish(pairs, forth, size * r // ranges, size * (r + 1) // ranges, out)
         done(board, 2)
         r = take(board, 2)
+
+
+@lean
+def find_direction_in_threads(box, helpers, *given):
+    """Run `find_direction` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(find_direction, given))
+    find_direction(0, *given)
+    withdraw(box, open_)
 
 
 @inner
@@ -255,12 +264,13 @@ def _subtract(a, b, out):
 
 
 @lean
-def remember(board, count, pairs, ends, flat, sums, work):
+def remember(number, board, count, pairs, ends, flat, sums, spaces):
     """Put a step in the place of the oldest one, unless it shows no positive curvature.
 
-    All threads of a team call this with the same arrays but for `work`, as above; returns whether
-    the step was stored. Then ``sums[1]`` has its products with all steps, by range.
+    Workspaces are as above; returns whether the step was stored. Then ``sums[1]`` has its products
+    with all steps, by range.
     """
+    work = spaces[number]
     memory, size = pairs.steps.shape
     ranges = sums.shape[1]
     r = take(board, 0)
@@ -282,3 +292,12 @@ def remember(board, count, pairs, ends, flat, sums, work):
         done(board, 1)
         r = take(board, 1)
     return True
+
+
+@lean
+def remember_in_threads(box, helpers, *given):
+    """Run `remember` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(remember, given))
+    stored = remember(0, *given)
+    withdraw(box, open_)
+    return stored

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats
-from structlearn._src.kernels.chain.evaluate import PHASES, Slopes, evaluate
+from structlearn._src.kernels.chain.evaluate import PHASES, Slopes, evaluate_in_threads
 from structlearn._src.kernels.team import make_board
 from structlearn._src.learn.chain_arrays import ChainArrays, make_errors, make_parts, make_workspace
 from structlearn._src.learn.chain_layout import ChainLayout
@@ -35,7 +35,8 @@ class ChainEvaluation:
         self._features = layout.layout._replace(kept=anywhere)
         self._parts = make_parts(loss)
         self._rooms: dict[int, threads.Scratch] = {}
-        self._spare: list[tuple[Any, Any]] = []  # workspaces, one for each thread at work
+        self._errors = threads.Workspaces(partial(make_errors, chains))
+        self._workspaces = threads.Workspaces(partial(make_workspace, chains))
 
     def losses(self, weights: Floats, n_jobs: int | None) -> Floats:
         """Loss of every sequence, without its weight and without C."""
@@ -79,12 +80,9 @@ class ChainEvaluation:
                 primal.wide.reshape(-1), layout.rare_entries(slopes > 1), slope, ridge, losses,
                 gradient,
             )  # fmt: skip
-
-            def work(first: int, last: int) -> None:
-                with self._workspace() as own:
-                    evaluate(*given, *own)
-
-            threads.together(work, board, len(ranges))
+            helpers = len(ranges) - 1
+            with self._errors.lend(helpers) as errors, self._workspaces.lend(helpers) as spaces:
+                threads.launch(evaluate_in_threads, helpers, *given, errors, spaces)
             if slopes:
                 n = layout.n_weights
                 gradient[n:] = slope.tables.sum(axis=0).flat[chains.transitions]
@@ -109,14 +107,3 @@ class ChainEvaluation:
                 for (a, b), shape in zip(pairwise(ends), shapes, strict=True)
             )
             yield memory, Slopes(wide, wide.reshape(slopes, rows * K), *more)
-
-    @contextmanager
-    def _workspace(self) -> Iterator[tuple[Any, Any]]:
-        try:
-            both = self._spare.pop()
-        except IndexError:
-            both = make_errors(self._chains), make_workspace(self._chains)
-        try:
-            yield both
-        finally:
-            self._spare.append(both)

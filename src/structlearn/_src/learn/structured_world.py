@@ -6,8 +6,6 @@ message passing from where it stood.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +13,7 @@ import numpy as np
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.common.place import current
+from structlearn._src.common.vectors import add_multiple
 from structlearn._src.graph.batch import (
     Graphs,
     Sequences,
@@ -25,8 +23,9 @@ from structlearn._src.graph.batch import (
 from structlearn._src.graph.wiring import HIDDEN, OUTPUT, Wiring
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.chain_batch import Chains, forbid_ends, tables_to_chains
-from structlearn._src.inference.engine import Engine, clamp_ranges, forest_shares, make_engines
+from structlearn._src.inference.engine import Engine, clamp, forest_shares, make_engine
 from structlearn._src.kernels.graph.domain import weigh
+from structlearn._src.kernels.graph.many import Exchange, nothing_fixed
 from structlearn._src.learn.world import (
     CONVERGED,
     Budget,
@@ -38,7 +37,6 @@ from structlearn._src.learn.world import (
 from structlearn._src.model.model import Tables
 
 _SWEEPS = 100  # over messages, where an evaluation is to converge
-_PARTS = 256  # of a world at most: several for every thread, as some need more sweeps
 _TOL = 1e-4  # largest change of a message that counts as none: weights move by far more
 
 # ---- sequences -----------------------------------------------------------------------------
@@ -170,23 +168,11 @@ class GraphMemory(NamedTuple):
     iterations: Ints  #: () sweeps so far
 
 
-class _Part(NamedTuple):
-    """Graphs that one thread solves from the first step to the last, while the cache holds them."""
-
-    engine: Engine
-    graphs: slice
-    tables: slice  #: of these graphs
-    memory: tuple[slice, ...]  #: of every array of the memory that the engine has
-    ends: tuple[int, ...]  #: of all arrays of the memory, with this part and those before
-
-
 class GraphWorld:
     """Graphs whose variables labelled -1 are hidden; free, or clamped to the other labels.
 
     What is `added` to the potentials, in one flat array, are task costs. Tree-reweighted messages
-    need the `shares` of the factors in forests, which are found here unless they are given. The
-    graphs are cut into parts, which threads share: chosen from the graphs alone, as are then the
-    results.
+    need the `shares` of the factors in forests, which are found here unless they are given.
     """
 
     def __init__(
@@ -212,26 +198,22 @@ class GraphWorld:
         # Both worlds weigh the factors of the whole graph alike, so that no loss is negative.
         if settings.method == "trw" and shares is None:
             shares = forest_shares(wiring, self.n_jobs)
-        ranges = _ranges(wiring)
         options = Options(n_jobs=self.n_jobs, damping=settings.damping)
         how = settings.method, options, shares, settings.times
-        engines: Sequence[Engine]
         if clamped:
-            engines = clamp_ranges(wiring, ranges, labels, eps_h, *how)
+            self._engine: Engine = clamp(wiring, labels, eps_h, *how)
         else:
             problem = Problem(wiring, np.zeros(int(wiring.table_offsets[-1])), eps_y, eps_h)
-            engines = make_engines(problem, ranges, *how)
-        self.approximate = not all(engine.exact for engine in engines)
-        self._parts = _parts(engines, ranges, wiring.graph_tables)
-        self._ends = self._parts[-1].ends if self._parts else ()
+            self._engine = make_engine(problem, *how)
+        self.approximate = not self._engine.exact
+        self._potentials = threads.Scratch(int(wiring.table_offsets[-1]))
+        self._sizes = tuple(map(len, self._engine.begin()))
 
     def begin(self) -> GraphMemory | None:
         """Return messages that say nothing; exact worlds need none."""
         if not self.approximate:
             return None
-        each = zip_longest(*(part.engine.begin() for part in self._parts))
-        messages = (np.concatenate([a for a in arrays if a is not None]) for arrays in each)
-        return GraphMemory(tuple(messages), np.zeros((), np.int64))
+        return GraphMemory(self._engine.begin(), np.zeros((), np.int64))
 
     def solve(
         self, parameters: Tables, factors: Floats, memory: GraphMemory | None,
@@ -242,54 +224,36 @@ class GraphWorld:
         sweeps = budget.sweeps or self.sweeps
         tol = self.tol if budget.sweeps is None else 0.0
         messages = () if memory is None else memory.messages
-        check_fits(tuple(map(len, messages)) == self._ends)
-        potentials = tables_to_potentials(self.graphs, parameters, self.n_jobs)
-        values = np.empty(self.graphs.n_examples)
+        check_fits(tuple(map(len, messages)) == self._sizes)
+        with self._potentials.lend() as potentials:
+            tables_to_potentials(self.graphs, parameters, self.n_jobs, potentials)
+            for extra in self._added:
+                add_multiple(potentials, 1.0, extra, self.n_jobs)
+            # Beliefs, times the factor of their graph, take the place of the potentials.
+            values, taken = self._replaced(potentials, factors, messages, sweeps, tol)
+            given = self.graphs, potentials, parameters, self.n_jobs, into
+            expected = potentials_to_tables(*given)
+        if memory is not None:
+            memory.iterations[...] += taken
+        return values, expected, memory
+
+    def _replaced(
+        self, potentials: Floats, factors: Floats, messages: Memory, sweeps: int, tol: float
+    ) -> tuple[Floats, int]:
+        """Replace potentials by beliefs times factors, and messages; values, and sweeps taken."""
         starts = self.graphs.wiring.graph_tables
-        taken = np.zeros(len(self._parts), np.int64)  # sweeps
+        if self._engine.in_kernels:
+            x = Exchange(starts, potentials, factors, potentials, nothing_fixed())
+            return self._engine.answer(x, messages, sweeps, tol)
+        found = self._engine.solve(potentials, messages, sweeps, tol)
+        for old, new in zip(messages, found.memory, strict=True):
+            np.copyto(old, new)
 
         def work(first: int, last: int) -> None:
-            for i, part in enumerate(self._parts[first:last], first):
-                mine = potentials[part.tables]
-                for extra in self._added:
-                    mine += extra[part.tables]
-                before = tuple(a[where] for a, where in zip(messages, part.memory, strict=False))
-                found = part.engine.solve(mine, before, sweeps, tol)
-                for old, new in zip(before, found.memory, strict=True):
-                    np.copyto(old, new)
-                values[part.graphs] = found.values
-                taken[i] = found.sweeps
-                # Beliefs, times the factor of their graph, take the place of the potentials.
-                weigh(found.beliefs, starts, factors, part.graphs.start, part.graphs.stop, mine)
+            weigh(found.beliefs, starts, factors, first, last, potentials)
 
-        threads.run(work, [(i, i + 1) for i in range(len(self._parts))], self.n_jobs)
-        if memory is not None:
-            memory.iterations[...] += taken.max()
-        expected = potentials_to_tables(self.graphs, potentials, parameters, self.n_jobs)
-        return values, add_tables(into, expected), memory
-
-
-def _ranges(wiring: Wiring) -> list[tuple[int, int]]:
-    """Cut the graphs into parts, where inference is not done for all of them in one call."""
-    if current().at_once:
-        return [(0, wiring.n_graphs)]
-    size = int(wiring.table_offsets[-1])
-    return threads.split(wiring.graph_tables, min(_PARTS, 1 + size // threads.GRAIN["worlds"]))
-
-
-def _parts(engines: Sequence[Engine], ranges: list[tuple[int, int]], tables: Ints) -> list[_Part]:
-    """Say where the graphs, tables and memory of every engine are."""
-    parts = []
-    ends: list[int] = []
-    for engine, (first, last) in zip(engines, ranges, strict=True):
-        sizes = list(map(len, engine.begin()))
-        ends += [0] * (len(sizes) - len(ends))
-        memory = tuple(slice(end, end + size) for end, size in zip(ends, sizes, strict=False))
-        ends[: len(sizes)] = [where.stop for where in memory]
-        parts.append(
-            _Part(engine, slice(first, last), slice(*tables[[first, last]]), memory, tuple(ends))
-        )
-    return parts
+        threads.over_graphs(work, starts, self.n_jobs)
+        return found.values, found.sweeps
 
 
 def cost_entries(graphs: Graphs, labels: Ints, rows: Floats) -> Floats:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.vectors import dot
-from structlearn._src.kernels.quasi_newton import Ends, Pairs, find_direction, remember
+from structlearn._src.kernels.quasi_newton import (
+    Ends,
+    Pairs,
+    find_direction_in_threads,
+    remember_in_threads,
+)
 from structlearn._src.kernels.team import make_board
 from structlearn._src.learn.loss import NonNegative
 from structlearn._src.learn.objective import Objective
@@ -21,6 +26,7 @@ from structlearn._src.solve.search import Point, backtrack, final_report, measur
 
 _RANGES = 4  # of pairs for each thread: about a millisecond, which waking it must be worth
 _PRODUCTS = 3  # of a step and a change, with each other and themselves
+_LINE = 16  # numbers of two lines
 _PHASES = 3  # in which threads find a direction
 FLAT = 1e-12  # curvature along a step, relative to the steepest possible, that counts as none
 
@@ -232,7 +238,7 @@ def add_pair(state: State, start: Point, found: Point, n_jobs: int | None) -> No
     if team := _Team.of(state, n_jobs):
         ends = Ends(start.weights, start.gradient, found.weights, found.gradient)
         given = state["pairs"], team.pairs, Ends(*map(_plain, ends)), FLAT, team.sums
-        stored = team.run(lambda work: remember(team.board, *given, work))
+        stored = bool(team.run(remember_in_threads, *given))
         dots = team.sums[1].sum(axis=0)[:n]
     else:
         step = found.weights - start.weights
@@ -264,7 +270,7 @@ def newton_direction(
         out = np.empty(len(gradient))
         diagonal = np.empty(0) if inverse is None else inverse
         given = pairs, team.pairs, _plain(gradient), _plain(diagonal), team.sums
-        team.run(lambda work: find_direction(team.board, *given, work, out))
+        team.run(find_direction_in_threads, *given, out)
         return out
     steps, changes, dots = state["steps"][:n], state["changes"][:n], state["dots"][:n, :n]
     back = newest_first(steps @ gradient, dots, pairs)
@@ -322,16 +328,12 @@ class _Team:
         size = max(len(pairs.steps), _PRODUCTS) + 1
         return cls(count, pairs, make_board(_PHASES), np.empty((2, ranges, size)))
 
-    def run(self, kernel: Callable[[Floats], bool | None]) -> bool | None:
-        """Let every thread call a kernel with a workspace of its own; return what it returns."""
-        found: list[bool | None] = []
-
-        def work(first: int, last: int) -> None:
-            (own,) = threads.worker_arrays((3, self.sums.shape[2]))
-            found.append(kernel(own))
-
-        threads.together(work, self.board, self.threads)
-        return found[0]
+    def run(self, kernel: Callable[..., Any], *given: Any) -> Any:
+        """Call a kernel with the board first, and a workspace of each thread behind `given`."""
+        n = self.sums.shape[2]
+        apart = 1 + _LINE // n  # rows that keep threads on different lines of the cache
+        spaces = np.empty((self.threads, 3 + apart, n))
+        return threads.launch(kernel, self.threads - 1, self.board, *given, spaces)
 
 
 def _plain(vector: Floats) -> Floats:

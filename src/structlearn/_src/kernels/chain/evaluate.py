@@ -14,6 +14,7 @@ import numpy as np
 from structlearn._src.kernels.chain.sequence import loss_alone, loss_and_errors
 from structlearn._src.kernels.chain.split import load, load_potentials, pull_rows, pull_singles
 from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.launch import own, publish, task, withdraw
 from structlearn._src.kernels.team import done, take, wait
 
 _PIECE = 4096  # weights that a thread copies or adds up at a time: some tens of microseconds
@@ -144,17 +145,17 @@ def _add_up(moves, weights, rare, slopes, ridge, first, last, gradient):
 
 @lean
 def evaluate(
-    board, borders, data, layout, parts, factors, moves, weights, primal, flat, rare, slopes,
-    ridge, losses, gradient, errors, work,
+    number, board, borders, data, layout, parts, factors, moves, weights, primal, flat, rare,
+    slopes, ridge, losses, gradient, all_errors, workspaces,
 ):  # fmt: skip
     """Losses of all sequences, without their weights, from the weights of the model.
 
     Their gradients times `factors`, and `ridge` times the weights, go to `gradient`, except for
-    transitions; none where there are no `slopes`. All threads of a team call this with the same
-    arrays but for `errors` and `work`. The rows of `primal`, which `flat` are too, must be 0 where
-    there is no weight; what gradients have there is never read, and so `layout` need not tell.
-    A sequence stays in the cache from its features to its gradient.
+    transitions; none where there are no `slopes`. The rows of `primal`, which `flat` are too, must
+    be 0 where there is no weight; what gradients have there is never read, and so `layout` need
+    not tell. A sequence stays in the cache from its features to its gradient.
     """
+    errors, work = own(*all_errors, number), own(*workspaces, number)
     loads = moves.which.size + moves.origins.size
     pieces = -(-loads // _PIECE)
     p = take(board, _LOADED)
@@ -183,3 +184,11 @@ def evaluate(
         _add_up(moves, weights, rare, slopes, ridge, p * _PIECE, last, gradient)
         done(board, _ADDED)
         p = take(board, _ADDED)
+
+
+@lean
+def evaluate_in_threads(box, helpers, *given):
+    """Run `evaluate` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(evaluate, given))
+    evaluate(0, *given)
+    withdraw(box, open_)

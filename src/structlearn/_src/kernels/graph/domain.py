@@ -119,10 +119,7 @@ def solve(
 
 @lean
 def weigh(beliefs, starts, factors, first, last, out):
-    """Multiply the beliefs of the graphs first..last-1 by their factors.
-
-    The tables of all graphs begin at `starts`; here they are those of these graphs alone.
-    """
+    """Multiply the beliefs of the graphs first..last-1, whose tables begin at `starts`."""
     for g in range(first, last):
-        for k in range(starts[g] - starts[first], starts[g + 1] - starts[first]):
+        for k in range(starts[g], starts[g + 1]):
             out[k] = factors[g] * beliefs[k]

@@ -12,6 +12,8 @@ from structlearn._src.kernels.graph.message import update, update_belief
 from structlearn._src.kernels.graph.schedule import BACK, FLOODING, FORTH
 from structlearn._src.kernels.graph.tournament import set_leaf, winner
 from structlearn._src.kernels.jit import inline, inner, lean
+from structlearn._src.kernels.launch import own, publish, task, withdraw
+from structlearn._src.kernels.team import done, take, wait
 
 # As arguments plain numbers would have a function compiled anew for each of them.
 _EITHER = np.int64(BACK | FORTH)
@@ -121,12 +123,31 @@ def refresh(borders, net, state, first, last):
 
 
 @lean
-def sweep_blocks(net, order, ways, state, workspace, first, last, change):
-    """Visit the blocks first..last-1, none of which touches another, on one way or both."""
-    for b in range(first, last):
-        low, high = order.block_offsets[b], order.block_offsets[b + 1]
-        worst = _sweep(low, high, ways, net, order, state, workspace)
-        change[b] = max(change[b], worst)
+def sweep_blocks(number, board, rounds, net, order, state, workspaces, change):
+    """Visit the blocks of one round after the other, with the largest change of each block.
+
+    In `rounds` (rounds, 3) are the first block, the end and the ways. No two blocks of a round
+    touch each other.
+    """
+    workspace = own(*workspaces, number)
+    for r in range(len(rounds)):
+        first, count, ways = rounds[r, 0], rounds[r, 1] - rounds[r, 0], rounds[r, 2]
+        i = take(board, r)
+        while i < count:
+            b = first + i
+            low, high = order.block_offsets[b], order.block_offsets[b + 1]
+            change[b] = max(change[b], _sweep(low, high, ways, net, order, state, workspace))
+            done(board, r)
+            i = take(board, r)
+        wait(board, r, count)
+
+
+@lean
+def sweep_in_threads(box, helpers, *given):
+    """Run `sweep_blocks` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(sweep_blocks, given))
+    sweep_blocks(0, *given)
+    withdraw(box, open_)
 
 
 @lean

@@ -77,38 +77,6 @@ def copy_graphs(w, starts, which, places, first, last, out):
             out.message_offsets[s + to_slot] = w.message_offsets[s] + to_message
 
 
-@lean
-def alike(w, borders, models, first, last, out):
-    """Tell which of some ranges of graphs differ from their models at most in their roles.
-
-    A model is another range of as many graphs, variables and slots.
-    """
-    for i in range(first, last):
-        out[i] = _same(w, borders[i], borders[models[i]], borders[i + 1] - borders[i])
-
-
-@inner
-def _same(w, g, h, count):
-    v, u = w.graph_variables[g], w.graph_variables[h]
-    f, e = w.graph_factors[g], w.graph_factors[h]
-    s, t = w.scope_offsets[f], w.scope_offsets[e]
-    for i in range(count + 1):
-        if w.graph_variables[g + i] - v != w.graph_variables[h + i] - u:
-            return False
-        if w.graph_factors[g + i] - f != w.graph_factors[h + i] - e:
-            return False
-    for i in range(w.graph_variables[g + count] - v):
-        if w.cards[v + i] != w.cards[u + i]:
-            return False
-    for i in range(w.graph_factors[g + count] - f):
-        if w.scope_offsets[f + i] - s != w.scope_offsets[e + i] - t:
-            return False
-    for i in range(w.scope_offsets[w.graph_factors[g + count]] - s):
-        if w.scopes[s + i] - v != w.scopes[t + i] - u:
-            return False
-    return True
-
-
 @inner
 def _root(parent, v):
     while parent[v] != v:
@@ -249,26 +217,6 @@ def _search(w, seen, seen_factor, first, last, order):
                         seen[u] = True
                         order[tail] = u
                         tail += 1
-
-
-@lean
-def put_tables(starts, tables, first, last, potentials):
-    """Write the tables of some factors to where they begin; they may have one table for all."""
-    for i in range(first, last):
-        row = i if len(tables) > 1 else 0
-        for k in range(tables.shape[1]):
-            potentials[starts[i] + k] = tables[row, k]
-
-
-@lean
-def take_tables(starts, tables, first, last, values):
-    """Read the tables of some factors from where they begin, or add them to the only one."""
-    for i in range(first, last):
-        for k in range(tables.shape[1]):
-            if len(tables) > 1:
-                tables[i, k] = values[starts[i] + k]
-            else:
-                tables[0, k] += values[starts[i] + k]
 
 
 @lean
