@@ -256,24 +256,23 @@ def condition(
     return Conditioned(frozen(smaller), tables, constant, *kept)
 
 
-def places(wiring: Wiring, fixed: Ints, n_jobs: int | None = 1) -> tuple[Ints, Bools]:
+def places(wiring: Wiring, fixed: Ints, n_jobs: int | None = 1) -> tuple[Ints, Ints]:
     """Where the entries that agree with `fixed` lie in the full potentials.
 
-    Also tells which of them belong to factors that keep a free variable.
+    Those of factors that keep a free variable, and the one entry of each of the others.
     """
     ends = _sliced_ends(wiring, fixed, n_jobs)
-    # Of a factor that is wholly fixed one entry is left.
-    starts = ends[:, 3] + wiring.graph_factors - ends[:, 1]
-    where = np.empty(starts[-1], np.int64)
-    kept = np.empty(starts[-1], np.bool_)
+    kept_from, gone_from = np.ascontiguousarray(ends[:, 3]), wiring.graph_factors - ends[:, 1]
+    kept, gone = np.empty(kept_from[-1], np.int64), np.empty(gone_from[-1], np.int64)
     most = int(wiring.arities.max(initial=0))
 
     def work(first: int, last: int) -> None:
         room = np.empty((2, most), np.int64)
-        cutting.agreeing(wiring, fixed, first, last, starts, *room, where, kept)
+        given = wiring, fixed, first, last, kept_from, gone_from
+        cutting.agreeing(*given, *room, kept, gone)
 
     threads.over_graphs(work, wiring.graph_tables, n_jobs, _EACH)
-    return where, kept
+    return kept, gone
 
 
 def _sliced_ends(wiring: Wiring, fixed: Ints, n_jobs: int | None) -> Ints:

@@ -224,11 +224,11 @@ class Reply:
 
     def whole_factors(self, beliefs: Floats) -> Floats:
         """Beliefs over the full scope of all factors."""
-        where, kept = places(self.wiring, self.fixed, self.options.n_jobs)
+        kept, gone = places(self.wiring, self.fixed, self.options.n_jobs)
         out = np.zeros(int(self.wiring.table_offsets[-1]))
-        out[where] = 1.0
+        out[gone] = 1.0
         offsets = self.small.wiring.table_offsets
-        out[where[kept]] = normalise(beliefs, offsets, self.options.n_jobs)
+        out[kept] = normalise(beliefs, offsets, self.options.n_jobs)
         return out
 
 

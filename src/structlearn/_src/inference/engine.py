@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError, TooWideError
 from structlearn._src.common.place import current
 from structlearn._src.common.vectors import filled, put, taken
@@ -54,8 +54,8 @@ class Clamped(NamedTuple):
 
     def at(self, labels: Ints) -> Clamped:
         """Return the same with the fixed variables in these states; -1 for all that are free."""
-        where, kept = places(self.wiring, labels, self.n_jobs)
-        return self._replace(kept=where[kept], gone=where[~kept])
+        kept, gone = places(self.wiring, labels, self.n_jobs)
+        return self._replace(kept=kept, gone=gone)
 
     @property
     def in_kernels(self) -> bool:
@@ -274,8 +274,8 @@ def clamp(
         # be maxima of one function, over all beliefs or over those that agree with the labels.
         kept = None if shares is None else shares[small.factors]
         engine = make_engine(problem, method, options, kept, times)
-    gone_graphs = np.delete(wiring.factor_graphs, small.factors)
-    borders = offsets_of(np.bincount(gone_graphs, minlength=wiring.n_graphs))
+    borders = wiring.graph_factors - small.wiring.graph_factors
+    gone_graphs = np.repeat(np.arange(wiring.n_graphs), np.diff(borders))
     nothing = np.empty(0, np.int64)
     held = Clamped(wiring, gone_graphs, engine, nothing, nothing, borders, options.n_jobs)
     return held.at(fixed)

@@ -123,21 +123,24 @@ def _next_entry(w, position, arity, axis, digit):
 
 
 @lean
-def agreeing(w, fixed, first, last, starts, axis, digit, where, kept):
+def agreeing(w, fixed, first, last, kept_from, gone_from, axis, digit, kept, gone):
     """Where the entries of the graphs first..last-1 that agree with the fixed states are.
 
-    They are written from the `starts` of each graph on; `kept` tells which of them belong to
-    factors that keep a free variable.
+    Of every graph those of factors that keep a free variable are written to `kept` from one place
+    on, the only one of every other factor to `gone` from another.
     """
     for g in range(first, last):
-        k = starts[g]
+        k, i = kept_from[g], gone_from[g]
         for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
             position, arity = _free_slots(w, fixed, f, axis, digit)
+            if arity == 0:
+                gone[i] = position
+                i += 1
+                continue
             size = 1
             for a in range(arity):
                 size *= w.cards[w.scopes[axis[a]]]
             for _ in range(size):
-                where[k] = position
-                kept[k] = arity > 0
+                kept[k] = position
                 k += 1
                 position = _next_entry(w, position, arity, axis, digit)
