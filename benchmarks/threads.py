@@ -387,7 +387,7 @@ def _one_grid(
         "value": (Messenger, "value"),
         "decode": (Messenger, "decode"),
         "compare": (loopy.MessageRuns, "_compare"),
-        "forests": (trw, "covering_forests"),
+        "forests": (trw, "cover"),
         "bound": (trw, "upper_bound"),
         "answer": (front, "collect"),
     }

@@ -241,7 +241,7 @@ def test_nothing_fixed_costs_nothing():
 
 
 def test_slices_do_not_depend_on_threads(monkeypatch):
-    monkeypatch.setitem(threads.GRAIN, "entries", 20)
+    monkeypatch.setitem(threads.GRAIN, "graphs", 20)
     together = join([g.wiring for g in some_graphs(9, 20)])
     rng = np.random.default_rng(9)
     potentials = rng.normal(size=int(together.table_offsets[-1]))
@@ -252,6 +252,25 @@ def test_slices_do_not_depend_on_threads(monkeypatch):
     small = [condition(together, potentials, fixed, n_jobs) for n_jobs in (1, 3)]
     for one, other in zip(small[0][1:], small[1][1:], strict=True):
         np.testing.assert_array_equal(one, other)
+    for one, other in zip(small[0].wiring, small[1].wiring, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_is_conditioned_is_compiled_as_if_it_were_new():
+    rng = np.random.default_rng(10)
+    together = join([g.wiring for g in some_graphs(10, 20)])
+    potentials = rng.normal(size=int(together.table_offsets[-1]))
+    some = rng.random(together.n_variables) < 0.5
+    fixed = np.where(some, rng.integers(0, together.cards), -1)
+    small = condition(together, potentials, fixed)
+    wiring = small.wiring
+    given = wiring.cards, wiring.roles, wiring.scope_offsets, wiring.scopes
+    again = compile_wiring(*given, wiring.graph_variables, wiring.graph_factors)
+    for one, other in zip(wiring, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    bare = condition(together, np.empty(0), fixed)
+    assert len(bare.potentials) == 0
+    np.testing.assert_array_equal(bare.factors, small.factors)
 
 
 def test_places_point_at_the_entries_kept():
@@ -259,10 +278,10 @@ def test_places_point_at_the_entries_kept():
     for graph in some_graphs(9):
         w = graph.wiring
         fixed = np.where(rng.random(w.n_variables) < 0.5, rng.integers(0, w.cards), -1)
-        where, kept = places(w, fixed)
+        kept, gone = places(w, fixed)
         small = condition(w, graph.potentials, fixed)
-        np.testing.assert_array_equal(graph.potentials[where[kept]], small.potentials)
-        assert graph.potentials[where[~kept]].sum() == pytest.approx(small.constant[0])
+        np.testing.assert_array_equal(graph.potentials[kept], small.potentials)
+        assert graph.potentials[gone].sum() == pytest.approx(small.constant[0])
 
 
 # ---- small graphs that are alike -----------------------------------------------------------

@@ -12,10 +12,11 @@ import pytest
 import naive
 from structlearn import FactorGraph, chain, grid, hidden_grid, infer, infer_many, tree
 from structlearn._src.common.errors import TooWideError
+from structlearn._src.graph.joined import join
 from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.junction import EliminationTree, JunctionTree, order_for
-from structlearn._src.inference.order import find_order
+from structlearn._src.inference.order import find_order, hopeless
 
 
 def exact(graph, query="marginals", **options):
@@ -164,6 +165,23 @@ def test_the_same_graph_gives_the_same_order():
 def test_a_search_that_meets_the_limit_stops():
     graph = grid(np.zeros((12, 12, 2)), np.zeros((2, 2)))
     assert not find_order(graph.wiring, free(graph), limit=64.0).complete
+
+
+@pytest.mark.parametrize("limit", [2.0**5, 2.0**6, 2.0**9, 2.0**12])
+@pytest.mark.parametrize("waiting", [False, True])
+def test_a_quick_refusal_is_right(limit, waiting):
+    """Where the widest of many graphs is over the limit, so is the search in all of them."""
+    rng = np.random.default_rng(0)
+    narrow, wide, few = (
+        join([grid(np.zeros((rows, 9, 2)), np.zeros((2, 2))).wiring for rows in sizes])
+        for sizes in ([3] * 90, [3] * 80 + [11] + [3] * 30, [3, 11, 3])
+    )
+    for wiring in (narrow, wide, few):
+        later = rng.random(wiring.n_variables) < 0.1 * waiting
+        found = find_order(wiring, later, limit)
+        assert not (hopeless(wiring, later, limit) and found.complete)
+        if wiring is not few and not waiting:  # for few variables more orders are tried
+            assert hopeless(wiring, later, limit) != found.complete
 
 
 # ---- odd graphs --------------------------------------------------------------------------

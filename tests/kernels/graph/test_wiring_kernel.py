@@ -95,15 +95,21 @@ def test_breadth_first_reaches_neighbours_before_their_neighbours():
 def test_spanning_forests_take_what_closes_no_cycle():
     rng = np.random.default_rng(4)
     for graph in graphs(4, zeros=0.0):
-        order = rng.permutation(graph.n_factors)
-        taken = np.zeros(graph.n_factors, np.bool_)
-        wiring = graph.wiring
-        wire.spanning_forest(wiring, order, np.arange(graph.n_variables), taken)
-        chosen = []
-        for f in order:
-            if not has_cycle(graph, [*chosen, f]):
-                chosen.append(int(f))
-        assert np.flatnonzero(taken).tolist() == sorted(chosen)
+        n = graph.n_factors
+        ties = rng.integers(4, size=(3, n)) / 4
+        taken = np.zeros((3, n), np.bool_)
+        counts = np.zeros(n, np.int64)
+        rooms = (np.empty(size, np.int64) for size in (graph.n_variables, n, n))
+        wire.cover(graph.wiring, ties, 0, 1, counts, *rooms, taken)
+        before = np.zeros(n, np.int64)
+        for row in range(3):
+            chosen = []
+            for f in np.lexsort((ties[row], before)):
+                if not has_cycle(graph, [*chosen, f]):
+                    chosen.append(int(f))
+            assert np.flatnonzero(taken[row]).tolist() == sorted(chosen)
+            before += taken[row]
+        np.testing.assert_array_equal(counts, before)
 
 
 def test_tables_are_sliced_at_fixed_states():
@@ -121,10 +127,10 @@ def test_tables_are_sliced_at_fixed_states():
         np.testing.assert_array_equal(small.potentials, np.concatenate([np.empty(0), *kept]))
         gone = sum(float(table) for table in tables if not table.ndim)
         assert small.constant[0] == pytest.approx(gone)
-        where, inside = places(graph.wiring, fixed)
-        flat = np.concatenate([np.empty(0), *(table.ravel() for table in tables)])
-        np.testing.assert_array_equal(graph.potentials[where], flat)
-        np.testing.assert_array_equal(graph.potentials[where[inside]], small.potentials)
+        inside, outside = places(graph.wiring, fixed)
+        np.testing.assert_array_equal(graph.potentials[inside], small.potentials)
+        whole = [float(table) for table in tables if not table.ndim]
+        np.testing.assert_array_equal(graph.potentials[outside], whole)
 
 
 def test_scores_are_sums_of_entries():

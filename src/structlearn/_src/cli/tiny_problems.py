@@ -32,6 +32,7 @@ from structlearn._src.inference.entropy import entropies
 from structlearn._src.inference.front import infer, infer_many
 from structlearn._src.inference.schedule import colour
 from structlearn._src.kernels.linger import linger
+from structlearn._src.learn.vectors import dot, moved
 from structlearn._src.sample.normal_fit import fit_normal
 from structlearn._src.solve.frank_wolfe import FrankWolfe
 from structlearn._src.solve.lbfgs import add_pair, newton_direction, no_pairs
@@ -148,6 +149,7 @@ def _solvers() -> None:
     state = no_pairs(1, _LONG)
     add_pair(state, Point(zeros, 0.0, zeros), Point(ones, 0.0, ones), None)
     newton_direction(state, ones, None)
+    dot(ones, moved(zeros, 1.0, ones, None), None)
 
 
 def _rules() -> None:

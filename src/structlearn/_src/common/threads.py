@@ -23,7 +23,6 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.pool import BLAS, POOL, Job
 
-Made = TypeVar("Made")
 VARIABLE = "STRUCTLEARN_N_JOBS"
 #: How much of each kind of work makes one range: it fits the cache, and is worth a thread.
 GRAIN = {
@@ -133,12 +132,17 @@ def over_items(
     run(work, split(offsets, 1 + entries // GRAIN[kind]), n_jobs)
 
 
-def over_graphs(work: Callable[[int, int], None], offsets: Ints, n_jobs: int | None) -> None:
-    """Call ``work(first, last)`` on ranges of graphs, given where the tables of each begin."""
+def over_graphs(
+    work: Callable[[int, int], None], offsets: Ints, n_jobs: int | None, each: int = _RANGES
+) -> None:
+    """Call ``work(first, last)`` on ranges of graphs, given where the tables of each begin.
+
+    There are `each` of them per worker: few where all graphs cost the same.
+    """
     parts = 1
     if len(offsets) > 2 and offsets[-1] > GRAIN["graphs"]:
         count = workers(n_jobs)
-        parts = min(count * _RANGES, len(offsets) - 1) if count > 1 else 1
+        parts = min(count * each, len(offsets) - 1) if count > 1 else 1
     run(work, split(offsets, parts), n_jobs)
 
 
@@ -160,17 +164,6 @@ def run(
         return
     with BLAS.alone():
         POOL.run(Job(function, ranges), threads)
-
-
-def mapped(function: Callable[[int], Made], count: int, n_jobs: int | None) -> list[Made]:
-    """Return what a function returns for every number below `count`, called in threads."""
-    found: dict[int, Made] = {}
-
-    def keep(number: int, _: int) -> None:
-        found[number] = function(number)
-
-    run(keep, [(i, i + 1) for i in range(count)], n_jobs)
-    return [found[number] for number in range(count)]
 
 
 def together(work: Callable[[int, int], None], board: Ints, count: int) -> None:

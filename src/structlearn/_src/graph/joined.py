@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import repeat
 from operator import attrgetter, is_
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,10 @@ from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_
 from structlearn._src.common.errors import GraphError
 from structlearn._src.graph.build import FactorGraph, flat_potentials
 from structlearn._src.graph.naming import NamedWirings
-from structlearn._src.graph.wiring import Wiring, compile_wiring
+from structlearn._src.graph.wiring import Wiring, compile_wiring, empty_wiring, frozen
 from structlearn._src.kernels.graph import wiring as wire
+
+_CACHED = 256  # graphs that the cache holds: some tens of kilobytes
 
 
 def join(wirings: Sequence[Wiring], n_jobs: int | None = 1) -> Wiring:
@@ -22,12 +25,13 @@ def join(wirings: Sequence[Wiring], n_jobs: int | None = 1) -> Wiring:
     if not wirings:
         raise GraphError("no graphs were given; at least one is needed")
     # In loops of C: the rest costs next to nothing for each of many small graphs.
-    distinct = dict(zip(map(id, wirings), wirings, strict=True))
+    identities = list(map(id, wirings))
+    distinct = dict(zip(identities, wirings, strict=True))
     together = _together(list(distinct.values()))
     if len(distinct) == len(wirings):
         return together
     number = dict(zip(distinct, range(len(distinct)), strict=True))
-    which = np.fromiter(map(number.__getitem__, map(id, wirings)), np.int64, len(wirings))
+    which = np.fromiter(map(number.__getitem__, identities), np.int64, len(wirings))
     if together.n_graphs > len(distinct):
         counts = [w.n_graphs for w in distinct.values()]
         which = block_indices(offsets_of(counts), which)
@@ -40,30 +44,13 @@ def select(wiring: Wiring, which: Ints, n_jobs: int | None = 1) -> Wiring:
     sizes = np.diff(starts, axis=0)[which]
     places = np.zeros((len(which) + 1, starts.shape[1]), np.int64)
     np.cumsum(sizes, axis=0, out=places[1:])
-    variables, factors, slots, tables, messages, beliefs = places[-1].tolist()
-    lengths = {
-        "cards": variables, "roles": variables, "scope_offsets": factors + 1, "scopes": slots,
-        "strides": slots, "slot_factors": slots, "table_offsets": factors + 1,
-        "slot_offsets": variables + 1, "slots": slots, "message_offsets": slots + 1,
-        "belief_offsets": variables + 1,
-    }  # fmt: skip
-    out = Wiring(
-        **{name: np.empty(length, np.int64) for name, length in lengths.items()},
-        graph_variables=np.ascontiguousarray(places[:, 0]),
-        graph_factors=np.ascontiguousarray(places[:, 1]),
-    )
-    out.scope_offsets[-1] = out.slot_offsets[-1] = slots
-    out.table_offsets[-1] = tables
-    out.message_offsets[-1] = messages
-    out.belief_offsets[-1] = beliefs
+    out = empty_wiring(places)
 
     def work(first: int, last: int) -> None:
         wire.copy_graphs(wiring, starts, which, places, first, last, out)
 
     threads.over_graphs(work, places[:, 3], n_jobs)
-    for array in out:
-        array.setflags(write=False)
-    return out
+    return frozen(out)
 
 
 def graph_range(wiring: Wiring, first: int, last: int) -> Wiring:
@@ -114,27 +101,39 @@ def _chained(parts: list[Ints]) -> Ints:
 # ---- graphs with names and tables ---------------------------------------------------------
 
 
-def named_wirings(graphs: Sequence[FactorGraph]) -> NamedWirings:
-    """Return graphs as they are now; it costs next to nothing."""
-    # In loops of C, as graphs may be many and small.
-    wirings, places = (list(map(attrgetter(each), graphs)) for each in ("_wiring", "_index"))
+def taken_apart(graphs: Sequence[FactorGraph]) -> tuple[NamedWirings, list[Floats | None]]:
+    """Return graphs as they are now, and the arrays that hold all tables of each, if they do.
+
+    It costs next to nothing.
+    """
+    # In loops of C, as graphs may be many and small, and while the cache holds them: in a batch
+    # most of the time is spent waiting for the memory that the graphs are in.
+    columns: tuple[list[Any], ...] = ([], [], [])
+    getters = list(map(attrgetter, ("_wiring", "_index", "_flat")))
+    for first in range(0, len(graphs), _CACHED):
+        part = graphs[first : first + _CACHED]
+        for column, get in zip(columns, getters, strict=True):
+            column.extend(map(get, part))
+    wirings, places, tables = columns
     if not all(wirings):
         wirings = [graph.wiring for graph in graphs]
-    return NamedWirings(wirings, places)
+    return NamedWirings(wirings, places), tables
 
 
-def joined_potentials(graphs: Sequence[FactorGraph], offsets: Ints, n_jobs: int | None) -> Floats:
+def joined_potentials(
+    graphs: Sequence[FactorGraph], tables: list[Floats | None], offsets: Ints, n_jobs: int | None
+) -> Floats:
     """All tables of all graphs, which begin at `offsets`; of one graph, the array that it holds."""
     if len(graphs) == 1:
         return flat_potentials(graphs[0], n_jobs)
-    tables = list(map(attrgetter("_flat"), graphs))
+    whole: list[Any] = tables
     if any(map(is_, tables, repeat(None))):
-        tables = list(map(flat_potentials, graphs))
+        whole = list(map(flat_potentials, graphs))
     out = np.empty(int(offsets[-1]))
 
     def work(first: int, last: int) -> None:
         # At once: `np.concatenate` would let go of the interpreter's lock for every single array.
-        joined = b"".join(tables[first:last])
+        joined = b"".join(whole[first:last])
         out[offsets[first] : offsets[last]] = np.frombuffer(joined)
 
     threads.over_items(work, offsets, "entries", n_jobs)

@@ -13,7 +13,7 @@ import numpy as np
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import GraphError
-from structlearn._src.common.vectors import copy_into, counted
+from structlearn._src.kernels.graph import condition as cutting
 from structlearn._src.kernels.graph import local
 from structlearn._src.kernels.graph import wiring as wire
 
@@ -23,6 +23,7 @@ _MOST_STATES = 2**31  # far beyond memory, and products of two still fit 64 bits
 _LARGEST_ARITY = 60  # kernels keep the digits of an entry in 64 places
 _SMALL = 2**10  # variables and slots of a graph that shares its wiring: some 30 kB
 _KEPT = 256  # such wirings, of the latest graphs: some megabytes
+_EACH = 2  # ranges of graphs per worker, where what they cost goes by their size
 
 
 class Wiring(NamedTuple):
@@ -91,11 +92,15 @@ class Wiring(NamedTuple):
         logs = np.append(np.log(self.cards), 0.0)  # where empty graphs at the end begin
         return np.add.reduceat(logs, self.graph_variables[:-1])
 
-    def forests(self, n_jobs: int | None = 1) -> Bools:
-        """Tell for every graph whether its factor graph has no cycle."""
+    def sparse(self) -> Bools:
+        """Tell for every graph whether its factors are so few that there may be no cycle."""
         # Every factor of a forest joins as many trees as it has variables.
         joined = np.diff(self.scope_offsets[self.graph_factors]) - np.diff(self.graph_factors)
-        few = joined < np.maximum(np.diff(self.graph_variables), 1)
+        return joined < np.maximum(np.diff(self.graph_variables), 1)
+
+    def forests(self, n_jobs: int | None = 1) -> Bools:
+        """Tell for every graph whether its factor graph has no cycle."""
+        few = self.sparse()
         if not few.any():
             return few
         parents = np.empty(self.n_variables, np.int64)
@@ -105,12 +110,6 @@ class Wiring(NamedTuple):
 
         threads.over_graphs(work, self.graph_tables, n_jobs)
         return few
-
-    def spanning_forest(self, order: Ints) -> Bools:
-        """Take factors in this order, each unless it closes a cycle; tell which were taken."""
-        taken = np.empty(self.n_factors, np.bool_)
-        wire.spanning_forest(self, order, np.arange(self.n_variables), taken)
-        return taken
 
     def breadth_first(self, which: Bools | None = None, n_jobs: int | None = 1) -> Ints:
         """Variables in breadth-first order, so that in a forest parents precede children.
@@ -214,70 +213,111 @@ class Conditioned(NamedTuple):
     wiring: Wiring
     potentials: Floats
     constant: Floats  #: log potential of the factors that are wholly fixed, per graph
-    variables: Ints  #: index of every kept variable in the original
-    factors: Ints  #: index of every kept factor in the original
+    kept_variables: Ints | None  #: None if all are
+    kept_factors: Ints | None  #: None if all are
+
+    @property
+    def variables(self) -> Ints:
+        """Index of every kept variable in the original."""
+        kept = self.kept_variables
+        return np.arange(self.wiring.n_variables) if kept is None else kept
+
+    @property
+    def factors(self) -> Ints:
+        """Index of every kept factor in the original."""
+        return np.arange(self.wiring.n_factors) if self.kept_factors is None else self.kept_factors
 
 
 def condition(
     wiring: Wiring, potentials: Floats, fixed: Ints, n_jobs: int | None = 1
 ) -> Conditioned:
-    """Slice every table at the states in `fixed` (-1: the variable stays free)."""
-    if fixed.max(initial=-1) < 0:
-        everything = counted(wiring.n_variables, n_jobs), counted(wiring.n_factors, n_jobs)
-        return Conditioned(wiring, potentials, np.zeros(wiring.n_graphs), *everything)
-    arity, size, sliced = _sliced(wiring, potentials, fixed, n_jobs)
-    starts = offsets_of(size)
-    kept = arity > 0
-    constant = np.zeros(wiring.n_graphs)
-    np.add.at(constant, wiring.factor_graphs[~kept], sliced[starts[:-1][~kept]])
-    free = fixed < 0
-    renumbered = np.cumsum(free) - 1
-    smaller = compile_wiring(
-        wiring.cards[free],
-        wiring.roles[free],
-        offsets_of(arity[kept]),
-        renumbered[wiring.scopes[free[wiring.scopes]]],
-        offsets_of(free)[wiring.graph_variables],
-        offsets_of(kept)[wiring.graph_factors],
-    )
-    return Conditioned(
-        smaller, sliced[np.repeat(kept, size)], constant, np.flatnonzero(free), np.flatnonzero(kept)
-    )
+    """Slice every table at the states in `fixed` (-1: the variable stays free).
 
-
-def places(wiring: Wiring, fixed: Ints, n_jobs: int | None = 1) -> tuple[Ints, Bools]:
-    """Where the entries that agree with `fixed` lie in the full potentials.
-
-    Also tells which of them belong to factors that keep a free variable.
+    Where only the wiring is wanted, there may be no `potentials`.
     """
-    everything = np.empty(int(wiring.table_offsets[-1]))  # as numbers that `slice_tables` copies
-    copy_into(everything, counted(len(everything), n_jobs), n_jobs)
-    arity, size, sliced = _sliced(wiring, everything, fixed, n_jobs)
-    where = np.empty(len(sliced), np.int64)
-    copy_into(where, sliced, n_jobs)
-    return where, np.repeat(arity > 0, size)
-
-
-def _sliced(
-    wiring: Wiring, values: Floats, fixed: Ints, n_jobs: int | None
-) -> tuple[Ints, Ints, Floats]:
-    """Arity and size of every factor without the fixed variables, and its values."""
-    arity, size = np.empty((2, wiring.n_factors), np.int64)
-
-    def measure(first: int, last: int) -> None:
-        wire.slice_sizes(wiring, fixed, first, last, arity, size)
-
-    threads.over_items(measure, wiring.table_offsets, "entries", n_jobs)
-    starts = offsets_of(size)
-    sliced = np.empty(starts[-1])
+    if fixed.max(initial=-1) < 0:
+        return Conditioned(wiring, potentials, np.zeros(wiring.n_graphs), None, None)
+    ends = _sliced_ends(wiring, fixed, n_jobs)
+    smaller = empty_wiring(ends)
+    tables = np.empty(ends[-1, 3] if len(potentials) else 0)
+    constant = np.empty(wiring.n_graphs)
+    kept = tuple(np.empty(count, np.int64) for count in ends[-1, :2])
+    numbers = np.empty(wiring.n_variables + len(wiring.scopes), np.int64)
     most = int(wiring.arities.max(initial=0))
 
     def work(first: int, last: int) -> None:
         room = np.empty((2, most), np.int64)
-        wire.slice_tables(wiring, values, fixed, *room, first, last, starts, sliced)
+        cutting.slice_graphs(
+            wiring, potentials, fixed, ends, first, last, numbers, *room,
+            smaller, tables, constant, *kept,
+        )  # fmt: skip
 
-    threads.over_items(work, wiring.table_offsets, "entries", n_jobs)
-    return arity, size, sliced
+    threads.over_graphs(work, wiring.graph_tables, n_jobs, _EACH)
+    return Conditioned(frozen(smaller), tables, constant, *kept)
+
+
+def places(wiring: Wiring, fixed: Ints, n_jobs: int | None = 1) -> tuple[Ints, Ints]:
+    """Where the entries that agree with `fixed` lie in the full potentials.
+
+    Those of factors that keep a free variable, and the one entry of each of the others.
+    """
+    ends = _sliced_ends(wiring, fixed, n_jobs)
+    kept_from, gone_from = np.ascontiguousarray(ends[:, 3]), wiring.graph_factors - ends[:, 1]
+    kept, gone = np.empty(kept_from[-1], np.int64), np.empty(gone_from[-1], np.int64)
+    most = int(wiring.arities.max(initial=0))
+
+    def work(first: int, last: int) -> None:
+        room = np.empty((2, most), np.int64)
+        given = wiring, fixed, first, last, kept_from, gone_from
+        cutting.agreeing(*given, *room, kept, gone)
+
+    threads.over_graphs(work, wiring.graph_tables, n_jobs, _EACH)
+    return kept, gone
+
+
+def _sliced_ends(wiring: Wiring, fixed: Ints, n_jobs: int | None) -> Ints:
+    """Where what the graphs keep without the fixed variables begins and ends, as `empty_wiring`."""
+    sizes = np.empty((wiring.n_graphs, 6), np.int64)
+
+    def work(first: int, last: int) -> None:
+        cutting.slice_sizes(wiring, fixed, first, last, sizes)
+
+    threads.over_graphs(work, wiring.graph_tables, n_jobs, _EACH)
+    ends = np.zeros((wiring.n_graphs + 1, 6), np.int64)
+    np.cumsum(sizes, axis=0, out=ends[1:])
+    return ends
+
+
+def empty_wiring(ends: Ints) -> Wiring:
+    """Return a wiring that is yet to be filled.
+
+    Rows of `ends` say where the variables, factors, slots, tables, messages and beliefs of every
+    graph begin, and the last ones end.
+    """
+    variables, factors, slots, tables, messages, beliefs = ends[-1].tolist()
+    lengths = {
+        "cards": variables, "roles": variables, "scope_offsets": factors + 1, "scopes": slots,
+        "strides": slots, "slot_factors": slots, "table_offsets": factors + 1,
+        "slot_offsets": variables + 1, "slots": slots, "message_offsets": slots + 1,
+        "belief_offsets": variables + 1,
+    }  # fmt: skip
+    out = Wiring(
+        **{name: np.empty(length, np.int64) for name, length in lengths.items()},
+        graph_variables=np.ascontiguousarray(ends[:, 0]),
+        graph_factors=np.ascontiguousarray(ends[:, 1]),
+    )
+    out.scope_offsets[-1] = out.slot_offsets[-1] = slots
+    out.table_offsets[-1] = tables
+    out.message_offsets[-1] = messages
+    out.belief_offsets[-1] = beliefs
+    return out
+
+
+def frozen(wiring: Wiring) -> Wiring:
+    """Return a wiring that was filled, read-only from now on."""
+    for array in wiring:
+        array.setflags(write=False)
+    return wiring
 
 
 def _frozen(array: Ints) -> Ints:

@@ -9,9 +9,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ImpossibleEvidenceError
+from structlearn._src.common.vectors import normalise, normalised
 from structlearn._src.graph.naming import NamedWiring, NamedWirings
 from structlearn._src.graph.wiring import HIDDEN, Conditioned, Wiring, places
 from structlearn._src.inference.base import (
@@ -19,7 +19,6 @@ from structlearn._src.inference.base import (
     Options,
     Problem,
     Result,
-    normalise,
     sure_beliefs,
 )
 from structlearn._src.inference.names import ASSIGNMENTS, Query
@@ -217,21 +216,19 @@ class Reply:
 
     def whole_beliefs(self, beliefs: Floats) -> Floats:
         """Beliefs of all variables, certain where there is evidence."""
-        small = self.small.wiring
-        if small is self.wiring:  # there is none
-            return normalise(beliefs, small.belief_offsets, self.options.n_jobs)
+        if self.small.wiring is self.wiring:  # there is none
+            return beliefs
         out = sure_beliefs(self.wiring, self.fixed)
-        free = np.repeat(self.fixed < 0, self.wiring.cards)
-        out[free] = normalise(beliefs, small.belief_offsets, self.options.n_jobs)
+        out[np.repeat(self.fixed < 0, self.wiring.cards)] = beliefs
         return out
 
     def whole_factors(self, beliefs: Floats) -> Floats:
         """Beliefs over the full scope of all factors."""
-        where, kept = places(self.wiring, self.fixed, self.options.n_jobs)
+        kept, gone = places(self.wiring, self.fixed, self.options.n_jobs)
         out = np.zeros(int(self.wiring.table_offsets[-1]))
-        out[where] = 1.0
+        out[gone] = 1.0
         offsets = self.small.wiring.table_offsets
-        out[where[kept]] = normalise(beliefs, offsets, self.options.n_jobs)
+        out[kept] = normalise(beliefs, offsets, self.options.n_jobs)
         return out
 
 
@@ -241,7 +238,7 @@ def collect(reply: Reply, result: Result) -> Answers:
     _refuse_impossible(reply, result)
     if reply.query == Query.MARGINAL_MAP and not result.exact and reply.method != "portfolio":
         _rescore(reply, result)
-    _mention_contradictions(reply, result)
+    beliefs = _beliefs(reply, result)
     n = len(reply.graphs)
     lower = np.full(n, -np.inf) if result.lower is None else result.lower + constant
     upper = np.full(n, np.inf) if result.upper is None else result.upper + constant
@@ -263,18 +260,18 @@ def collect(reply: Reply, result: Result) -> Answers:
             np.array([(at, low[g] + more, high[g] + more) for at, low, high in result.bounds])
             for g, more in enumerate(constant)
         ]
-    own |= _shares(reply, result)
+    own |= _shares(reply, result, beliefs)
     return Answers(n, same, own)
 
 
-def _shares(reply: Reply, result: Result) -> dict[str, Any]:
+def _shares(reply: Reply, result: Result, beliefs: Floats) -> dict[str, Any]:
     """Marginals, assignments and draws, with one share per graph."""
     graphs = reply.graphs
     wiring = reply.wiring
     out: dict[str, Any] = {}
     if reply.query == Query.MARGINALS:
         borders = wiring.belief_offsets[wiring.graph_variables]
-        flat = reply.whole_beliefs(result.beliefs)
+        flat = reply.whole_beliefs(beliefs)
         out["marginals"] = Shares(Marginals, graphs, flat, borders)
         if reply.options.factor_marginals:
             borders = wiring.graph_tables
@@ -317,21 +314,16 @@ def _refuse_impossible(reply: Reply, result: Result) -> None:
         )
 
 
-def _mention_contradictions(reply: Reply, result: Result) -> None:
-    """Say if an approximate method left a variable without any possible state."""
+def _beliefs(reply: Reply, result: Result) -> Floats:
+    """Those of variables, to sum up to 1.
+
+    The status says if an approximate method left a variable without any possible state.
+    """
     starts = reply.problem.wiring.belief_offsets
-    beliefs = result.beliefs
-    found: list[int] = []
-
-    def work(first: int, last: int) -> None:
-        part = beliefs[starts[first] : starts[last]]
-        if (np.add.reduceat(part, starts[first:last] - starts[first]) < 0.5).any():
-            found.append(first)
-
-    if len(beliefs):
-        threads.over_items(work, starts, "entries", reply.options.n_jobs)
-    if found:
+    beliefs, contradictions = normalised(result.beliefs, starts, reply.options.n_jobs)
+    if contradictions:
         result.status += "; a variable has no possible state: hard constraints contradict"
+    return beliefs
 
 
 def _rescore(reply: Reply, result: Result) -> None:

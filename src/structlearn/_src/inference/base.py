@@ -259,21 +259,6 @@ def belief_distance(wiring: Wiring, one: Floats, other: Floats, n_jobs: int | No
     return out
 
 
-def normalise(blocks: Floats, offsets: Ints, n_jobs: int | None = 1) -> Floats:
-    """Divide every block of a flat array by its sum, unless that is 0."""
-    out = np.empty_like(blocks)
-
-    def work(first: int, last: int) -> None:
-        part = slice(offsets[first], offsets[last])
-        sums = np.add.reduceat(blocks[part], offsets[first:last] - offsets[first])
-        each = np.repeat(np.where(sums > 0, sums, 1.0), np.diff(offsets[first : last + 1]))
-        np.divide(blocks[part], each, out=out[part])
-
-    if len(blocks):
-        threads.over_items(work, offsets, "entries", n_jobs)
-    return out
-
-
 def level(wiring: Wiring, tables: Floats) -> tuple[Floats, Floats]:
     """Return tables whose largest finite entries are 0, and what was taken from each of them.
 

@@ -8,17 +8,15 @@ Several threads may use one engine at a time.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError, TooWideError
 from structlearn._src.common.place import current
 from structlearn._src.common.vectors import filled, put, taken
-from structlearn._src.graph.joined import graph_range
 from structlearn._src.graph.wiring import Wiring, condition, places
 from structlearn._src.inference.base import Memory, Options, Problem, Solution, best_states
 from structlearn._src.inference.junction import (
@@ -31,8 +29,7 @@ from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.inference.messenger import check_messages, make_messenger
 from structlearn._src.inference.names import TRAINED, Query
 from structlearn._src.inference.order import Elimination
-from structlearn._src.inference.schedule import LARGE
-from structlearn._src.inference.trw import covering_forests
+from structlearn._src.inference.trw import cover
 from structlearn._src.kernels.graph import many
 from structlearn._src.kernels.graph.many import Exchange, Fixed, nothing_fixed
 from structlearn._src.kernels.graph.message import MessageState
@@ -57,8 +54,8 @@ class Clamped(NamedTuple):
 
     def at(self, labels: Ints) -> Clamped:
         """Return the same with the fixed variables in these states; -1 for all that are free."""
-        where, kept = places(self.wiring, labels, self.n_jobs)
-        return self._replace(kept=where[kept], gone=where[~kept])
+        kept, gone = places(self.wiring, labels, self.n_jobs)
+        return self._replace(kept=kept, gone=gone)
 
     @property
     def in_kernels(self) -> bool:
@@ -223,45 +220,22 @@ def make_engine(
     shares: Floats | None = None,
     times: float = TRAINED,
 ) -> Engine:
-    """Return the engine that is asked for, or that suits the problem: see `make_engines`."""
-    ranges = [(0, problem.wiring.n_graphs)]
-    return make_engines(problem, ranges, method, options, shares, times)[0]
+    """Return the engine that is asked for, or that suits the problem.
 
-
-def make_engines(
-    problem: Problem,
-    ranges: list[tuple[int, int]],
-    method: str = "auto",
-    options: Options | None = None,
-    shares: Floats | None = None,
-    times: float = TRAINED,
-) -> list[Engine]:
-    """Return the engines of consecutive ranges of graphs, all of the kind that suits the whole.
-
-    The potentials of the problem count for nothing but their number. With "auto" engines are exact
-    where that costs at most `times` what message passing does. Tree-reweighted messages need the
-    `shares` of the factors, their weights.
+    The potentials of the problem count for nothing but their number. With "auto" the engine is
+    exact where that costs at most `times` what message passing does. Tree-reweighted messages need
+    the `shares` of the factors, their weights.
     """
     options = options or Options()
     order = _exact_order(problem, method, options, times)
-    if order is None and not problem.uniform and problem.eps_hidden == 0.0:
+    if order is not None:
+        return EliminationTree(problem, order, options.n_jobs)
+    if not problem.uniform and problem.eps_hidden == 0.0:
         raise ArgumentError(
             f"eps_y={problem.eps_output:g} with eps_h=0 cannot be trained by belief propagation, "
             f"whose messages do not tell the marginals then; raise eps_h, or set eps_y=0"
         )
-    wiring = problem.wiring
-    inside = replace(options, n_jobs=_within(wiring, ranges, options.n_jobs))
-    orders = [] if order is None else order.cut(wiring.graph_variables[[a for a, _ in ranges]])
-
-    def make(number: int) -> Engine:
-        first, last = ranges[number]
-        part = problem.part(first, last)
-        if orders:
-            return EliminationTree(part, orders[number], inside.n_jobs)
-        factors = slice(*wiring.graph_factors[[first, last]])
-        return MessageEngine(part, method, inside, None if shares is None else shares[factors])
-
-    return threads.mapped(make, len(ranges), options.n_jobs)
+    return MessageEngine(problem, method, options, shares)
 
 
 def _exact_order(
@@ -277,12 +251,6 @@ def _exact_order(
     return None
 
 
-def _within(wiring: Wiring, ranges: list[tuple[int, int]], n_jobs: int | None) -> int | None:
-    """Return the threads within a range: one, where there are many and none is a large graph."""
-    largest = np.diff(wiring.graph_tables).max(initial=0)
-    return 1 if len(ranges) > 1 and largest < LARGE else n_jobs
-
-
 def clamp(
     wiring: Wiring,
     fixed: Ints,
@@ -292,51 +260,27 @@ def clamp(
     shares: Floats | None = None,
     times: float = TRAINED,
 ) -> Clamped:
-    """Return graphs with some variables fixed, and an engine for the others: see `clamp_ranges`."""
-    ranges = [(0, wiring.n_graphs)]
-    return clamp_ranges(wiring, ranges, fixed, eps, method, options, shares, times)[0]
-
-
-def clamp_ranges(
-    wiring: Wiring,
-    ranges: list[tuple[int, int]],
-    fixed: Ints,
-    eps: float,
-    method: str = "auto",
-    options: Options | None = None,
-    shares: Floats | None = None,
-    times: float = TRAINED,
-) -> list[Clamped]:
-    """Return consecutive ranges of graphs with some variables fixed, the others at one temperature.
+    """Return graphs with some variables fixed, and an engine for the others, at one temperature.
 
     `fixed` is -1 where a variable stays free; which states the others have does not matter. The
-    rest is as in `make_engines`; `shares` are those of all factors.
+    rest is as in `make_engine`; `shares` are those of all factors.
     """
     options = options or Options()
-    small = condition(wiring, np.zeros(int(wiring.table_offsets[-1])), fixed, options.n_jobs)
-    engines: list[Engine] = []
+    small = condition(wiring, np.empty(0), fixed, options.n_jobs)
+    engine: Engine | None = None
     if small.wiring.n_variables:
-        problem = Problem(small.wiring, small.potentials, eps, eps)
+        problem = Problem(small.wiring, np.zeros(int(small.wiring.table_offsets[-1])), eps, eps)
         # The weights of the whole graph, not those of what is left: free and clamped values are to
         # be maxima of one function, over all beliefs or over those that agree with the labels.
         kept = None if shares is None else shares[small.factors]
-        engines = make_engines(problem, ranges, method, options, kept, times)
-    n_jobs = _within(wiring, ranges, options.n_jobs)
+        engine = make_engine(problem, method, options, kept, times)
+    borders = wiring.graph_factors - small.wiring.graph_factors
+    gone_graphs = np.repeat(np.arange(wiring.n_graphs), np.diff(borders))
     nothing = np.empty(0, np.int64)
-
-    def make(number: int) -> Clamped:
-        first, last = ranges[number]
-        part = graph_range(wiring, first, last)
-        free = small.factors[slice(*small.wiring.graph_factors[[first, last]])]
-        gone_graphs = np.delete(part.factor_graphs, free - wiring.graph_factors[first])
-        borders = offsets_of(np.bincount(gone_graphs, minlength=part.n_graphs))
-        engine = engines[number] if len(free) else None
-        held = Clamped(part, gone_graphs, engine, nothing, nothing, borders, n_jobs)
-        return held.at(fixed[slice(*wiring.graph_variables[[first, last]])])
-
-    return threads.mapped(make, len(ranges), options.n_jobs)
+    held = Clamped(wiring, gone_graphs, engine, nothing, nothing, borders, options.n_jobs)
+    return held.at(fixed)
 
 
 def forest_shares(wiring: Wiring, n_jobs: int | None = 1) -> Floats:
     """Return in how many of some forests that cover the graphs each factor is, as a share."""
-    return covering_forests(wiring, np.random.default_rng(0), n_jobs).mean(axis=0)
+    return cover(wiring, np.random.default_rng(0), n_jobs)[1]

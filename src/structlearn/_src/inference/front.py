@@ -22,7 +22,7 @@ from structlearn._src.common.place import placed
 from structlearn._src.common.vectors import summed
 from structlearn._src.common.watch import Progress
 from structlearn._src.graph.build import FactorGraph, shared_chain
-from structlearn._src.graph.joined import join, joined_potentials, named_wirings
+from structlearn._src.graph.joined import join, joined_potentials, taken_apart
 from structlearn._src.graph.wiring import OBSERVED, Conditioned, Wiring, condition
 from structlearn._src.inference.answer import Reply, collect
 from structlearn._src.inference.base import Answer, Inferer, Options, Problem, level
@@ -200,7 +200,7 @@ def _ask(
     """Compile, condition, pick a method, run it, and take the results apart again."""
     one = len(graphs) == 1
     # Answers stay as they are when the user goes on building a graph.
-    kept = named_wirings(graphs)
+    kept, tables = taken_apart(graphs)
     wiring = kept.wirings[0] if one else join(kept.wirings, options.n_jobs)
     _check_states(wiring, options.max_table, options.n_jobs)
     if query == Query.SAMPLES:
@@ -214,7 +214,7 @@ def _ask(
         inferer: Inferer = METHODS["chain"]
     if shared is None or inferer.refuses(problem, query, options):
         n_jobs = options.n_jobs
-        whole = joined_potentials(graphs, wiring.graph_tables, n_jobs)
+        whole = joined_potentials(graphs, tables, wiring.graph_tables, n_jobs)
         small = _levelled(condition(wiring, whole, labels, n_jobs), n_jobs)
         problem = Problem(small.wiring, small.potentials, *eps)
         inferer = pick(problem, query, method, options)
@@ -257,7 +257,7 @@ def _check_states(wiring: Wiring, most: int, n_jobs: int | None) -> None:
         here = wiring.cards[part][slots[1:][part] == slots[:-1][part]]
         return here.sum(keepdims=True, dtype=np.float64)
 
-    states = int(summed(alone, wiring.n_variables, n_jobs, threads.GRAIN["entries"])[0])
+    states = int(summed(alone, wiring.n_variables, n_jobs, threads.GRAIN["arrays"])[0])
     if states > most:
         raise TooWideError(
             f"variables without any factor have {states} states in all, more than "
@@ -277,7 +277,8 @@ def _fixed(graphs: list[FactorGraph], evidence: Sequence[Any], wiring: Wiring) -
         if given:
             first, last = wiring.graph_variables[g : g + 2]
             labels[first:last] = graphs[g].labels(given)
-    missing = np.flatnonzero((wiring.roles == OBSERVED) & (labels < 0))
+    missing = np.flatnonzero(wiring.roles == OBSERVED)
+    missing = missing[labels[missing] < 0]
     if len(missing):
         g = int(wiring.variable_graphs[missing[0]])
         name = graphs[g].names[int(missing[0] - wiring.graph_variables[g])]

@@ -8,6 +8,7 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
+from structlearn._src.common.vectors import normalise
 from structlearn._src.common.watch import Ending
 from structlearn._src.inference.base import (
     BuiltInInferer,
@@ -16,7 +17,6 @@ from structlearn._src.inference.base import (
     Result,
     belief_distance,
     in_graphs,
-    normalise,
 )
 from structlearn._src.inference.icm import climb, unary_labels
 from structlearn._src.inference.names import Query

@@ -31,6 +31,7 @@ from structlearn._src.inference.order import (
     TOO_MANY_TO_ORDER,
     Elimination,
     find_order,
+    hopeless,
     plain_totals,
 )
 from structlearn._src.kernels.graph import covary, eliminate, many
@@ -272,6 +273,8 @@ def affordable(problem: Problem, options: Options, times: float = ASKED) -> bool
 
     It may cost at most `times` what message passing would.
     """
+    if hopeless(problem.wiring, _later(problem), options.max_table):
+        return False
     order = order_for(problem, options.max_table, options.n_jobs)
     return (
         _fits(order, options.max_table)

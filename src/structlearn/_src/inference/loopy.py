@@ -118,10 +118,12 @@ def cooled(problem: Problem, options: Options, appearance: Floats | None = None)
     return start
 
 
-def normals(rng: np.random.Generator, count: int, n_jobs: int | None) -> Floats:
-    """Draw many standard normal numbers, in ranges that have generators of their own."""
+def normals(
+    rng: np.random.Generator, count: int, n_jobs: int | None, deviation: float = 1.0
+) -> Floats:
+    """Draw many normal numbers around 0, in ranges that have generators of their own."""
     if count <= _NORMALS:
-        return rng.standard_normal(count)
+        return rng.standard_normal(count) * deviation
     out = np.empty(count)
     seeds = rng.integers(2**63, size=1 + count // _NORMALS)
 
@@ -129,6 +131,7 @@ def normals(rng: np.random.Generator, count: int, n_jobs: int | None) -> Floats:
         for i in range(first, last):
             part = out[i * _NORMALS : (i + 1) * _NORMALS]
             np.random.default_rng(seeds[i]).standard_normal(out=part)
+            part *= deviation
 
     threads.run(work, [(i, i + 1) for i in range(len(seeds))], n_jobs)
     return out
@@ -157,8 +160,9 @@ class MessageRuns:
         for _ in range(0 if self.exact else restarts):
             if self.ended.early:
                 break
-            noise = normals(options.rng, len(self.messenger.messages), options.n_jobs)
-            noise *= max(problem.eps.max(initial=0.0), 0.1)
+            size = max(problem.eps.max(initial=0.0), 0.1)
+            count = len(self.messenger.messages)
+            noise = normals(options.rng, count, options.n_jobs, size)
             other = make(start=noise, plan=self.messenger.plan)
             self.ended = self._settle(other)
             self._compare(other)

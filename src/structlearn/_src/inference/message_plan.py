@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.threads import Scratch
-from structlearn._src.common.vectors import filled
-from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Problem
-from structlearn._src.inference.schedule import VisitingOrder, make_schedule, pack
+from structlearn._src.inference.layout import lay_out
+from structlearn._src.inference.schedule import VisitingOrder
 from structlearn._src.kernels.graph.domain import Span
 from structlearn._src.kernels.graph.message import MessageWorkspace
-from structlearn._src.kernels.graph.schedule import BACK, FORTH, survey
+from structlearn._src.kernels.graph.schedule import BACK, FORTH
 
-_Numbers = TypeVar("_Numbers", Floats, Ints)
 _WIDEST = 150.0  # nats between the entries of a table up to which linear messages are safe
 _NEAR = _WIDEST / 2  # nats from 0 up to which tables need not even be scaled
-_PARTS = 128  # of a graph that threads share: a few for every thread
-
-
-class Parts(NamedTuple):
-    """Ranges of graphs, or of a large one, for work that needs no order; chosen from graphs."""
-
-    borders: Ints  #: (parts + 1, 3) where their variables, slots and factors begin
-    graph_parts: Ints  #: (graphs + 1) into parts
-    tables: Ints  #: (parts + 1) where their tables begin, as weights
-
-    def sums(self, values: _Numbers) -> _Numbers:
-        """Add up the values of the parts of every graph."""
-        return np.add.reduceat(values, self.graph_parts[:-1]) if len(values) else values
 
 
 class MessagePlan:
@@ -46,14 +30,15 @@ class MessagePlan:
         self, problem: Problem, appearance: Floats | None = None, n_jobs: int | None = None
     ) -> None:
         wiring = problem.wiring
-        self.weights, self.ratios = _temperatures(problem, appearance, n_jobs)
-        self.forests = wiring.forests(n_jobs)  #: which graphs have no cycle
-        self.order = make_schedule(wiring, self.forests, n_jobs)
+        usual = problem.temperature if problem.uniform else problem.eps_hidden
+        layout = lay_out(wiring, usual, n_jobs)
+        self.forests = layout.forests  #: which graphs have no cycle
+        self.order = layout.order
         self.shared = self.order.shared  #: graphs whose blocks threads share
-        self.net = pack(wiring, self.order, n_jobs)
-        self.parts = _parts(wiring, self.shared)
+        self.net = layout.net
+        self.parts = layout.parts
         self.borders = self.parts.borders[self.parts.graph_parts]  #: of graphs
-        singles, states, arity, size = self._survey(wiring, n_jobs)
+        singles, states, arity, size = layout.facts.T
         #: Number of slots of every graph whose messages can change.
         self.moving = np.diff(self.borders[:, 1]) - self.parts.sums(singles)
         most = states.max(initial=1)
@@ -64,25 +49,45 @@ class MessagePlan:
         self.workspaces = threads.Workspaces(self.make_workspace)
         #: Of graphs that threads share: what is visited at the same time in a sweep, and which way.
         self.rounds = {int(g): _rounds(self.order, int(g)) for g in self.shared}
-        #: Whether nothing is maximised, so that messages may be kept as exponentials.
-        self.warm = bool(self.weights.min(initial=1.0) > 0 and problem.eps.min(initial=1.0) > 0)
+        self.weights, self.ratios = layout.weights, layout.ratios
         plain = problem.uniform and appearance is None
+        coldest, lowest, power = _bounds(problem) if plain else self._temper(problem, appearance)
+        #: Whether nothing is maximised, so that messages may be kept as exponentials.
+        self.warm = lowest > 0 and coldest > 0
         self.raises = not plain and bool((self.ratios != 1.0).any())  #: linear messages to powers
         # Messages are raised to the ratio of the temperatures of factor and variable.
-        power = float(self.ratios.max(initial=1.0))
-        near = _NEAR * float(self.weights.min(initial=1.0)) / power
-        self.span = Span(near, _WIDEST, power)
+        self.span = Span(_NEAR * lowest / power, _WIDEST, power)
         self.exponentials = Scratch(int(wiring.table_offsets[-1]))
 
-    def _survey(self, wiring: Wiring, n_jobs: int | None) -> Ints:
-        """Return a row for every fact about the parts."""
-        found = np.empty((len(self.parts.tables) - 1, 4), np.int64)
+    def _temper(self, problem: Problem, appearance: Floats | None) -> tuple[float, float, float]:
+        """Weigh factors and slots; returns the coldest variable, lowest weight, highest ratio.
 
-        def work(first: int, last: int) -> None:
-            survey(wiring, self.parts.borders, first, last, found)
-
-        threads.over_items(work, self.parts.tables, "entries", n_jobs)
-        return found.T
+        A factor that touches a hidden variable works at the hidden temperature: information between
+        an output and a hidden variable counts in the entropy of the hidden ones given the outputs.
+        Tree-reweighted factors work at the lowest temperature of their variables: with that,
+        whichever of them hangs on the other in a forest, its entropy counts in a concave way, so
+        that there is one best answer still.
+        """
+        wiring = problem.wiring
+        weights, ratios = self.weights, self.ratios
+        if not problem.uniform:
+            touched = np.zeros(wiring.n_factors, np.bool_)
+            touched[wiring.slot_factors[problem.hidden[wiring.scopes]]] = True
+            weights[~touched] = problem.eps_output
+            if appearance is not None:
+                weights[:] = np.inf
+                np.minimum.at(weights, wiring.slot_factors, problem.eps[wiring.scopes])
+            slot_weight, slot_eps = weights[wiring.slot_factors], problem.eps[wiring.scopes]
+            differ = slot_weight != slot_eps
+            with np.errstate(divide="ignore"):
+                ratios[differ] = slot_weight[differ] / slot_eps[differ]
+        if appearance is not None:
+            share = np.where(wiring.arities > 1, appearance, 1.0)
+            weights *= share
+            ratios *= share[wiring.slot_factors]
+        numbers = problem.eps.min(initial=1.0), weights.min(initial=1.0), ratios.max(initial=1.0)
+        coldest, lowest, power = map(float, numbers)
+        return coldest, lowest, power
 
 
 def make_workspace(shapes: tuple[tuple[int, ...], ...]) -> MessageWorkspace:
@@ -99,52 +104,9 @@ def _rounds(order: VisitingOrder, g: int) -> Ints:
     return np.array([(borders[colour], borders[colour + 1], way) for colour, way in ways])
 
 
-def _parts(wiring: Wiring, shared: Ints) -> Parts:
-    """Graphs that threads share have several parts, all others are one."""
-    counts = np.ones(wiring.n_graphs, np.int64)
-    counts[shared] = _PARTS
-    graph_parts = offsets_of(counts)
-    graphs = np.repeat(np.arange(wiring.n_graphs), counts)
-    share = (np.arange(len(graphs)) - graph_parts[graphs]) / counts[graphs]
-
-    def cut(borders: Ints) -> Ints:
-        inside = (share * np.diff(borders)[graphs]).astype(np.int64)
-        return np.append(borders[graphs] + inside, borders[-1])
-
-    variables, factors = cut(wiring.graph_variables), cut(wiring.graph_factors)
-    borders = np.stack([variables, wiring.scope_offsets[factors], factors], axis=1)
-    return Parts(borders, graph_parts, wiring.table_offsets[factors])
-
-
-def _temperatures(
-    problem: Problem, appearance: Floats | None, n_jobs: int | None
-) -> tuple[Floats, Floats]:
-    """Weight of every factor and ratio of every slot.
-
-    A factor that touches a hidden variable works at the hidden temperature: information between
-    an output and a hidden variable counts in the entropy of the hidden ones given the outputs.
-    Tree-reweighted factors work at the lowest temperature of their variables: with that, whichever
-    of them hangs on the other in a forest, its entropy counts in a concave way, so that there is
-    one best answer still.
-    """
+def _bounds(problem: Problem) -> tuple[float, float, float]:
+    """The same where all have one temperature: at most 1."""
+    temperature = min(problem.temperature, 1.0)
     wiring = problem.wiring
-    ratios = filled(len(wiring.scopes), 1.0, n_jobs)
-    uniform = problem.uniform
-    usual = problem.temperature if uniform else problem.eps_hidden
-    weights = filled(wiring.n_factors, usual, n_jobs)
-    if not uniform:
-        touched = np.zeros(wiring.n_factors, np.bool_)
-        touched[wiring.slot_factors[problem.hidden[wiring.scopes]]] = True
-        weights[~touched] = problem.eps_output
-        if appearance is not None:
-            weights[:] = np.inf
-            np.minimum.at(weights, wiring.slot_factors, problem.eps[wiring.scopes])
-        slot_weight, slot_eps = weights[wiring.slot_factors], problem.eps[wiring.scopes]
-        differ = slot_weight != slot_eps
-        with np.errstate(divide="ignore"):
-            ratios[differ] = slot_weight[differ] / slot_eps[differ]
-    if appearance is not None:
-        share = np.where(wiring.arities > 1, appearance, 1.0)
-        weights = weights * share
-        ratios = ratios * share[wiring.slot_factors]
-    return weights, ratios
+    coldest, lowest = (temperature if n else 1.0 for n in (wiring.n_variables, wiring.n_factors))
+    return coldest, lowest, 1.0

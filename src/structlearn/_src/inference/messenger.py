@@ -25,6 +25,7 @@ from structlearn._src.kernels.team import make_board
 
 _BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
 _RANGES = 4  # per worker, of blocks that cost about the same on cores that do not
+_READINGS = 3  # ranges per worker, of graphs that are read off: they cost about the same
 
 
 class Messenger:
@@ -272,7 +273,7 @@ class Messenger:
         parts = self.plan.parts
         out = np.empty(int(self.problem.wiring.belief_offsets[-1]))
         value = np.zeros(len(parts.tables) - 1)
-        threads.over_graphs(self._reader(out, value), parts.tables, self.n_jobs)
+        threads.over_graphs(self._reader(out, value), parts.tables, self.n_jobs, _READINGS)
         return out, parts.sums(value)
 
     def _reader(self, out: Floats, value: Floats) -> Callable[[int, int], None]:
@@ -306,8 +307,8 @@ class Messenger:
             )  # fmt: skip
 
         if apart:
-            threads.over_graphs(read, parts.tables, self.n_jobs)
-        threads.over_graphs(work, parts.tables, self.n_jobs)
+            threads.over_graphs(read, parts.tables, self.n_jobs, _READINGS)
+        threads.over_graphs(work, parts.tables, self.n_jobs, _READINGS)
         return parts.sums(value), beliefs, out
 
     def decode(self, uniforms: Floats | None = None) -> Ints:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
-from structlearn._src.graph.joined import select
+from structlearn._src.graph.joined import graph_range
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import order as kernel
 from structlearn._src.kernels.graph.tournament import new_tree
@@ -38,28 +37,6 @@ class Elimination:
     complete: bool  #: False if the search ended at a table over the limit
     plain: Floats  #: entries by variable in the first order tried, infinite if that ended early
 
-    def cut(self, starts: Ints) -> list[Elimination]:
-        """Cut the order between graphs: the variables from each start to the next, numbered anew.
-
-        What it costs is said of the whole still.
-        """
-        if len(starts) == 1:
-            return [self]
-        owners = np.searchsorted(starts, self.variables, side="right") - 1
-        by_owner = np.argsort(owners, kind="stable")
-        borders = np.searchsorted(owners[by_owner], np.arange(len(starts) + 1))
-        sizes = np.diff(self.separator_offsets)
-        parts = []
-        for start, (low, high) in zip(starts, pairwise(borders), strict=True):
-            mine = by_owner[low:high]
-            separators = self.separators[block_indices(self.separator_offsets, mine)] - start
-            offsets = offsets_of(sizes[mine])
-            moved = self.variables[mine] - start
-            parts.append(
-                replace(self, variables=moved, separator_offsets=offsets, separators=separators)
-            )
-        return parts
-
 
 def find_order(
     wiring: Wiring,
@@ -74,19 +51,44 @@ def find_order(
     a table has more entries than `limit`; fewer than `tries` are looked at if looking costs more
     than eliminating would.
     """
-    whole = _neighbours(wiring)
     found: dict[int, Elimination] = {}
 
     def work(first: int, last: int) -> None:
         low, high = wiring.graph_variables[[first, last]].tolist()
-        part = _search(whole.part(low, high), later[low:high], limit, tries)
+        graph = _neighbours(graph_range(wiring, first, last))
+        part = _search(graph, later[low:high], limit, tries)
         found[first] = replace(
             part, variables=part.variables + low, separators=part.separators + low
         )
 
-    threads.over_items(work, wiring.graph_variables, "orders", n_jobs)
+    threads.run(work, _ranges(wiring), n_jobs)
     parts = [found[first] for first in sorted(found)]
     return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _ranges(wiring: Wiring) -> list[tuple[int, int]]:
+    """Cut the graphs into ranges that are ordered together."""
+    parts = 1 + wiring.n_variables // threads.GRAIN["orders"]
+    return threads.split(wiring.graph_variables, parts)
+
+
+def hopeless(wiring: Wiring, later: Bools, limit: float) -> bool:
+    """Whether one look shows that `find_order` would end at a table over the limit.
+
+    It looks at the graph of most cycles. In a large range only two orders are tried, by min-fill
+    and in index order, which both order a graph as if it were alone.
+    """
+    if wiring.n_graphs < 2:
+        return False
+    joined = np.diff(wiring.scope_offsets[wiring.graph_factors]) - np.diff(wiring.graph_factors)
+    g = int(np.argmax(joined - np.diff(wiring.graph_variables)))
+    first, last = next((a, b) for a, b in _ranges(wiring) if a <= g < b)
+    if wiring.graph_variables[last] - wiring.graph_variables[first] <= _LARGE:
+        return False
+    graph, mine = _alone(wiring, g, later)
+    given = np.arange(float(len(mine)))
+    looks = ((kernel.MIN_FILL, np.zeros(len(mine))), (kernel.AS_GIVEN, given))
+    return not any(_greedy(rule, graph, noise, mine, limit)[0].complete for rule, noise in looks)
 
 
 def _joined(parts: list[Elimination]) -> Elimination:
@@ -140,16 +142,18 @@ def plain_totals(wiring: Wiring, later: Bools, limit: float, order: Elimination 
     totals = np.full(wiring.n_graphs, np.inf)
     if order is not None:
         totals = np.bincount(wiring.variable_graphs, order.plain, wiring.n_graphs).astype(float)
-    for g in np.flatnonzero(
-        totals == np.inf
-    ).tolist():  # one that failed leaves its whole range infinite
-        alone = select(wiring, np.array([g]))
-        low, high = wiring.graph_variables[g : g + 2]
-        if high - low <= TOO_MANY_TO_ORDER:
-            graph = _neighbours(alone)
-            noise = np.zeros(high - low)
-            totals[g] = _greedy(kernel.MIN_FILL, graph, noise, later[low:high], limit)[0].total
+    sizes = np.diff(wiring.graph_variables)
+    # One that failed leaves its whole range infinite.
+    for g in np.flatnonzero((totals == np.inf) & (sizes <= TOO_MANY_TO_ORDER)).tolist():
+        graph, mine = _alone(wiring, g, later)
+        totals[g] = _greedy(kernel.MIN_FILL, graph, np.zeros(len(mine)), mine, limit)[0].total
     return totals
+
+
+def _alone(wiring: Wiring, g: int, later: Bools) -> tuple[_Neighbours, Bools]:
+    """One graph by itself, and which of its variables come after all others."""
+    mine = slice(*wiring.graph_variables[[g, g + 1]])
+    return _neighbours(graph_range(wiring, g, g + 1)), later[mine]
 
 
 class _Neighbours(NamedTuple):
@@ -158,12 +162,6 @@ class _Neighbours(NamedTuple):
     log_cards: Floats
     offsets: Ints  #: (variables + 1) into `others`
     others: Ints
-
-    def part(self, low: int, high: int) -> _Neighbours:
-        """Return the variables from `low` up to `high`, which have no neighbours outside."""
-        span = self.offsets[low : high + 1]
-        others = self.others[span[0] : span[-1]] - low
-        return _Neighbours(self.log_cards[low:high], span - span[0], others)
 
 
 def _neighbours(wiring: Wiring) -> _Neighbours:
@@ -222,16 +220,18 @@ def _eliminate(
     rule: int, graph: _Neighbours, noise: Floats, later: Bools, log_limit: float, cutting: bool
 ) -> tuple[kernel.OrderWorkspace, Floats]:
     """Run the kernel with as much room as its neighbour lists turn out to need."""
-    end = len(graph.others)
-    room = 4 * end + 64
-    while True:
-        workspace = _workspace(graph, room)
-        report = np.zeros(3)
-        if kernel.eliminate_greedily(
-            rule, graph.log_cards, noise, later, log_limit, cutting, end, workspace, report
-        ):
-            return workspace, report
-        room *= 2
+    workspace = _workspace(graph, 4 * len(graph.others) + 64)
+    report = np.zeros(3)
+    stand = np.array([0, 0, len(graph.others)])
+    given = rule, graph.log_cards, noise, later, log_limit, cutting
+    while not kernel.eliminate_greedily(*given, workspace, report, stand):
+        more = {
+            name: np.concatenate([array, np.empty_like(array)])
+            for name in ("pool", "separators")
+            for array in [getattr(workspace, name)]
+        }
+        workspace = workspace._replace(**more)
+    return workspace, report
 
 
 def _workspace(graph: _Neighbours, room: int) -> kernel.OrderWorkspace:

@@ -19,10 +19,8 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Ints, offsets_of
-from structlearn._src.common.vectors import copy_into, counted, over
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import schedule as kernels
-from structlearn._src.kernels.graph.message import Net
 
 LARGE = 2**17  # entries of the tables of a graph from which on threads share it
 _BLOCKS = 128  # of a graph at most: a few for every thread and each of two colours
@@ -63,9 +61,10 @@ class VisitingOrder(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """Blocks of one graph."""
+    """Blocks of one graph: ranges of its variables in some order, by default their own."""
 
-    variables: Ints
+    order: Ints | None
+    starts: Ints  #: of blocks, in that order
     sizes: Ints  #: of blocks
     counts: Ints  #: blocks of every colour
 
@@ -76,15 +75,17 @@ def make_schedule(wiring: Wiring, forests: Bools, n_jobs: int | None = None) -> 
     Forests are visited breadth first, so that one sweep is exact; the graphs that `forests` does
     not name in the order of their variables, unless others allow more blocks.
     """
-    variables = wiring.breadth_first(forests, n_jobs)
     large = np.flatnonzero(~forests & (np.diff(wiring.graph_tables) >= LARGE))
     cuts = {int(g): _cut(wiring, int(g), n_jobs) for g in large}
+    all_cut = len(cuts) == wiring.n_graphs
+    variables = (
+        np.empty(wiring.n_variables, np.int64) if all_cut else wiring.breadth_first(forests, n_jobs)
+    )
     sizes: list[Ints] = []
     counts: list[Ints] = []
     done = 0
     for g, cut in cuts.items():
-        start, stop = wiring.graph_variables[g : g + 2]
-        variables[start:stop] = cut.variables
+        _write(cut, slice(*wiring.graph_variables[g : g + 2].tolist()), variables, n_jobs)
         sizes += [np.diff(wiring.graph_variables[done : g + 1]), cut.sizes]
         counts += [np.ones(g - done, np.int64), cut.counts]
         done = g + 1
@@ -100,21 +101,34 @@ def make_schedule(wiring: Wiring, forests: Bools, n_jobs: int | None = None) -> 
     )
 
 
+def _write(cut: _Cut, graph: slice, variables: Ints, n_jobs: int | None) -> None:
+    """Write the variables of a graph block by block."""
+    ends = graph.start + offsets_of(cut.sizes)
+
+    def work(first: int, last: int) -> None:
+        for b in range(first, last):
+            start = cut.starts[b]
+            own = np.arange(graph.start + start, graph.start + start + cut.sizes[b])
+            part = own if cut.order is None else cut.order[start : start + cut.sizes[b]]
+            variables[ends[b] : ends[b + 1]] = part
+
+    threads.over_items(work, ends - graph.start, "entries", n_jobs)
+
+
 def _cut(wiring: Wiring, g: int, n_jobs: int | None) -> _Cut:
     """Cut one graph: into bands by index, else breadth first, else by colours of the variables."""
-    start, stop = wiring.graph_variables[g : g + 2]
-    order = np.arange(start, stop)
-    place = counted(wiring.n_variables, n_jobs)
-    cut = _bands(order, _bandwidth(wiring, g, place, n_jobs))
+    start, stop = wiring.graph_variables[g : g + 2].tolist()
+    cut = _bands(None, stop - start, _bandwidth(wiring, g, np.empty(0, np.int64), n_jobs))
     if cut is None:
         this = np.arange(wiring.n_graphs) == g
         order = wiring.breadth_first(this)[start:stop]
+        place = np.empty(wiring.n_variables, np.int64)
         place[order] = np.arange(start, stop)
-        cut = _bands(order, _bandwidth(wiring, g, place, n_jobs))
+        cut = _bands(order, stop - start, _bandwidth(wiring, g, place, n_jobs))
     if cut is None:
         cut = _classes(np.arange(start, stop), colour(wiring)[start:stop])
-    whole = np.array([stop - start])
-    return cut or _Cut(np.arange(start, stop), whole, np.ones(1, np.int64))
+    one = np.ones(1, np.int64)
+    return cut or _Cut(None, 0 * one, (stop - start) * one, one)
 
 
 def _bandwidth(wiring: Wiring, g: int, place: Ints, n_jobs: int | None) -> int:
@@ -132,16 +146,15 @@ def _bandwidth(wiring: Wiring, g: int, place: Ints, n_jobs: int | None) -> int:
     return int(widths.max(initial=0))
 
 
-def _bands(order: Ints, width: int) -> _Cut | None:
+def _bands(order: Ints | None, size: int, width: int) -> _Cut | None:
     """Cut an order into blocks that touch the next ones only, of two colours in turn."""
-    count = min(_BLOCKS, len(order) // (_BANDS * max(width, 1)))
+    count = min(_BLOCKS, size // (_BANDS * max(width, 1)))
     if count < _FEW:
         return None
-    borders = np.linspace(0, len(order), count + 1).astype(np.int64)
+    borders = np.linspace(0, size, count + 1).astype(np.int64)
     blocks = np.concatenate([np.arange(0, count, 2), np.arange(1, count, 2)])
-    parts = [order[borders[b] : borders[b + 1]] for b in blocks]
     counts = np.array([(count + 1) // 2, count // 2])
-    return _Cut(np.concatenate(parts), np.diff(borders)[blocks], counts)
+    return _Cut(order, borders[blocks], np.diff(borders)[blocks], counts)
 
 
 def _classes(order: Ints, colours: Ints) -> _Cut | None:
@@ -150,11 +163,12 @@ def _classes(order: Ints, colours: Ints) -> _Cut | None:
         return None
     members = np.bincount(colours)
     counts = np.clip(members // _SMALLEST, 1, _BLOCKS)
-    sizes = [
+    sizes = np.concatenate([
         np.diff(np.linspace(0, m, n + 1).astype(np.int64))
         for m, n in zip(members, counts, strict=True)
-    ]
-    return _Cut(order[np.argsort(colours, kind="stable")], np.concatenate(sizes), counts)
+    ])  # fmt: skip
+    sorted_order = order[np.argsort(colours, kind="stable")]
+    return _Cut(sorted_order, offsets_of(sizes)[:-1], sizes, counts)
 
 
 def colour(wiring: Wiring) -> Ints:
@@ -166,30 +180,3 @@ def colour(wiring: Wiring) -> Ints:
     colours = np.full(wiring.n_variables, -1, np.int64)
     kernels.colour(wiring, colours, np.full(wiring.n_variables + 1, -1, np.int64))
     return colours
-
-
-def pack(wiring: Wiring, schedule: VisitingOrder, n_jobs: int | None = None) -> Net:
-    """Pack a wiring for the message kernels, with the turns of all messages.
-
-    The turns of a slot are the bits `BACK` and `FORTH`: on the way back, from the last variable to
-    the first, a variable listens to factors with later ones; on the way forth to factors with
-    earlier ones.
-    """
-    rank = np.empty_like(schedule.variables)
-
-    def turn(part: slice) -> None:
-        rank[schedule.variables[part]] = np.arange(part.start, part.stop)
-
-    over(turn, len(rank), n_jobs, threads.GRAIN["entries"])
-    slots = np.empty((len(wiring.scopes), 4), np.int64)
-    factors = np.empty((wiring.n_factors + 1, 2), np.int64)
-    factors[-1] = wiring.scope_offsets[-1], wiring.table_offsets[-1]
-
-    def work(first: int, last: int) -> None:
-        kernels.pack(wiring, rank, first, last, slots, factors)
-
-    threads.over_items(work, wiring.table_offsets, "entries", n_jobs)
-    variables = np.empty((wiring.n_variables + 1, 2), np.int64)
-    copy_into(variables[:, 0], wiring.slot_offsets, n_jobs)
-    copy_into(variables[:, 1], wiring.belief_offsets, n_jobs)
-    return Net(slots, variables, factors, wiring.slots)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
+from structlearn._src.common.arrays import Bools, Floats, block_indices, offsets_of
 from structlearn._src.graph.wiring import Wiring, compile_by_graph
 from structlearn._src.inference.base import BuiltInInferer, Options, Problem, Result
 from structlearn._src.inference.loopy import BY_MESSAGES, MessageRuns
@@ -14,6 +14,7 @@ from structlearn._src.inference.names import Query
 from structlearn._src.kernels.graph import wiring as wire
 
 _FORESTS = 8  # forests at least: the more, the more even the weights of alike factors
+_TIES = 2**22  # random numbers that are drawn at once: some tens of megabytes
 
 
 class TreeReweighted(BuiltInInferer):
@@ -39,8 +40,8 @@ class TreeReweighted(BuiltInInferer):
 
     def run(self, problem: Problem, query: Query, options: Options) -> Result:
         """Pass messages until they rest, then bound."""
-        forests = covering_forests(problem.wiring, options.rng, options.n_jobs)
-        run = MessageRuns(problem, options, appearance=forests.mean(axis=0), restarts=0)
+        forests, shares = cover(problem.wiring, options.rng, options.n_jobs)
+        run = MessageRuns(problem, options, appearance=shares, restarts=0)
         result = run.result(query)
         if run.ended.early:  # the bound takes as long as many sweeps
             return result
@@ -58,26 +59,32 @@ def covering_forests(wiring: Wiring, rng: np.random.Generator, n_jobs: int | Non
 
     Each takes the factors least often taken so far first, ties at random.
     """
-    taken = np.zeros(wiring.n_factors, np.int64)
-    rows: list[Bools] = []
-    while len(rows) < _FORESTS or (taken == 0).any():
-        rows.append(_next_forest(wiring, taken, rng.random(wiring.n_factors), n_jobs))
-        taken += rows[-1]
-    return np.array(rows)
+    return cover(wiring, rng, n_jobs)[0]
 
 
-def _next_forest(wiring: Wiring, taken: Ints, ties: Floats, n_jobs: int | None) -> Bools:
-    """Take the factors of every graph in the order of two keys, unless they close a cycle."""
-    out = np.empty(wiring.n_factors, np.bool_)
-    parents = np.arange(wiring.n_variables)
+def cover(wiring: Wiring, rng: np.random.Generator, n_jobs: int | None = 1) -> tuple[Bools, Floats]:
+    """Return such forests, and in how many of them each factor is, as a share."""
+    n = wiring.n_factors
+    counts = np.zeros(n, np.int64)
+    rooms = [np.empty(size, np.int64) for size in (wiring.n_variables, n, n)]
 
-    def work(first: int, last: int) -> None:
-        start, stop = wiring.graph_factors[first], wiring.graph_factors[last]
-        order = start + np.lexsort((ties[start:stop], taken[start:stop]))
-        wire.spanning_forest(wiring, order, parents, out)
+    def more(rows: int) -> Bools:
+        ties = rng.random((rows, n))
+        taken = np.empty((rows, n), np.bool_)
 
-    threads.over_graphs(work, wiring.graph_tables, n_jobs)
-    return out
+        def work(first: int, last: int) -> None:
+            wire.cover(wiring, ties, first, last, counts, *rooms, taken)
+
+        threads.over_graphs(work, wiring.graph_tables, n_jobs)
+        return taken
+
+    at_once = max(1, min(_FORESTS, _TIES // max(n, 1)))
+    found: list[Bools] = []
+    count = 0
+    while count < _FORESTS or not counts.all():
+        found.append(more(min(at_once, max(_FORESTS - count, 1))))
+        count += len(found[-1])
+    return found[0] if len(found) == 1 else np.concatenate(found), counts / count
 
 
 def upper_bound(messenger: Messenger, forests: Bools) -> Floats:

@@ -15,6 +15,7 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.threads import split
 from structlearn._src.graph.batch import Graphs, Sequences
 from structlearn._src.inference.chain_batch import clamp_labels
+from structlearn._src.inference.engine import forest_shares
 from structlearn._src.learn.chain_arrays import ChainArrays, make_arrays
 from structlearn._src.learn.chain_evaluation import ChainEvaluation
 from structlearn._src.learn.chain_layout import ChainLayout, lay_out
@@ -147,10 +148,13 @@ class StructuredObjective(TwoWorlds):
     def _graph_pair(self, part: LossPart, graphs: Graphs, costs: Floats | None) -> Pair:
         labels = self.examples.labels
         added = None if costs is None else cost_entries(graphs, labels, costs)
+        trees = self.settings.method == "trw"
+        shares = forest_shares(graphs.wiring, self.settings.n_jobs) if trees else None
         free, clamped = (
             GraphWorld(
                 graphs, labels, part.eps_y, part.eps_h,
-                clamped=fixed, added=None if fixed else added, settings=self.settings,
+                clamped=fixed, added=None if fixed else added, shares=shares,
+                settings=self.settings,
             )
             for fixed in (False, True)
         )  # fmt: skip

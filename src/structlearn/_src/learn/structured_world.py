@@ -23,7 +23,6 @@ from structlearn._src.graph.wiring import HIDDEN, OUTPUT, Wiring
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.chain_batch import Chains, forbid_ends, tables_to_chains
 from structlearn._src.inference.engine import Engine, clamp, forest_shares, make_engine
-from structlearn._src.kernels.graph.domain import weigh
 from structlearn._src.kernels.graph.many import Exchange, nothing_fixed
 from structlearn._src.learn.vectors import add_multiple
 from structlearn._src.learn.world import (
@@ -171,7 +170,8 @@ class GraphMemory(NamedTuple):
 class GraphWorld:
     """Graphs whose variables labelled -1 are hidden; free, or clamped to the other labels.
 
-    What is `added` to the potentials, in one flat array, are task costs.
+    What is `added` to the potentials, in one flat array, are task costs. Tree-reweighted messages
+    need the `shares` of the factors in forests, which are found here unless they are given.
     """
 
     def __init__(
@@ -183,6 +183,7 @@ class GraphWorld:
         *,
         clamped: bool,
         added: Floats | None = None,
+        shares: Floats | None = None,
         settings: InferenceSettings,
     ) -> None:
         self.graphs = graphs
@@ -194,7 +195,8 @@ class GraphWorld:
         if not clamped:
             wiring = wiring._replace(roles=np.where(labels < 0, HIDDEN, OUTPUT))
         # Both worlds weigh the factors of the whole graph alike, so that no loss is negative.
-        shares = forest_shares(wiring, self.n_jobs) if settings.method == "trw" else None
+        if settings.method == "trw" and shares is None:
+            shares = forest_shares(wiring, self.n_jobs)
         options = Options(n_jobs=self.n_jobs, damping=settings.damping)
         how = settings.method, options, shares, settings.times
         if clamped:
@@ -247,7 +249,9 @@ class GraphWorld:
             np.copyto(old, new)
 
         def work(first: int, last: int) -> None:
-            weigh(found.beliefs, starts, factors, first, last, potentials)
+            part = slice(starts[first], starts[last])
+            each = np.repeat(factors[first:last], np.diff(starts[first : last + 1]))
+            np.multiply(found.beliefs[part], each, out=potentials[part])
 
         threads.over_graphs(work, starts, self.n_jobs)
         return found.values, found.sweeps

@@ -115,11 +115,3 @@ def solve(
         if linear:
             to_log(net, plain.weights, plain.tables, low, high, plain.messages)
         read_beliefs(borders, net, plain, eps, g, g + 1, marginals, value)
-
-
-@lean
-def weigh(beliefs, starts, factors, first, last, out):
-    """Multiply the beliefs of the graphs first..last-1, whose tables begin at `starts`."""
-    for g in range(first, last):
-        for k in range(starts[g], starts[g + 1]):
-            out[k] = factors[g] * beliefs[k]

@@ -104,28 +104,35 @@ def _take_out(v, low, size, turn, rule, log_cards, noise, later, workspace):
 
 
 @lean
-def eliminate_greedily(rule, log_cards, noise, later, limit, cutting, end, workspace, report):
+def eliminate_greedily(rule, log_cards, noise, later, limit, cutting, workspace, report, stand):
     """Order the variables, always eliminating the cheapest next.
 
-    The pool is filled up to `end` with the neighbour lists. `report` gets the log of the largest
-    table, its number of variables, and the steps of work. A table over `limit` (log entries)
-    ends it early, or if `cutting` has a variable cut out instead. Returns False if the pool or
-    the separators ran out of room.
+    `report` gets the log of the largest table, its number of variables, and the steps of work. A
+    table over `limit` (log entries) ends it early, or if `cutting` has a variable cut out instead.
+    Returns False if the pool or the separators are out of room, to be called again when they have
+    more: `stand` says how many turns are over, how many variables are in order, and up to where the
+    pool is filled, first of all with the neighbour lists.
     """
     order = workspace.order
     start = workspace.start
     count = workspace.count
     pool = workspace.pool
     tree = workspace.tree
-    for v in range(log_cards.size):
+    begun, position, end = stand
+    for v in range(log_cards.size if begun == 0 else 0):
         _rate(v, -2, rule, log_cards, noise, later, workspace)
-    position = 0
-    for turn in range(log_cards.size):
+    for turn in range(begun, log_cards.size):
         v = winner(tree)
         low = start[v]
         size = count[v]
         first = workspace.separator_offsets[position]
-        if first + size > workspace.separators.size:
+        room = end + size * size
+        for k in range(size):
+            room += count[pool[low + k]]
+        if first + size > workspace.separators.size or room > pool.size:
+            stand[0] = turn
+            stand[1] = position
+            stand[2] = end
             return False
         table = log_cards[v]
         for k in range(size):
@@ -146,8 +153,6 @@ def eliminate_greedily(rule, log_cards, noise, later, limit, cutting, end, works
         filled = False
         for k in range(size):
             u = pool[low + k]
-            if end + count[u] + size > pool.size:
-                return False
             stop = _merge(start[u], start[u] + count[u], low, low + size, pool, u, v, end)
             filled = filled or stop - end > count[u] - 1
             start[u] = end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from structlearn._src.kernels.graph.wiring import is_forest, visit
 from structlearn._src.kernels.jit import lean
 
 BACK, FORTH = 1, 2  # bits of a turn
@@ -10,14 +11,19 @@ FLOODING = 4  # a way of its own
 
 @lean
 def bandwidth(w, place, first, last):
-    """Largest distance in `place` between two variables of one of the factors first..last-1."""
+    """Largest distance between two variables of one of the factors first..last-1.
+
+    Where no variable has a `place`, these are their numbers.
+    """
     widest = 0
     for f in range(first, last):
-        low = place[w.scopes[w.scope_offsets[f]]]
-        high = low
+        low = high = w.scopes[w.scope_offsets[f]]
+        if place.size:
+            low = high = place[low]
         for s in range(w.scope_offsets[f] + 1, w.scope_offsets[f + 1]):
-            low = min(low, place[w.scopes[s]])
-            high = max(high, place[w.scopes[s]])
+            at = place[w.scopes[s]] if place.size else w.scopes[s]
+            low = min(low, at)
+            high = max(high, at)
         widest = max(widest, high - low)
     return widest
 
@@ -40,11 +46,41 @@ def colour(w, colours, taken):
 
 
 @lean
-def pack(w, rank, first, last, out_slots, out_factors):
-    """Pack the slots of the factors first..last-1, with the turns of their messages."""
+def lay_out(
+    w, borders, weight, first, last, parents, seen, seen_factor,
+    forests, order, rank, net, weights, ratios, facts,
+):  # fmt: skip
+    """Find out all about the graphs first..last-1, each of which is one part and one block.
+
+    `forests` tells which may have no cycle. Graph by graph, while the cache holds it.
+    """
+    for g in range(first, last):
+        forests[g] = forests[g] and is_forest(w, parents, g)
+        visit(w, g, forests[g], seen, seen_factor, order)
+        turn(w, order, w.graph_variables[g], w.graph_variables[g + 1], rank, net)
+        pack(w, rank, weight, borders[g, 2], borders[g + 1, 2], net, weights, ratios)
+        survey(w, borders, g, g + 1, facts)
+
+
+@lean
+def turn(w, order, first, last, rank, net):
+    """Note when some variables have their turn, and pack the variables of the same numbers."""
+    for i in range(first, last):
+        rank[order[i]] = i
+        net.variables[i, 0] = w.slot_offsets[i]
+        net.variables[i, 1] = w.belief_offsets[i]
+
+
+@lean
+def pack(w, rank, weight, first, last, net, weights, ratios):
+    """Pack the slots of the factors first..last-1, with the turns of their messages.
+
+    Factors get this weight and their slots the ratio 1.
+    """
     for f in range(first, last):
-        out_factors[f, 0] = w.scope_offsets[f]
-        out_factors[f, 1] = w.table_offsets[f]
+        net.factors[f, 0] = w.scope_offsets[f]
+        net.factors[f, 1] = w.table_offsets[f]
+        weights[f] = weight
         for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
             v = w.scopes[s]
             turns = 0
@@ -53,10 +89,11 @@ def pack(w, rank, first, last, out_slots, out_factors):
                     turns |= BACK
                 if rank[w.scopes[t]] < rank[v]:
                     turns |= FORTH
-            out_slots[s, 0] = v
-            out_slots[s, 1] = f
-            out_slots[s, 2] = w.message_offsets[s]
-            out_slots[s, 3] = turns
+            net.slots[s, 0] = v
+            net.slots[s, 1] = f
+            net.slots[s, 2] = w.message_offsets[s]
+            net.slots[s, 3] = turns
+            ratios[s] = 1.0
 
 
 @lean

@@ -1,4 +1,4 @@
-"""Compile scopes into flat wiring, find forests and paths, condition tables on evidence."""
+"""Compile scopes into flat wiring, find forests and paths, copy graphs."""
 
 from __future__ import annotations
 
@@ -86,24 +86,76 @@ def _root(parent, v):
 
 
 @lean
-def spanning_forest(w, order, parent, taken):
-    """Take factors in `order` as long as they close no cycle: union-find over scopes."""
-    for f in order:
-        taken[f] = _joins(w, f, parent)
+def cover(w, ties, first, last, counts, parent, order, ends, taken):
+    """Forests of the graphs first..last-1, one for every row of `ties` and `taken`.
+
+    A forest takes the factors least often taken so far, by `counts`, first, and of these the ones
+    with the lowest ties. `parent` is room for all variables, `order` and `ends` for all factors.
+    """
+    for g in range(first, last):
+        for row in range(ties.shape[0]):
+            low, high = w.graph_factors[g], w.graph_factors[g + 1]
+            _sort(ties[row], counts, low, high, order, ends)
+            for v in range(w.graph_variables[g], w.graph_variables[g + 1]):
+                parent[v] = v
+            for i in range(low, high):
+                f = order[i]
+                taken[row, f] = _joins(w, f, parent)
+                counts[f] += taken[row, f]
+
+
+@inner
+def _sort(ties, counts, low, high, order, ends):
+    """Put low..high-1 in the order of counts and then ties, which are spread evenly over [0, 1).
+
+    They go to as many bins as there are of them, and from there it is not far.
+    """
+    least = counts[low] if high > low else 0
+    most = least
+    for f in range(low, high):
+        least = min(least, counts[f])
+        most = max(most, counts[f])
+        ends[f] = 0
+    bins = (high - low) / (most - least + 1.0)
+    last = high - low - 1
+    for f in range(low, high):
+        ends[low + min(int((counts[f] - least + ties[f]) * bins), last)] += 1
+    end = low
+    for b in range(low, high):
+        end += ends[b]
+        ends[b] = end - ends[b]
+    for f in range(low, high):
+        b = low + min(int((counts[f] - least + ties[f]) * bins), last)
+        order[ends[b]] = f
+        ends[b] += 1
+    for i in range(low + 1, high):
+        f = order[i]
+        j = i
+        while j > low:
+            e = order[j - 1]
+            if counts[e] < counts[f] or (counts[e] == counts[f] and ties[e] <= ties[f]):
+                break
+            order[j] = e
+            j -= 1
+        order[j] = f
 
 
 @lean
 def forests(w, parent, first, last, out):
     """Tell which of the graphs first..last-1 have no cycle; some are known to have one."""
     for g in range(first, last):
-        if not out[g]:
-            continue
-        for v in range(w.graph_variables[g], w.graph_variables[g + 1]):
-            parent[v] = v
-        for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
-            if not _joins(w, f, parent):
-                out[g] = False
-                break
+        out[g] = out[g] and is_forest(w, parent, g)
+
+
+@inner
+def is_forest(w, parent, g):
+    """Tell whether a graph has no cycle."""
+    for v in range(w.graph_variables[g], w.graph_variables[g + 1]):
+        parent[v] = v
+    for f in range(w.graph_factors[g], w.graph_factors[g + 1]):
+        if not _joins(w, f, parent):
+            return False
+    return True
 
 
 @inner
@@ -122,17 +174,23 @@ def _joins(w, f, parent):
 
 @lean
 def breadth_first(w, which, seen, seen_factor, first, last, order):
-    """Variables of the graphs first..last-1 in breadth-first order, or as they are.
+    """Variables of the graphs first..last-1 in breadth-first order, or as they are."""
+    for g in range(first, last):
+        visit(w, g, which[g], seen, seen_factor, order)
+
+
+@inner
+def visit(w, g, searching, seen, seen_factor, order):
+    """Variables of a graph in breadth-first order if `searching`, else as they are.
 
     Roots are taken in index order, and parents before children.
     """
-    for g in range(first, last):
-        start, stop = w.graph_variables[g], w.graph_variables[g + 1]
-        if which[g]:
-            _search(w, seen, seen_factor, start, stop, order)
-        else:
-            for v in range(start, stop):
-                order[v] = v
+    start, stop = w.graph_variables[g], w.graph_variables[g + 1]
+    if searching:
+        _search(w, seen, seen_factor, start, stop, order)
+    else:
+        for v in range(start, stop):
+            order[v] = v
 
 
 @inner
@@ -159,47 +217,6 @@ def _search(w, seen, seen_factor, first, last, order):
                         seen[u] = True
                         order[tail] = u
                         tail += 1
-
-
-@lean
-def slice_sizes(w, fixed, first, last, arity, size):
-    """Free variables of some factors, and entries of their tables without those that are fixed."""
-    for f in range(first, last):
-        arity[f] = 0
-        size[f] = 1
-        for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
-            v = w.scopes[s]
-            if fixed[v] < 0:
-                arity[f] += 1
-                size[f] *= w.cards[v]
-
-
-@lean
-def slice_tables(w, potentials, fixed, axis, digit, first, last, out_offsets, out):
-    """Copy of the tables of some factors, with variables fixed at their state, unless that is -1.
-
-    `axis` and `digit` have room for the slots of one factor.
-    """
-    for f in range(first, last):
-        position = w.table_offsets[f]
-        arity = 0
-        for s in range(w.scope_offsets[f], w.scope_offsets[f + 1]):
-            if fixed[w.scopes[s]] >= 0:
-                position += w.strides[s] * fixed[w.scopes[s]]
-            else:
-                axis[arity] = s
-                digit[arity] = 0
-                arity += 1
-        for k in range(out_offsets[f], out_offsets[f + 1]):
-            out[k] = potentials[position]
-            for a in range(arity - 1, -1, -1):  # next entry in C order
-                s = axis[a]
-                digit[a] += 1
-                position += w.strides[s]
-                if digit[a] < w.cards[w.scopes[s]]:
-                    break
-                position -= w.strides[s] * digit[a]
-                digit[a] = 0
 
 
 @lean
