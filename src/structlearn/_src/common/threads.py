@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from itertools import accumulate, pairwise
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -205,19 +205,16 @@ def worker_arrays(*shapes: tuple[int, ...]) -> list[Floats]:
     return [whole[a:b].reshape(s) for (a, b), s in zip(pairwise(ends), shapes, strict=True)]
 
 
-class Calls(NamedTuple):
-    """Calls of a kernel that threads join, one after the other, so that interrupts are heeded."""
+def calls_of(offsets: Ints, kind: str) -> list[Ints]:
+    """Cut items into ranges of work of some kind in `GRAIN`, which depend on the items alone.
 
-    ranges: list[Ints]  #: where the ranges of the items of a call begin, and the end
-    helpers: int
-
-
-def calls_of(offsets: Ints, kind: str, n_jobs: int | None) -> Calls:
-    """Cut items into ranges of work of some kind in `GRAIN`, which depend on the items alone."""
+    Returns where the ranges begin, and the end, for one call of a kernel that threads join after
+    the other: between two of them interrupts are heeded.
+    """
     ranges = split(offsets, 1 + int(offsets[-1]) // GRAIN[kind])
     borders = np.array([0, *(last for _, last in ranges)])
     calls = range(0, max(len(ranges), 1), _TASKS)
-    return Calls([borders[i : i + _TASKS + 1] for i in calls], helpers(n_jobs, len(ranges)))
+    return [borders[i : i + _TASKS + 1] for i in calls]
 
 
 def helpers(n_jobs: int | None, tasks: int) -> int:

@@ -114,8 +114,6 @@ class MessageEngine:
         self._maximised = problem.eps == 0.0
         #: Whether there is nothing between sweeps that only Python can do.
         self.in_kernels = self.plan.warm and not len(self.plan.shared) and not current().at_once
-        tables = problem.wiring.graph_tables
-        self._calls = threads.calls_of(tables, "few graphs", options.n_jobs)
         self._tables = threads.Scratch(int(problem.wiring.table_offsets[-1]))
         self._rest: Clamped | None = None
         if self._maximised.any() and not self._maximised.all():
@@ -189,9 +187,10 @@ class MessageEngine:
         iterations = np.zeros(wiring.n_graphs, np.int64)
         done = plan.moving == 0
         sure, marginals = np.empty((2, int(wiring.belief_offsets[-1])))
+        helpers = threads.helpers(self.options.n_jobs, len(plan.tasks[0]) - 1)
         with (
             plan.exponentials.lend() as exponentials,
-            plan.workspaces.lend(self._calls.helpers) as workspaces,
+            plan.workspaces.lend(helpers) as workspaces,
         ):
             warm = MessageState(
                 exponentials, plan.weights, plan.ratios, messages,
@@ -199,9 +198,9 @@ class MessageEngine:
                 float(self.options.damping or 0.0),
             )  # fmt: skip
             plain = warm._replace(tables=tables, raised=np.empty(0), linear=False)
-            for tasks in self._calls.ranges:
+            for tasks in plan.tasks:
                 threads.launch(
-                    many.message_in_threads, self._calls.helpers, make_board(1), tasks, x,
+                    many.message_in_threads, helpers, make_board(1), tasks, x,
                     wiring.graph_tables, plan.borders, plan.net, plan.order, warm, plain,
                     plan.span, start, self.problem.eps, tol, sweeps, marginals, workspaces, values,
                     change, iterations, done,

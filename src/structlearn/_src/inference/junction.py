@@ -117,7 +117,7 @@ class EliminationTree:
             int(np.diff(plan.input_offsets).max(initial=1)),
             int(wiring.cards.max(initial=1)),
         )
-        self._calls = threads.calls_of(wiring.graph_tables, "few graphs", self.n_jobs)
+        self._tasks = threads.calls_of(wiring.graph_tables, "few graphs")
         self._workspaces = threads.Workspaces(
             partial(eliminate.make_workspace, *self._workspace_sizes)
         )
@@ -140,14 +140,15 @@ class EliminationTree:
         wiring = self.wiring
         values = np.empty(wiring.n_graphs)
         marginals = np.empty(int(wiring.belief_offsets[-1]))
+        helpers = threads.helpers(self.n_jobs, len(self._tasks[0]) - 1)
         with (
             self.stores.lend() as store,
             self.stores.lend() as beliefs,
-            self._workspaces.lend(self._calls.helpers) as workspaces,
+            self._workspaces.lend(helpers) as workspaces,
         ):
-            for tasks in self._calls.ranges:
+            for tasks in self._tasks:
                 threads.launch(
-                    many.eliminate_in_threads, self._calls.helpers, make_board(1), tasks, x,
+                    many.eliminate_in_threads, helpers, make_board(1), tasks, x,
                     wiring.graph_tables, *self._frame, wiring.belief_offsets, store, beliefs,
                     marginals, workspaces, values,
                 )  # fmt: skip

@@ -47,6 +47,8 @@ class MessagePlan:
         #: Returns room for the messages of one thread.
         self.make_workspace = partial(make_workspace, shapes)
         self.workspaces = threads.Workspaces(self.make_workspace)
+        #: Ranges of graphs, for one call of a kernel after the other.
+        self.tasks = threads.calls_of(wiring.graph_tables, "few graphs")
         #: Of graphs that threads share: what is visited at the same time in a sweep, and which way.
         self.rounds = {int(g): _rounds(self.order, int(g)) for g in self.shared}
         self.weights, self.ratios = layout.weights, layout.ratios

@@ -137,12 +137,6 @@ class Messenger:
         plan = self.plan
         progress = self.residual, self.iterations, self.done
 
-        def work(first: int, last: int) -> None:
-            sweep.propagate(
-                plan.borders, plan.net, plan.order, state, self._workspace(),
-                self.schedule == "flooding", self._ready, tol, sweeps, first, last, *progress,
-            )  # fmt: skip
-
         def chase(first: int, last: int) -> None:
             sweep.chase(
                 plan.borders, plan.net, state, self._workspace(), *self._queue(first, last),
@@ -150,8 +144,16 @@ class Messenger:
             )  # fmt: skip
 
         by_residual = self.schedule == "residual"
-        tables = self.problem.wiring.graph_tables
-        threads.over_graphs(chase if by_residual else work, tables, self.n_jobs)
+        if by_residual:
+            threads.over_graphs(chase, self.problem.wiring.graph_tables, self.n_jobs)
+        for tasks in () if by_residual else plan.tasks:
+            helpers = threads.helpers(self.n_jobs, len(tasks) - 1)
+            with plan.workspaces.lend(helpers) as workspaces:
+                threads.launch(
+                    sweep.propagate_in_threads, helpers, make_board(1), tasks, plan.borders,
+                    plan.net, plan.order, state, workspaces, self.schedule == "flooding",
+                    self._ready, tol, sweeps, *progress,
+                )  # fmt: skip
         for g in () if by_residual else plan.shared:
             self._propagate_shared(int(g), state, sweeps, tol)
         self._ready = True

@@ -85,7 +85,7 @@ def _sweep(low, high, ways, net, order, state, workspace):
     return worst
 
 
-@lean
+@inner
 def propagate(
     borders, net, order, state, workspace, flooding, ready, tol, sweeps, first, last,
     change, iterations, done,
@@ -110,6 +110,30 @@ def propagate(
             if change[g] <= tol:
                 done[g] = True
                 break
+
+
+@lean
+def propagate_graphs(
+    number, board, ranges, borders, net, order, state, workspaces, flooding, ready, tol, sweeps,
+    change, iterations, done,
+):  # fmt: skip
+    """As `propagate`, over ranges of graphs that threads take."""
+    workspace = own(*workspaces, number)
+    i = take(board, 0)
+    while i < ranges.size - 1:
+        propagate(
+            borders, net, order, state, workspace, flooding, ready, tol, sweeps, ranges[i],
+            ranges[i + 1], change, iterations, done,
+        )  # fmt: skip
+        i = take(board, 0)
+
+
+@lean
+def propagate_in_threads(box, helpers, *given):
+    """Run `propagate_graphs` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(propagate_graphs, given))
+    propagate_graphs(0, *given)
+    withdraw(box, open_)
 
 
 # ---- the same for parts of one graph -----------------------------------------------------
