@@ -539,13 +539,13 @@ def frank_wolfe_steps(sequences, order, n_weights):
 
     A sequence has a function from weights to its best labelling, costs included, and one from a
     labelling to its difference of features and its cost, both times the weight of its loss.
-    Lacoste-Julien et al. (2013), algorithm 4; returns weights, their average, costs and shares.
+    Lacoste-Julien et al. (2013), algorithm 4; returns weights, costs and shares.
     """
-    weights, average = np.zeros(n_weights), np.zeros(n_weights)
+    weights = np.zeros(n_weights)
     own = [np.zeros(n_weights) for _ in sequences]
     costs = np.zeros(len(sequences))
     shares = [{true: 1.0} for _, _, true in sequences]
-    for k, c in enumerate(order):
+    for c in order:
         best, compare, _ = sequences[c]
         path = best(weights)
         towards, cost = compare(path)
@@ -558,8 +558,7 @@ def frank_wolfe_steps(sequences, order, n_weights):
         costs[c] += length * (cost - costs[c])
         shares[c] = {y: (1.0 - length) * share for y, share in shares[c].items()}
         shares[c][path] = shares[c].get(path, 0.0) + length
-        average = (k * average + 2.0 * weights) / (k + 2.0)
-    return weights, average, costs, shares
+    return weights, costs, shares
 
 
 def pairwise_step(flow, best, score, limit):
@@ -584,3 +583,46 @@ def pairwise_step(flow, best, score, limit):
     for link in coming:
         flow[link] = flow.get(link, 0.0) + length
     return {link: share for link, share in flow.items() if share > 1e-13}, length
+
+
+def stretch_steps(flow, weights, pairwise, reach, change):
+    """Move shares among the links of a flow, one stretch after the other; flow, weights, rise.
+
+    `flow` has the share of every link (position, state before, state), and ``change(moves)`` is
+    what moves of links do to weights and to the cost. Between positions with one state only, all
+    paths are tried.
+    """
+    flow = dict(flow)
+    n = 1 + max(t for t, _, _ in flow)
+    free = [len({s for u, _, s in flow if u == t}) > 1 for t in range(n)] + [False]
+    cost = 0.0
+    for a in (t for t in range(n) if free[t] and not (t and free[t - 1])):
+        b = next(t for t in range(a, n + 1) if not free[t])
+        places = [sorted(link for link in flow if link[0] == t) for t in range(a, min(b + 1, n))]
+        paths = [
+            path
+            for path in itertools.product(*places)
+            if all(one[2] == two[1] for one, two in itertools.pairwise(path))
+        ]
+
+        def score(path, weights=weights):
+            moved, cost = change(dict.fromkeys(path, 1.0))
+            return cost + moved @ weights
+
+        used = [path for path in paths if min(flow[link] for link in path) > 0.0]
+        left = dict.fromkeys(min(used, key=score), 1.0)
+        if not pairwise:
+            left = {link: flow[link] for place in places for link in place}
+        moves = {link: left.get(link, 0.0) for place in places for link in place}
+        for link in max(paths, key=score):
+            moves[link] -= 1.0
+        moved, saved = change(moves)
+        rise, square = -saved - moved @ weights, moved @ moved
+        if rise <= 1e-12:
+            continue
+        most = min(flow[link] / x for link, x in moves.items() if x > 0.0)
+        length = min(most, reach * rise / square if square > 0.0 else most)
+        flow.update({link: flow[link] - length * x for link, x in moves.items()})
+        weights = weights + length * moved
+        cost -= length * saved
+    return flow, weights, cost

@@ -10,8 +10,8 @@ import pytest
 import naive
 from chain_objectives import KINDS, Dense, chains
 from structlearn._src.kernels.chain.frank_wolfe import (
-    AveragedWeights,
     DualFlow,
+    FlowWeights,
     FlowWorkspace,
     frank_wolfe,
     hinge,
@@ -55,32 +55,25 @@ def true_flow(dense):
 
 
 class Fast:
-    """Weights, lags and flow that the kernel keeps."""
+    """Weights and flow that the kernel keeps."""
 
     def __init__(self, objective):
         self.chains = objective.chain_arrays
         self.dense = Dense(objective)
         self.dual = true_flow(self.dense)
-        self.weights, self.lag = np.zeros((2, objective.n_weights))
-        self.steps = 0
+        self.weights = np.zeros(objective.n_weights)
 
     def visit(self, order, pairwise):
-        kernel = [self.chains.to_kernel(array) for array in (self.weights, self.lag)]
-        table, lags = map(self.chains.table, kernel)
+        inner = self.chains.to_kernel(self.weights)
+        table = self.chains.table(inner)
         edges = (table + self.chains.data.bars)[None]
-        primal = AveragedWeights(*kernel, edges, lags)
-        work = workspace(self.dense, len(kernel[0]))
+        primal = FlowWeights(inner, edges)
+        work = workspace(self.dense, len(inner))
         given = order, self.chains.data, self.chains.loss_weights, primal, self.dual, work
-        frank_wolfe(*given, self.steps, pairwise, 1.0)
-        self.steps += len(order)
+        frank_wolfe(*given, pairwise, 1.0)
         np.copyto(table, edges[0], where=np.isfinite(edges[0]))
-        for array, inner in zip((self.weights, self.lag), kernel, strict=True):
-            self.chains.from_kernel(array, inner)
+        self.chains.from_kernel(self.weights, inner)
         assert not work.pulled.any()
-
-    @property
-    def average(self):
-        return self.weights - self.lag / (0.5 * self.steps * (self.steps + 1))
 
     @property
     def dual_value(self):
@@ -129,9 +122,8 @@ def test_steps_are_those_on_labellings(kind):
     for order in orders:
         fast.visit(order, False)
     given = sequences(fast.dense), np.concatenate(orders), len(fast.weights)
-    weights, average, costs, shares = naive.frank_wolfe_steps(*given)
+    weights, costs, shares = naive.frank_wolfe_steps(*given)
     np.testing.assert_allclose(fast.weights, weights, atol=1e-10)
-    np.testing.assert_allclose(fast.average, average, atol=1e-10)
     np.testing.assert_allclose(fast.dual.losses, costs, atol=1e-10)
     for c in range(5):
         flow = {}

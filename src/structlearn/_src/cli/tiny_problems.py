@@ -141,7 +141,7 @@ def _solvers() -> None:
     """Learn with every solver, from sparse features and from plain ones."""
     inputs = [[["a"], {"b": 2.0}], [["b"]]], [np.eye(2), np.ones((1, 2))]
     solvers = [*SOLVERS, *(make() for make in ONLINE.values())]
-    solvers += [Sdca(batch_size=2), FrankWolfe(batch_size=2)]
+    solvers += [Sdca(batch_size=2), FrankWolfe(batch_size=2), FrankWolfe(shards=2)]
     for solver, loss, X in itertools.product(solvers, ("log", "hinge"), inputs):
         with contextlib.suppress(ArgumentError):  # not every solver minimises every loss
             _learn(X, [["x", "y"], ["y"]], loss=loss, solver=solver)

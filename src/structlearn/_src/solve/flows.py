@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.kernels.chain.flow_steps import Steps, StepWorkspace
 from structlearn._src.kernels.chain.frank_wolfe import FlowWorkspace
 from structlearn._src.learn.chain_arrays import ChainArrays
 from structlearn._src.solve.base import State
@@ -50,6 +51,41 @@ def make_workspace(chains: ChainArrays, links: int, n_weights: int) -> FlowWorks
         path=np.empty(longest, integers),
         pulled=np.zeros(n_weights),
         turns=np.zeros((K, K)),
+    )
+
+
+def make_step_workspace(chains: ChainArrays, links: int, n_weights: int) -> StepWorkspace:
+    """Return a workspace for steps on lists of so many links; of no weights, to search only."""
+    longest, K = chains.longest, chains.states
+    nodes, delta, worst = np.empty((3, longest, K))
+    best_link, worst_link = np.empty((2, longest, K), np.int64)
+    return StepWorkspace(
+        nodes=nodes,
+        delta=delta,
+        worst=worst,
+        best_link=best_link,
+        worst_link=worst_link,
+        labels=np.empty(longest, np.int64),
+        borders=np.empty(longest + 1, np.int64),
+        ends=np.empty(links, np.int32),
+        befores=np.empty(links, np.int32),
+        scores=np.empty(links),
+        pulled=np.zeros(n_weights),
+    )
+
+
+def make_steps(chains: ChainArrays, links: int, size: int, room: int) -> Steps:
+    """Return room for the steps of a batch, which change at most `room` weights."""
+    longest = chains.longest
+    return Steps(
+        counts=np.zeros(size, np.int64),
+        links=np.empty((size, longest, 2), np.int64),
+        moves=np.empty((size, links)),
+        costs=np.empty((size, longest)),
+        limits=np.empty((size, longest, 2)),
+        firsts=np.empty((size, longest + 1), np.int64),
+        numbers=np.empty(room, np.int64),
+        values=np.empty(room),
     )
 
 

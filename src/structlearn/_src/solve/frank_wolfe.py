@@ -8,19 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from structlearn._src.common import checks, threads
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.errors import ArgumentError
+from structlearn._src.kernels.chain.flow_steps import Steps, StepWorkspace, search, take_steps
 from structlearn._src.kernels.chain.frank_wolfe import (
-    AveragedWeights,
     DualFlow,
+    FlowWeights,
     FlowWorkspace,
     frank_wolfe,
     hinge,
 )
-from structlearn._src.kernels.chain.frank_wolfe_batch import StepBatch, frank_wolfe_in_batches
-from structlearn._src.kernels.chain.split import DealtEntries, Entries
+from structlearn._src.kernels.chain.frank_wolfe_batch import take_steps_in_batches
 from structlearn._src.learn.chain_arrays import ChainArrays
-from structlearn._src.learn.chain_layout import deal_entries
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import chain_refusal, over_chains
 from structlearn._src.solve import shards
@@ -28,6 +27,8 @@ from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 from structlearn._src.solve.flows import (
     backup_of,
     make_room,
+    make_step_workspace,
+    make_steps,
     make_workspace,
     most_links,
     restore,
@@ -37,43 +38,54 @@ from structlearn._src.solve.team import Team, suited_batch
 
 _GOOD = 0.01  # relative gap from which on the last weights can be better than their average
 _ROUNDS = 4  # of shards in a pass
+_PARTS = 64  # of the data: half of them are searched in turn in iteration 1, a quarter in 2, ...
+_FEW = 50  # sequences that make a part
+_REACH = 1.4  # times the best length of a step: over-relaxation, which converges sooner
+_BATCH = 32  # sequences: with 128, directions are too old, and twice as many passes are needed
 
 
 @dataclass(frozen=True)
 class FrankWolfe(Solver):
-    r"""Dual steps for the hinge loss, one sequence at a time, with optimal step length.
+    r"""Dual steps for the hinge loss, one sequence at a time.
 
     .. math:: \min_w \tfrac{1}{2} \|w\|^2 + C \sum_i c_i \max_y
               \big[\Delta_i(y) - \langle w, \psi_i(y) \rangle \big]
               \;=\; \max_\alpha C \sum_i c_i E_{\alpha_i} \Delta_i - \tfrac{1}{2} \|w(\alpha)\|^2
 
     with :math:`\psi_i(y) = \phi_i(y_i) - \phi_i(y)` and
-    :math:`w(\alpha) = C \sum_i c_i E_{\alpha_i} \psi_i`. A step moves probability to the best
-    labelling by the amount that raises the dual most. No step size is needed, the dual never
-    decreases, and the gap bounds the distance to the optimum. The result is an average in
-    which the weights after step :math:`k` have weight :math:`k`, or the last weights once these are
-    better. It always starts at weights of 0.
+    :math:`w(\alpha) = C \sum_i c_i E_{\alpha_i} \psi_i`. Each iteration first searches for the best
+    labelling of every sequence, all for the same weights, which gives the objective and the gap as
+    well. Then it makes some passes over the sequences that have a choice of labellings. A step
+    moves probability to the best labelling at hand, for each stretch of positions between two at
+    which there is no choice. A step has 1.4 times the length that raises the dual most, in the last
+    pass just that length (over-relaxation): so every step raises the dual, and no step size is
+    needed. The gap bounds the distance to the optimum. The result are the best weights of all
+    searches. It always starts at weights of 0; in the first iterations, parts of the data are
+    searched one after the other.
 
     Parameters
     ----------
     pairwise
-        Every `pairwise`-th pass takes probability only from the worst labelling in use, instead of
-        from all of them. This makes the gap eventually shrink by a constant factor; 0 never does
-        so, which is the classic method.
+        If it is not 0, all passes but the first after a search take probability only from the
+        worst labelling in use, instead of from all of them. In shards, every `pairwise`-th pass
+        does so. 0 never does, which is the classic method.
     evaluate
-        Passes between two evaluations of objective and gap, each of which costs up to a pass.
+        In shards: passes between two evaluations of objective and gap, each of which costs up to a
+        pass. Otherwise every search comes with both.
+    passes
+        Passes of steps after each search.
     shards
         Number of parts of the data whose steps are taken at once, from the same weights, and merged
-        four times per pass. More shards need more passes (on 1,117 sentences of CoNLL-2000, merged
+        four times per pass. They find the best labelling of a sequence at each of its steps, and
+        average the weights. More shards need more passes (on 1,117 sentences of CoNLL-2000, merged
         once per pass, 4 shards took 3 times as many and 16 took 10 times as many), so that the
         default, one, is the fastest where all data are at hand.
     batch_size
-        Number of sequences whose steps are taken at once, from the same weights, each by another
-        thread. If they lower the dual together, the steps of later passes are shorter; with a
-        `batch_size`-th of their length the dual always rises. The result depends on it, but not on
-        the number of threads. By default it is 16 where there are 4 threads or more, sparse
-        features and at least 50 such batches, else 1. On CoNLL-2000 as many passes are needed with
-        16 as with 1; with dense features several times as many. Not for several `shards`.
+        Number of sequences whose steps are found at once, for the same weights, each by another
+        thread. One thread then takes these steps in turn, with the lengths that suit the weights of
+        that time, so that every step raises the dual. The result depends on it, but not on the
+        number of threads. By default it is 32 where there are 4 threads or more, sparse features
+        and at least 50 such batches, else 1. Not for several `shards`.
 
     References
     ----------
@@ -81,19 +93,22 @@ class FrankWolfe(Solver):
     optimization for structural SVMs", 2013, algorithm 4.
     D. Garber and O. Meshi, "Linear-memory and decomposition-invariant linearly convergent
     conditional gradient algorithm for structured polytopes", 2016.
+    N. Shah, V. Kolmogorov and C. H. Lampert, "A multi-plane block-coordinate Frank-Wolfe algorithm
+    for training structural SVMs with a costly max-oracle", 2015.
 
     Examples
     --------
     >>> from structlearn import SequenceLabeler
     >>> from structlearn.solvers import FrankWolfe
     >>> X, Y = [[["the"], ["cat"]], [["a"], ["dog"]]], [["D", "N"], ["D", "N"]]
-    >>> labeler = SequenceLabeler(loss="hinge", solver=FrankWolfe(evaluate=1))
+    >>> labeler = SequenceLabeler(loss="hinge", solver=FrankWolfe())
     >>> labeler.fit(X, Y).converged_
     True
     """
 
     pairwise: int = 3
     evaluate: int = 5
+    passes: int = field(default=3, metadata={"later": True})
     shards: int = field(default=1, metadata={"later": True})
     batch_size: int | None = field(default=None, metadata={"later": True})
     name: ClassVar[str] = "frank-wolfe"
@@ -102,6 +117,7 @@ class FrankWolfe(Solver):
     def __post_init__(self) -> None:
         checks.integer("pairwise", self.pairwise)
         checks.integer("evaluate", self.evaluate, low=1)
+        checks.integer("passes", self.passes, low=1)
         checks.integer("shards", self.shards, low=1)
         if self.batch_size is not None:
             checks.integer("batch_size", self.batch_size, low=1)
@@ -130,35 +146,53 @@ class FrankWolfe(Solver):
     def start(self, objective: Objective, weights: Floats, rng: np.random.Generator) -> State:
         """Begin where only the true labels have probability, which means weights of 0."""
         chains = over_chains(objective).chain_arrays
-        state: State = {"seed": draw_seed(rng), "iteration": 0, "steps": 0, "plain": False}
-        state |= {name: np.zeros(len(weights)) for name in ("weights", "lag", "average")}
+        state: State = {"seed": draw_seed(rng), "iteration": 0}
+        state |= {name: np.zeros(len(weights)) for name in ("weights", "average")}
         parts = min(self.shards, objective.n_examples)
-        batch = suited_batch(self.batch_size, objective)
+        batch = suited_batch(self.batch_size, objective, _BATCH)
         if parts > 1:
-            state |= {"shards": parts, "coupling": float(parts)}
+            state |= {"shards": parts, "coupling": float(parts), "steps": 0, "plain": False}
+            state["lag"] = np.zeros(len(weights))
         elif batch > 1:
-            state |= {"batch_size": batch, "coupling": 1.0, "dual": 0.0}
+            state |= {"batch_size": batch}
         return state | true_flow(chains)
 
     def step(self, objective: Objective, state: State) -> Report:
-        """Visit all examples once."""
+        """Search once and take steps, or, in shards, visit all examples once."""
         chains = over_chains(objective).chain_arrays
         state["iteration"] += 1
         make_room(chains, state)
-        pairwise = self.pairwise > 0 and state["iteration"] % self.pairwise == 0
         if "shards" in state:
+            pairwise = self.pairwise > 0 and state["iteration"] % self.pairwise == 0
             _visit_shards(chains, state, pairwise, objective.n_jobs)
-        else:
-            order = stream(state, state["iteration"]).permutation(objective.n_examples)
-            _visit(chains, state, order, pairwise, objective.n_jobs)
-            if state.get("batch_size", 1) > 1:
-                _couple(state)
-            state["average"] = _average(state, len(order))
-        due = state["iteration"] % self.evaluate == 0
-        report = _look(objective, state) if due else Report()
-        if state["plain"]:
+            due = state["iteration"] % self.evaluate == 0
+            report = _look(objective, state) if due else Report()
+            if state["plain"]:
+                state["average"] = state["weights"]
+            return report
+        return self._advance(objective, state)
+
+    def _advance(self, objective: Objective, state: State) -> Report:
+        """Find the best labelling of every sequence, and take steps among all that are at hand."""
+        run = Round(over_chains(objective).chain_arrays, state, objective.n_jobs)
+        order = stream(state, state["iteration"]).permutation(objective.n_examples)
+        parts = max(1, min(_PARTS >> state["iteration"], len(order) // _FEW))
+        if parts > 1:
+            for part in np.array_split(order, parts):
+                run.search(part)
+                run.take_steps(part, [(False, 1.0)])
             state["average"] = state["weights"]
-        return report
+        else:
+            value = run.search(order) + objective.penalty.value(state["weights"])
+            if value < state.get("least", np.inf):  # checkpoints of old have none
+                state["least"] = value
+                state["average"] = state["weights"].copy()
+        rules = [(number > 0 and self.pairwise > 0, _REACH) for number in range(self.passes)]
+        run.take_steps(order, [*rules[:-1], (rules[-1][0], 1.0)])
+        run.end()
+        if parts > 1:
+            return Report()
+        return Report(state["least"], gap=max(state["least"] - dual_value(state), 0.0))
 
 
 def dual_value(state: State) -> float:
@@ -195,89 +229,88 @@ def _value(objective: Objective, weights: Floats) -> float:
     return objective.penalty.value(weights) + sum(losses[first] for first in sorted(losses))
 
 
-def _average(state: State, more: int) -> Floats:
-    """Count the steps of a pass, and return the average over all steps."""
-    state["steps"] += more
-    steps = float(state["steps"])
-    average: Floats = state["lag"] / (-0.5 * steps * (steps + 1.0))
-    average += state["weights"]
-    return average
+class Round:
+    """The weights and the flow, as kernels want them."""
 
+    def __init__(self, chains: ChainArrays, state: State, n_jobs: int | None) -> None:
+        self.chains = chains
+        self.state = state
+        self.n_jobs = n_jobs
+        self.weights = chains.to_kernel(state["weights"], n_jobs)
+        self.edges = (chains.table(self.weights) + chains.data.bars)[None]
+        self.flow = DualFlow(*(state[name] for name in DualFlow._fields))
+        self.links = most_links(state)
+        self.lengths = np.diff(chains.data.offsets)
+        if "_widths" not in state:
+            entries = np.diff(chains.data.rows)
+            state["_widths"] = 1 + np.maximum.reduceat(entries, chains.data.offsets[:-1])
+        self.widths: Ints = state["_widths"]  # weights of a link, at most
 
-def _visit(
-    chains: ChainArrays, state: State, order: Ints, pairwise: bool, n_jobs: int | None
-) -> None:
-    """Take one step for every sequence in `order`."""
-    weights = chains.to_kernel(state["weights"], n_jobs)
-    lag = chains.to_kernel(state["lag"], n_jobs)
-    edges = (chains.table(weights) + chains.data.bars)[None]
-    primal = AveragedWeights(weights, lag, edges, chains.table(lag))
-    flow = DualFlow(*(state[name] for name in DualFlow._fields))
-    links = most_links(state)
-    given = chains.data, chains.loss_weights, primal, flow
-    size = state.get("batch_size", 1)  # old files have none
-    if size == 1:
-        work = make_workspace(chains, links, len(weights))
-        frank_wolfe(order, *given, work, state["steps"], pairwise, 1.0)
-    else:
-        _visit_batches(chains, state, Team.of(order, size, chains, n_jobs), given, pairwise)
-    np.copyto(chains.table(weights), edges[0], where=np.isfinite(edges[0]))
-    chains.from_kernel(state["weights"], weights, n_jobs)
-    chains.from_kernel(state["lag"], lag, n_jobs)
+    @property
+    def _given(self) -> tuple[Any, ...]:
+        chains = self.chains
+        return chains.data, chains.loss_weights, self.weights, self.edges, self.flow
 
+    def search(self, order: Ints) -> float:
+        """Add the best labellings to the links of their sequences; return the sum of losses."""
+        losses: dict[int, float] = {}
 
-def _visit_batches(
-    chains: ChainArrays, state: State, team: Team, given: tuple[Any, ...], pairwise: bool
-) -> None:
-    """Take the steps of every batch at once."""
-    primal: AveragedWeights = given[2]
-    spaces: list[FlowWorkspace] = state.get("_spaces", [])
-    links = most_links(state)
-    # There may be more threads than in the last pass, if their number was not given.
-    if len(spaces) < team.threads or len(spaces[0].states) < links:
-        spaces = [make_workspace(chains, links, len(primal.weights)) for _ in range(team.threads)]
-        state["_spaces"] = spaces
-    if "_dealt" not in state:
-        state["_dealt"] = _deal(chains, team.threads)
-        state["_batch"] = _make_batch(chains, state["batch_size"])
-    dealt = state["_dealt"]
-    batch = state["_batch"]
+        def work(first: int, last: int) -> None:
+            space = make_step_workspace(self.chains, self.links, 0)
+            losses[first] = search(first, last, order, *self._given, space)
 
-    def work(number: int, _: int) -> None:
-        frank_wolfe_in_batches(
-            team.order, team.batches, team.board, *given, dealt, batch, spaces[number],
-            state["steps"], pairwise, state["coupling"],
-        )  # fmt: skip
+        offsets = offsets_of(self.lengths[order])
+        entries = int(offsets[-1]) * self.chains.states
+        threads.over_items(work, offsets, "sequences", self.n_jobs, entries)
+        return sum(losses[first] for first in sorted(losses))
 
-    team.run(work)
+    def take_steps(self, order: Ints, rules: list[tuple[bool, float]]) -> None:
+        """Take steps for all sequences in `order` with a choice of links, once by each rule.
 
+        A rule says whether steps are pairwise, and their reach.
+        """
+        order = order[self.flow.counts[order] > self.lengths[order]]
+        size = self.state.get("batch_size", 1)  # old files have none
+        team = Team.of(order, size, self.chains, self.n_jobs)
+        rooms = offsets_of((self.flow.counts * self.widths)[team.order])
+        room = int(np.diff(rooms[team.batches]).max(initial=0))
+        steps = self._steps(size, room)
+        spaces = self._spaces(team.threads)
+        for pairwise, reach in rules:
+            if size == 1:
+                take_steps(order, pairwise, reach, *self._given, steps, spaces[0])
+            else:
+                team = team.again()
+                where = team.order, team.batches, rooms, team.board
+                self._take_batches(team, (*where, pairwise, reach, *self._given, steps), spaces)
 
-def _deal(chains: ChainArrays, ranges: int) -> DealtEntries:
-    """Deal the features of all positions to ranges of them."""
-    data = chains.data
-    entries = Entries(data.rows, data.columns, np.empty(0, np.int32), data.values)
-    return deal_entries(chains, entries, 1, ranges, ranges)
+    def _take_batches(
+        self, team: Team, given: tuple[Any, ...], spaces: list[StepWorkspace]
+    ) -> None:
+        """Take the steps of one batch after the other, found by all threads."""
+        team.run(lambda number, _: take_steps_in_batches(*given, spaces[number]))
 
+    def _steps(self, size: int, room: int) -> Steps:
+        """Return room for the steps of a batch, kept from round to round."""
+        steps: Steps | None = self.state.get("_steps")
+        if steps is None or steps.moves.shape[1] < self.links or len(steps.values) < room:
+            steps = make_steps(self.chains, self.links, size, room + room // 4)
+            self.state["_steps"] = steps
+        return steps
 
-def _make_batch(chains: ChainArrays, size: int) -> StepBatch:
-    """Return room for the steps of a batch."""
-    K = chains.states
-    nodes = chains.longest * K
-    return StepBatch(
-        counts=np.empty(size, np.int64),
-        firsts=np.empty((size, chains.longest + 1), np.int64),
-        states=np.empty((size, nodes), np.int64),
-        moves=np.empty((size, nodes)),
-        turns=np.empty((size, K, K)),
-    )
+    def _spaces(self, count: int) -> list[StepWorkspace]:
+        """Return workspaces, kept from round to round: pages that are new cost time."""
+        spaces: list[StepWorkspace] = self.state.get("_spaces", [])
+        # There may be more threads than in the last round, if their number was not given.
+        if len(spaces) < count or len(spaces[0].scores) < self.links:
+            given = self.chains, self.links, len(self.weights)
+            spaces = [make_step_workspace(*given) for _ in range(count)]
+            self.state["_spaces"] = spaces
+        return spaces
 
-
-def _couple(state: State) -> None:
-    """Shorten steps where those of the last pass, added up, lowered the dual."""
-    dual = dual_value(state)
-    if dual < state["dual"]:
-        state["coupling"] = min(2.0 * state["coupling"], float(state["batch_size"]))
-    state["dual"] = dual
+    def end(self) -> None:
+        """Write the weights back."""
+        self.chains.from_kernel(self.state["weights"], self.weights, self.n_jobs)
 
 
 # ---- in shards -------------------------------------------------------------------------------
@@ -351,15 +384,13 @@ def advance(
 ) -> None:  # fmt: skip
     """Take the steps of one shard, on its own copy of the weights."""
     edges = (chains.table(weights) + chains.data.bars)[None]
-    nothing = np.empty(0)
     frank_wolfe(
         order,
         chains.data,
         chains.loss_weights,
-        AveragedWeights(weights, nothing, edges, np.zeros((chains.states, chains.states))),
+        FlowWeights(weights, edges),
         DualFlow(*(state[name] for name in DualFlow._fields)),
         work,
-        0,
         pairwise,
         coupling,
     )

@@ -2,9 +2,10 @@
 
 A solver that visits sequences one after the other makes steps of some 20 microseconds each. Here
 those of a small batch are computed from the same weights, each by another thread, and then added.
-A batch must be a small part of all data: its sequences overshoot together where they have features
-in common, and the more of them the more. `CoCoA+` in `shards` is for parts that are far apart, and
-cannot meet as often.
+Such a batch must be a small part of all data: its sequences overshoot together where they have
+features in common, and the more of them the more. `CoCoA+` in `shards` is for parts that are far
+apart, and cannot meet as often. Frank-Wolfe takes what the threads have found one after the other
+instead, which is a small part of its work.
 
 References
 ----------
@@ -15,7 +16,7 @@ block-coordinate Frank-Wolfe algorithms", 2016.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,10 +32,10 @@ _BATCH = 16  # sequences: batches of 32 need shorter steps on CoNLL-2000, and ga
 _MANY = 50  # batches in a pass from which on each is a small part of it
 _LEAST = 4  # threads: with two, on two cores, fits took 0.9 to 1.1 times as long as with one
 _WINDOW = 8  # batches whose sequences are dealt to them by length
-_PHASES = 2  # of a batch: changes are computed, then added
+_PHASES = 2  # of a batch: changes are computed, then made
 
 
-def suited_batch(given: int | None, objective: Objective) -> int:
+def suited_batch(given: int | None, objective: Objective, usual: int = _BATCH) -> int:
     """Return the number of sequences in a batch; by default more than one only for some threads.
 
     And only for sparse features: dense ones are common to all sequences, which then overshoot so
@@ -44,7 +45,7 @@ def suited_batch(given: int | None, objective: Objective) -> int:
         return min(given, max(objective.n_examples, 1))
     sparse = isinstance(over_chains(objective).examples.inputs[0][0], Sparse)
     suited = sparse and threads.workers(objective.n_jobs) >= _LEAST
-    return _BATCH if suited and objective.n_examples >= _MANY * _BATCH else 1
+    return usual if suited and objective.n_examples >= _MANY * usual else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,10 @@ class Team:
         batches = np.append(np.arange(0, len(order), size), len(order))
         workers = min(threads.workers(n_jobs), size)
         return cls(workers, order, batches, make_board(_PHASES * (len(batches) - 1)))
+
+    def again(self) -> Team:
+        """Return the same for one more pass, with a board of its own."""
+        return replace(self, board=make_board(_PHASES * (len(self.batches) - 1)))
 
     def run(self, work: Callable[[int, int], None]) -> None:
         """Let every thread do all of the work, meeting the others in it."""

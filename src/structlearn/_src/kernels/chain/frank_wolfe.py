@@ -25,7 +25,7 @@ from structlearn._src.kernels.chain.viterbi import best_path
 from structlearn._src.kernels.jit import inner, lean
 
 TINY = 1e-13  # shares below this are dropped
-_ROUNDING = 1e-13  # by how much two scores may differ that should agree, relatively
+ROUNDING = 1e-13  # by how much two scores may differ that should agree, relatively
 
 
 class DualFlow(NamedTuple):
@@ -39,13 +39,11 @@ class DualFlow(NamedTuple):
     losses: np.ndarray  #: (sequences,) weighted expected cost
 
 
-class AveragedWeights(NamedTuple):
-    """Weights, and how far each is ahead of the average."""
+class FlowWeights(NamedTuple):
+    """The weights of a flow."""
 
     weights: np.ndarray  #: of features, flat
-    lag: np.ndarray  #: empty in a shard, whose steps are not averaged one by one
     edges: np.ndarray  #: (1, states, states) table of transitions, -inf where forbidden
-    edge_lag: np.ndarray  #: (states, states)
 
 
 class FlowWorkspace(NamedTuple):
@@ -94,7 +92,7 @@ def _load(c, n, dual, work):
 
 
 @inner
-def store(c, n, dual, work):
+def _store(c, n, dual, work):
     """Put the flow back, without the links that are gone."""
     K = work.nodes.shape[1]
     q = dual.starts[c]
@@ -174,7 +172,7 @@ def _pull(data, first, n, work):
 
 
 @inner
-def _walk(data, first, n, length, factor, past, primal, work):
+def _walk(data, first, n, length, factor, primal, work):
     """Take a step of some length; return by how much it raises the expected cost."""
     K = work.nodes.shape[1]
     moves = work.delta
@@ -184,45 +182,39 @@ def _walk(data, first, n, length, factor, past, primal, work):
             s, r = work.states[m], work.befores[m]
             work.shares[m] -= length * work.moves[m]
             if t > 0:
-                y = length * factor * work.turns[r, s]
-                primal.edges[0, r, s] += y
-                primal.edge_lag[r, s] += past * y
+                primal.edges[0, r, s] += length * factor * work.turns[r, s]
                 work.turns[r, s] = 0.0
         for s in range(K):
             if abs(moves[t, s]) > TINY:
                 cost -= moves[t, s] * data.costs[data.labels[first + t], s]
-                _add_node(data, first + t, s, length * factor, past, primal, work)
+                _add_node(data, first + t, s, length * factor, primal.weights, work)
     return cost * length * unit_cost(data, n)
 
 
 @inner
-def _add_node(data, t, s, factor, past, primal, work):
+def _add_node(data, t, s, factor, weights, work):
     """Add what was pulled for a node to its weights."""
     K = work.nodes.shape[1]
     if data.pair_offsets.size > 0:
         for e in range(data.rows[t], data.rows[t + 1]):
             k = find(data, data.columns[e], s, K)
             if k >= 0:
-                _add(np.uint64(k), factor, past, primal.weights, primal.lag, work.pulled)
+                _add(np.uint64(k), factor, weights, work.pulled)
     else:
-        weights = primal.weights[s:]
-        lag = primal.lag[s:]
+        weights = weights[s:]
         pulled = work.pulled[s:]
         for e in range(data.rows[t], data.rows[t + 1]):
-            _add(begin(data, e, K), factor, past, weights, lag, pulled)
+            _add(begin(data, e, K), factor, weights, pulled)
 
 
 @inner
-def _add(k, factor, past, weights, lag, pulled):
-    y = factor * pulled[k]
-    weights[k] += y
-    if past != 0.0:
-        lag[k] += past * y
+def _add(k, factor, weights, pulled):
+    weights[k] += factor * pulled[k]
     pulled[k] = 0.0
 
 
 @inner
-def _best(data, first, n, weights, edges, work):
+def best_labels(data, first, n, weights, edges, work):
     """Best score of one sequence, costs included; its labels and all scores go to `work`."""
     score(data, first, n, weights, work.nodes)
     add_costs(data, first, n, work.nodes)
@@ -236,7 +228,7 @@ def hinge(data, loss_weights, weights, edges, first_sequence, last_sequence, wor
     total = 0.0
     for c in range(first_sequence, last_sequence):
         first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
-        loss = _best(data, first, n, weights, edges, work)
+        loss = best_labels(data, first, n, weights, edges, work)
         for t in range(n):
             s = data.labels[first + t]
             loss -= work.nodes[t, s] + (edges[0, data.labels[first + t - 1], s] if t > 0 else 0.0)
@@ -245,14 +237,14 @@ def hinge(data, loss_weights, weights, edges, first_sequence, last_sequence, wor
 
 
 @inner
-def plan(c, data, loss_weights, primal, dual, work, pairwise, coupling):
+def _plan(c, data, loss_weights, primal, dual, work, pairwise, coupling):
     """Find the step of one sequence; return its length, 0 if there is nothing to gain.
 
     Its moves stay in `work`: of links, of nodes in ``delta``, and as weights in ``pulled`` and
     ``turns``, which must be cleared where the length is not 0.
     """
     first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
-    best = _best(data, first, n, primal.weights, primal.edges, work)
+    best = best_labels(data, first, n, primal.weights, primal.edges, work)
     _load(c, n, dual, work)
     if pairwise:
         left, most = _leave_worst(n, primal.edges, work)
@@ -261,22 +253,19 @@ def plan(c, data, loss_weights, primal, dual, work, pairwise, coupling):
     for t in range(n):
         work.moves[work.path[t]] -= 1.0
     rise = loss_weights[c] * (best - left)
-    if rise <= _ROUNDING * loss_weights[c] * abs(best):
+    if rise <= ROUNDING * loss_weights[c] * abs(best):
         return 0.0
     square = loss_weights[c] * loss_weights[c] * _pull(data, first, n, work) * coupling
     return most if rise >= square * most else rise / square
 
 
 @lean
-def frank_wolfe(order, data, loss_weights, primal, dual, work, steps, pairwise, coupling):
-    r"""One step with exact line search for every sequence in `order`.
+def frank_wolfe(order, data, loss_weights, primal, dual, work, pairwise, coupling):
+    """One step with exact line search for every sequence in `order`.
 
     A step moves probability to the best path, from all others or from the worst one in use only.
     The weights move `coupling` times as far as the dual variables say, and the squares in the dual
     count as often: in a shard, others are taken to move likewise. Alone it is 1.
-
-    Weights after step :math:`k`, of which there were `steps` before these, count by :math:`k` in
-    the average: the weights less the lag over :math:`\sum_{j \le k} j`.
 
     Lacoste-Julien et al. (2013), "Block-coordinate Frank-Wolfe optimization for structural SVMs",
     algorithm 4; Garber and Meshi (2016), "Linear-memory and decomposition-invariant linearly
@@ -285,11 +274,9 @@ def frank_wolfe(order, data, loss_weights, primal, dual, work, steps, pairwise, 
     for i in range(order.size):
         c = order[i]
         first, n = data.offsets[c], data.offsets[c + 1] - data.offsets[c]
-        length = plan(c, data, loss_weights, primal, dual, work, pairwise, coupling)
+        length = _plan(c, data, loss_weights, primal, dual, work, pairwise, coupling)
         if length > 0.0:
-            past = 0.5 * steps * (steps + 1.0) if primal.lag.size > 0 else 0.0
             factor = coupling * loss_weights[c]
-            cost = _walk(data, first, n, length, factor, past, primal, work)
+            cost = _walk(data, first, n, length, factor, primal, work)
             dual.losses[c] += loss_weights[c] * cost
-            store(c, n, dual, work)
-        steps += 1
+            _store(c, n, dual, work)
