@@ -304,7 +304,7 @@ class Round:
         # There may be more threads than in the last round, if their number was not given.
         if len(spaces) < count or len(spaces[0].scores) < self.links:
             given = self.chains, self.links, len(self.weights)
-            spaces = [make_step_workspace(*given) for _ in range(count)]
+            spaces = [threads.apart(make_step_workspace(*given)) for _ in range(count)]
             self.state["_spaces"] = spaces
         return spaces
 

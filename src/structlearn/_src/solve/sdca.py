@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from structlearn._src.common import checks
+from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats
 from structlearn._src.kernels.chain.sdca import Changes, Memory, ascend, ascend_in_batches
 from structlearn._src.kernels.chain.sequence import ChainData
@@ -216,7 +216,7 @@ def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None
         changes = _make_changes(chains, size)
 
         def work(first: int, last: int) -> None:
-            own = make_errors(chains), make_workspace(chains)
+            own = map(threads.apart, (make_errors(chains), make_workspace(chains)))
             ascend_in_batches(
                 team.order, team.batches, team.board, *given, primal, memory, *state["_dealt"],
                 changes, *own,
