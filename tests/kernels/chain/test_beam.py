@@ -159,14 +159,20 @@ def test_places_of_a_state():
     assert beam.find(states, 2, 0) == 4
 
 
-@pytest.mark.parametrize(("count", "mass"), [(30, 0.7), (3, 5.0), (0, 1.0)])
-def test_tables_have_the_expected_number(count, mass):
+@pytest.mark.parametrize(
+    ("count", "mass"), [(30, 0.7), (3, 5.0), (0, 1.0), (500, 1e-3), (9, 1e-290), (40, 1e12)]
+)
+def test_tables_have_the_distribution_of_customers_one_by_one(count, mass):
+    """Mean and variance, with random numbers that run out again and again."""
     rng, n = np.random.default_rng(0), 4000
-    tables, offsets = np.zeros(n, np.int64), np.arange(n + 1) * count
-    uniforms = rng.random(n * count)
-    cut = n * count // 3  # in the middle of a restaurant
-    for some in (slice(0, cut), slice(cut, None)):
-        beam.draw_tables(np.full(n, mass), offsets, uniforms[some], some.start, tables)
-    expected = sum(mass / (mass + i) for i in range(count))
-    assert tables.mean() == pytest.approx(expected, abs=0.08)
+    tables, place, calls = np.zeros((1, n), np.int64), np.zeros(2, np.int64), 1
+    counts = np.full((1, n), count)
+    while not beam.draw_tables(
+        np.full(n, mass), counts.ravel(), rng.random(7), place, tables.ravel()
+    ):
+        calls += 1
+    chances = mass / (mass + np.arange(count))
+    assert tables.mean() == pytest.approx(chances.sum(), abs=0.08)
+    assert tables.var() == pytest.approx((chances * (1.0 - chances)).sum(), abs=0.15)
     assert tables.min() >= min(count, 1)
+    assert calls > 100 or count in (0, 9)  # these need no random numbers, or few

@@ -224,9 +224,9 @@ class NormalWishart(_NormalPrior):
         chi = np.sqrt(rng.chisquare(degrees[..., None] - np.arange(D)))
         bartlett = np.tril(rng.standard_normal(self.scale.shape), -1)
         bartlett[..., np.arange(D), np.arange(D)] = chi
-        half = np.linalg.inv(np.linalg.cholesky(self.scale))
-        roots = np.linalg.qr(np.swapaxes(bartlett, -1, -2) @ half, mode="r")
-        roots *= np.sign(np.diagonal(roots, axis1=-2, axis2=-1))[..., None]
+        # Upper factors U of the scale, U U': with them the product is triangular as it is.
+        upper = np.linalg.cholesky(self.scale[..., ::-1, ::-1])[..., ::-1, ::-1]
+        roots = np.swapaxes(np.linalg.solve(np.swapaxes(upper, -1, -2), bartlett), -1, -2)
         noise = rng.standard_normal(self.mean.shape) / np.sqrt(self.strength)[..., None]
         return self.mean + np.linalg.solve(roots, noise[..., None])[..., 0], roots
 

@@ -176,9 +176,7 @@ def draw_given_paths(
 ) -> HmmState:
     """Draw transitions, concentrations and parameters given the paths, or their statistics."""
     given = statistics(model, state) if given is None else given
-    process = hdp.draw_process(
-        state.process, given.counts, model.alpha, model.gamma, rng, model.n_jobs
-    )
+    process = hdp.draw_process(state.process, given.counts, model.alpha, model.gamma, rng)
     parameters = tuple(
         emission.draw_posterior(own, rng)
         if isinstance(emission, Conjugate)

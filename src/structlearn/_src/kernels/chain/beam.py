@@ -285,17 +285,34 @@ def find(states, k, number):
 
 
 @lean
-def draw_tables(masses, offsets, uniforms, first, tables):
-    """Draw how many tables are opened by as many customers as there are `uniforms`.
+def draw_tables(masses, counts, uniforms, place, tables):
+    """Draw how many tables the customers of every cell open; `counts` says how many these are.
 
-    The customers of all restaurants and dishes are numbered through, those of a cell from
-    ``offsets[cell]`` on, and `first` is the first of them here. Customer ``i`` of a cell opens a
-    table with probability mass / (mass + i), with `masses` (cells,).
+    Customer ``i`` of a cell opens a table with probability mass / (mass + i), with `masses`
+    (states,) of the columns. After each that might, those are skipped at once that would not even
+    with the probability of the next one. Goes on from a `place`, cell and customer, and writes it
+    down; returns whether the random numbers were enough.
     """
-    last = first + uniforms.size
-    for cell in range(masses.size):
-        begin = max(offsets[cell], first)
-        mass = masses[cell]
-        for i in range(begin, min(offsets[cell + 1], last)):
-            if uniforms[i - first] * (mass + (i - offsets[cell])) < mass:
+    used = 0
+    i = place[1]
+    for cell in range(place[0], counts.size):
+        mass = masses[cell % masses.size]
+        if i == 0 and counts[cell] > 0:
+            tables[cell] += 1
+            i = 1
+        while i < counts[cell]:
+            if used + 2 > uniforms.size:
+                place[0] = cell
+                place[1] = i
+                return False
+            most = mass + i
+            skipped = np.log(uniforms[used]) / np.log1p(-mass / most)
+            used += 2
+            if not skipped < counts[cell] - i:
+                break
+            i += int(skipped)
+            if uniforms[used - 1] * (mass + i) < most:
                 tables[cell] += 1
+            i += 1
+        i = 0
+    return True
