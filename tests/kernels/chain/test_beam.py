@@ -143,10 +143,12 @@ def _filtered_path(logs, slices, uniforms, rows):
 def test_transitions_along_paths():
     rng, states, offsets = np.random.default_rng(2), np.array([1, 1, 0, 2, 0]), np.array([0, 3, 5])
     rows, out, counts = rng.random((4, 4)), np.full(5, 2.0), np.zeros((4, 3), np.int64)
-    for c in (1, 0):
-        beam.multiply_by_path(states, offsets, rows, c, c + 1, out)
+    out[0] = 0.0  # is raised to the least
+    least = min(beam.cut(states, offsets, rows, c, c + 1, 0.5, out) for c in (1, 0))
     along = [(0, 1), (2, 1), (2, 0), (0, 2), (3, 0)]
-    np.testing.assert_allclose(out, [2.0 * rows[cell] for cell in along])
+    np.testing.assert_allclose(out[1:], [2.0 * rows[cell] for cell in along[1:]])
+    assert out[0] == 0.5 * rows[along[0]]
+    assert least == out.min()
     for c in (0, 1):
         beam.count(states, offsets, c, c + 1, counts)
     assert sorted(zip(*map(list, np.nonzero(counts)), strict=True)) == sorted(along)

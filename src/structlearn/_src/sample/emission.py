@@ -292,10 +292,10 @@ class Gaussian(Conjugate):
         D = self.data.shape[1]
         counts = np.zeros(n_states)
         sums = np.zeros((n_states, D))
-        outers = np.zeros((n_states, D, D if self._full else 1))
+        outers = np.zeros((n_states, D, D if self.full else 1))
         last = len(states) if last is None else last
         density.add_moments(self.data, self.seen, states, first, last, counts, sums, outers)
-        return counts, sums, (outers if self._full else outers[:, :, 0])
+        return counts, sums, (outers if self.full else outers[:, :, 0])
 
     def log_evidence(self, statistics: Arrays) -> Floats:
         """Log marginal likelihood of the points of every state."""
@@ -311,14 +311,15 @@ class Gaussian(Conjugate):
         return self._packed(after.mean, np.swapaxes(lower, -1, -2))
 
     @property
-    def _full(self) -> bool:
+    def full(self) -> bool:
+        """Whether features depend on each other."""
         return isinstance(self.prior, NormalWishart)
 
     def _packed(self, means: Floats, roots: Floats) -> Arrays:
         """Return parameters as kernels take them."""
-        diagonal = np.diagonal(roots, axis1=-2, axis2=-1) if self._full else roots
+        diagonal = np.diagonal(roots, axis1=-2, axis2=-1) if self.full else roots
         logs = np.log(diagonal).sum(-1) - 0.5 * means.shape[1] * np.log(2.0 * np.pi)
-        bands = _bands(roots) if self._full else np.ascontiguousarray(roots[:, :, None])
+        bands = _bands(roots) if self.full else np.ascontiguousarray(roots[:, :, None])
         return means, bands, logs
 
 

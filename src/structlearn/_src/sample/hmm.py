@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from threading import Lock
 from typing import NamedTuple
 
@@ -31,7 +30,6 @@ from structlearn._src.sample.hdp import Concentration, Process
 from structlearn._src.sample.hinge import LabelEmission
 
 _BLOCK = 2**14  # positions whose statistics are summed at a time
-_EACH = 16  # times as many are worth a thread where they are only numbered anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,29 +184,6 @@ def draw_given_paths(
         )
     )
     return HmmState(state.states, process, parameters)
-
-
-def occupied(state: HmmState) -> HmmState:
-    """Forget states that do not occur, and number the others from 0 in their order."""
-    occurs = np.bincount(state.states, minlength=state.process.n_states) > 0
-    return keep(state, np.flatnonzero(occurs))
-
-
-def keep(state: HmmState, found: Ints, n_jobs: int | None = 1) -> HmmState:
-    """Forget all states but those that were found; these are numbered in their order."""
-    parameters = tuple(tuple(a[found] for a in arrays) for arrays in state.parameters)
-    states = state.states
-    if found[-1] >= len(found):
-        numbers = np.zeros(state.process.n_states, np.int64)
-        numbers[found] = np.arange(len(found))
-        states = np.empty_like(state.states)
-
-        def work(first: int, last: int) -> None:
-            np.take(numbers, state.states[first:last], out=states[first:last], mode="clip")
-
-        ends = [*range(0, len(states), _BLOCK), len(states)]
-        threads.run(work, list(pairwise(ends)), threads.few(n_jobs, len(ends) - 1, _EACH))
-    return HmmState(states, hdp.keep(state.process, found), parameters)
 
 
 def log_densities(model: HmmModel, state: HmmState) -> Floats:

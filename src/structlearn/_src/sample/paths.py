@@ -1,6 +1,7 @@
 """Draws of paths: slices leave finitely many transitions open, of which few can be reached.
 
-Every range of sequences has a random stream of its own, so that threads change no draw.
+Numbers for ranges of sequences come from random streams of their own, and sums are added up in the
+order of positions, so that threads change no draw.
 """
 
 from __future__ import annotations
@@ -12,22 +13,23 @@ import numpy as np
 from numpy.random import Generator
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Floats
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.chain import beam
+from structlearn._src.kernels.chain import pieces as kernels
 from structlearn._src.kernels.draw.density import NO_DENSITIES, Densities
+from structlearn._src.kernels.team import make_board
 from structlearn._src.sample import hdp
 from structlearn._src.sample.hmm import (
     HmmModel,
     HmmState,
     HmmStatistics,
-    RunningStatistics,
-    emitted,
-    keep,
-    pieces,
 )
+from structlearn._src.sample.tally import TALLY_PHASES, tally
 
-_CUT = 2**15  # positions whose slices are drawn at a time: two tenths of a millisecond
-_EACH = 3  # times as many are worth a thread
+_CUT = 2**15  # positions whose numbers are drawn at a time: three tenths of a millisecond
+_PIECE = 2**11  # positions whose states are drawn together: half a millisecond
+_PIECES = 2**10  # of these at most
+_TAKEN = 4  # times as many are worth a thread
 _MOST = 2**22  # numbers that a thread keeps memory for: 32 megabytes
 _LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
 _thread = local()
@@ -42,60 +44,78 @@ class PathDraw(NamedTuple):
     log_density: float  #: of what is seen given the paths
 
 
-class _Slices(NamedTuple):
-    values: Floats  #: (positions,)
-    least: float
+class _Drawn(NamedTuple):
+    """Random numbers of all positions."""
+
+    slices: Floats  #: (positions,)
+    uniforms: Floats  #: (positions,) for their states
+    least: float  #: of the slices
 
 
 def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
     """Draw the paths of all sequences."""
-    slices = _cut(model, state, rng)
-    opened = _grown(model, state, slices.least, rng)
+    drawn = _cut(model, state, rng)
+    opened = _grown(model, state, drawn.least, rng)
     n = opened.process.n_states
-    ranges = pieces(model)
-    seeds = rng.integers(2**63, size=(len(ranges), 4))
+    borders = _borders(model)
+    pieces = kernels.make_pieces(borders, n, model.n_positions)
     paths = np.empty_like(state.states)
     densities = _densities(model, opened)
     transitions = beam.sorted_transitions(opened.process.rows)
     longest = int(np.diff(model.offsets).max())
-    found = RunningStatistics()
-    log_densities = np.empty(len(ranges))
+    sums = [tally(emission, n, model.n_positions) for emission in model.emissions]
+    count = threads.few(model.n_jobs, len(borders) - 1, _TAKEN)
+    counts = np.zeros((count, n + 1, n), np.int64)
+    board = make_board(kernels.PHASES + TALLY_PHASES * len(sums))
+
+    def work(number: int, _: int) -> None:
+        given = (
+            board, densities, transitions, drawn.slices, drawn.uniforms, model.offsets, pieces,
+            _workspace(longest, n, densities), paths, counts[number],
+        )  # fmt: skip
+        while kernels.draw_pieces(*given):
+            pass
+        kernels.arrange(board, model.offsets, pieces, paths)
+        for i, own in enumerate(sums):
+            own.add_up(board, kernels.PHASES + TALLY_PHASES * i, pieces.members)
+
+    threads.together(work, board, count)
+    found = HmmStatistics(counts.sum(0), tuple(own.total() for own in sums))
+    occurring = np.flatnonzero(np.diff(pieces.members.starts))
+    kept = hdp.keep(opened.process, occurring)
+    parameters = tuple(tuple(a[occurring] for a in own) for own in opened.parameters)
+    new = HmmState(paths, kept, parameters)
+    return PathDraw(new, found.of(occurring), n, float(pieces.log_densities.sum()))
+
+
+def _borders(model: HmmModel) -> Ints:
+    """Return the sequences where pieces begin, which depend on the sequences alone, and the end.
+
+    They are small, as nobody has anything to do while the last ones are drawn.
+    """
+    n = min(1 + model.n_positions // _PIECE, _PIECES)
+    return np.array([0, *(last for _, last in threads.split(model.offsets, n))])
+
+
+def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Drawn:
+    """Draw slices below the probabilities of all transitions, and numbers for the states."""
+    ranges = threads.split(model.offsets, 1 + model.n_positions // _CUT)
+    seeds = rng.integers(2**63, size=(len(ranges), 4))
+    drawn = np.empty((2, model.n_positions))
+    least = np.empty(len(ranges))
 
     def work(i: int, _: int) -> None:
         first, last = ranges[i]
-        low, high = model.offsets[[first, last]].tolist()
-        uniforms = np.random.default_rng(seeds[i]).random(high - low)
-        counts = np.zeros((n + 1, n), np.int64)
-        log_densities[i] = beam.draw_paths(
-            densities, transitions, slices.values, uniforms, model.offsets, first, last,
-            _workspace(longest, n, densities), paths, counts,
-        )  # fmt: skip
-        found.add(i, HmmStatistics(counts, emitted(model, paths, n, low, high)))
+        some = slice(*model.offsets[[first, last]].tolist())
+        stream = np.random.default_rng(seeds[i])
+        for numbers in drawn:
+            stream.random(out=numbers[some])
+        least[i] = beam.cut(
+            state.states, model.offsets, state.process.rows, first, last, _LEAST, drawn[0]
+        )
 
     threads.run(work, [(i, i + 1) for i in range(len(ranges))], model.n_jobs)
-    given = found.total
-    assert given is not None  # there is at least one sequence
-    occurring = np.flatnonzero(given.counts.sum(0))
-    new = keep(opened._replace(states=paths), occurring, model.n_jobs)
-    return PathDraw(new, given.of(occurring), n, float(sum(log_densities)))
-
-
-def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Slices:
-    """Draw slices below the probabilities of all transitions."""
-    ranges = threads.split(model.offsets, 1 + model.n_positions // _CUT)
-    seeds = dict(zip(ranges, rng.integers(2**63, size=(len(ranges), 4)), strict=True))
-    slices = np.empty(model.n_positions)
-    least: list[float] = []
-
-    def work(first: int, last: int) -> None:
-        some = slices[model.offsets[first] : model.offsets[last]]
-        np.random.default_rng(seeds[first, last]).random(out=some)
-        np.maximum(some, _LEAST, out=some)
-        beam.multiply_by_path(state.states, model.offsets, state.process.rows, first, last, slices)
-        least.append(float(some.min()))
-
-    threads.run(work, ranges, threads.few(model.n_jobs, len(ranges), _EACH))
-    return _Slices(slices, min(least))
+    return _Drawn(*drawn, float(least.min()))
 
 
 def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> HmmState:

@@ -250,16 +250,19 @@ def draw_paths(
 
 
 @lean
-def multiply_by_path(states, offsets, rows, first, last, out):
-    """Multiply ``out[t]`` by the probability of the transition into position ``t``.
+def cut(states, offsets, rows, first, last, least, out):
+    """Multiply ``out[t]``, at least `least`, by the probability of the transition into position t.
 
-    Of the sequences from `first` to `last`.
+    Of the sequences from `first` to `last`; returns the smallest product.
     """
+    smallest = np.inf
     for c in range(first, last):
         row = 0
         for t in range(offsets[c], offsets[c + 1]):
-            out[t] *= rows[row, states[t]]
+            out[t] = max(out[t], least) * rows[row, states[t]]
+            smallest = min(smallest, out[t])
             row = states[t] + 1
+    return smallest
 
 
 @lean
