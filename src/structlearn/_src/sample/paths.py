@@ -115,7 +115,7 @@ def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Drawn:
         )
 
     threads.run(work, [(i, i + 1) for i in range(len(ranges))], model.n_jobs)
-    return _Drawn(*drawn, float(least.min()))
+    return _Drawn(drawn[0], drawn[1], float(least.min()))
 
 
 def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> HmmState:

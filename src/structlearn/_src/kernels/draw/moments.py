@@ -17,7 +17,6 @@ from structlearn._src.kernels.jit import inner, lean
 from structlearn._src.kernels.lanes import LANES
 from structlearn._src.kernels.team import done, take, wait
 
-
 _AHEAD = 32  # positions whose points are asked for before they are read: they lie far apart
 
 
