@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from structlearn._src.kernels.draw.allocate import LAG
+from structlearn._src.kernels.draw.posterior import LAG
 from structlearn._src.sample.emission import Categorical, Gaussian, NormalGamma, NormalWishart
 from structlearn._src.sample.hdp import Process, Restaurant, count_transitions
 from structlearn._src.sample.hinge import Hinge, LabelEmission

@@ -30,6 +30,9 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.kernels.draw import allocate as kernels
+from structlearn._src.kernels.draw import posterior
+from structlearn._src.kernels.draw.moments import n_products
+from structlearn._src.kernels.lanes import LANES
 from structlearn._src.sample.emission import (
     Arrays,
     Categorical,
@@ -48,7 +51,7 @@ _BLOCK = 50  # positions that follow each other are fitted together, so that lin
 _BLOCKS = 40  # of these at most: more hardly move the clusters
 _SCORED = 2**17  # positions whose densities are found at a time: a millisecond
 _WINDOW = 10  # positions before and after an anchor that its cluster begins with
-_TOGETHER = 64  # positions that are looked at together: a row of features is half a kilobyte
+_TOGETHER = 8  # times as many positions as there are lanes are looked at together
 _RIDGE = 1.0  # of the regressions of labels, whose features have variances of 1
 _FIRM = 8.0  # log odds of a label by its score: right labels have about 0.9, and others 0
 
@@ -215,17 +218,21 @@ class SequentialSides:
         return self._allocate(np.empty(0), sides.astype(np.int64))
 
     def _allocate(self, uniforms: Floats, sides: Ints) -> float:
-        points = _points(self.union, self.emissions)
-        labelled = _regressions(self.union, self.emissions)
-        rows, solved = np.empty((2, points.data.shape[2], _TOGETHER))
-        lengths, odds = np.empty((2, _TOGETHER))
-        image = np.empty(labelled.features.shape[1])
-        workspace = kernels.AllocationWorkspace(rows, solved, lengths, odds, image, np.empty(2))
+        points = _points(self.emissions, len(sides))
+        labelled = _regressions(self.emissions)
+        width = points.centres.shape[2]
+        rows, away = np.empty((2, width, LANES))
+        height = n_products(width, True)
+        workspace = posterior.PointWorkspace(
+            rows, away, np.empty(LANES), np.empty(LANES * _TOGETHER), np.empty((width, width)),
+            np.empty((width + 1, LANES)), np.empty((height, LANES)), np.empty(height),
+        )  # fmt: skip
+        scratch = kernels.AllocationScratch(np.empty(labelled.features.shape[1]), np.empty(2))
         return float(
             kernels.allocate(
-                self.order, self.union.anchors, self._links(), points,
-                _symbols(self.union, self.emissions), labelled, workspace, uniforms,
-                sides,
+                self.order, self.union.positions, self.union.anchors, self._links(), points,
+                _symbols(self.emissions), labelled, workspace, scratch,
+                uniforms, sides,
             )
         )  # fmt: skip
 
@@ -259,20 +266,18 @@ def sequential_sides(
     return SequentialSides(union, emissions, process, sides, order)
 
 
-def _part_of(kind: type[_Kind], union: Union, emissions: Sequence[Emission]) -> _Kind | None:
-    """Return the emission of a kind for the positions of a union, if there is one."""
-    parts = (union.part(emission) for emission in emissions if isinstance(emission, kind))
+def _part_of(kind: type[_Kind], emissions: Sequence[Emission]) -> _Kind | None:
+    """Return the emission of a kind, if there is one."""
+    parts = (emission for emission in emissions if isinstance(emission, kind))
     return cast("_Kind | None", next(parts, None))
 
 
-def _points(union: Union, emissions: Sequence[Emission]) -> kernels.PointPosteriors:
-    """Return posteriors of points given none; without Gaussians there are no features."""
-    n = len(union.positions)
-    found = _part_of(Gaussian, union, emissions)
+def _points(emissions: Sequence[Emission], n: int) -> posterior.PointPosteriors:
+    """Return posteriors of `n` points given none; without Gaussians there are no features."""
+    found = _part_of(Gaussian, emissions)
     if found is None:
         prior: NormalWishart | NormalGamma = NormalGamma(np.zeros(0), 1.0, 1.0, np.zeros(0))
-        data = np.zeros((n, 0))
-        seen = np.zeros(n, bool)
+        data, seen = np.zeros((0, 0)), np.zeros(0, bool)
     else:
         prior = found.prior
         data = found.data
@@ -282,35 +287,35 @@ def _points(union: Union, emissions: Sequence[Emission]) -> kernels.PointPosteri
     scales = np.tile(prior.scale.reshape(groups, width, width), (2, 1, 1, 1))
     lower = np.linalg.cholesky(scales)
     roots = np.diagonal(lower, axis1=2, axis2=3)
-    return kernels.PointPosteriors(
-        data.reshape(n, groups, width),
+    return posterior.PointPosteriors(
+        data,
         seen,
         np.zeros(2, np.int64),
         np.tile(prior.mean.reshape(groups, width), (2, 1, 1)),
         lower / roots[:, :, None, :],
         roots**2,
         roots**-2.0,
+        np.zeros((2, groups, width, width)),
+        np.zeros((2, groups, width)),
         np.zeros((2, groups)),
         scales,
         np.zeros(2, np.int64),
-        np.zeros((2, groups, width)),
-        np.zeros((2, groups, width, width)),
+        np.empty((2, n // posterior.LAG + 1), np.int64),
         float(prior.strength),
         float(prior.degrees),
     )
 
 
-def _symbols(union: Union, emissions: Sequence[Emission]) -> kernels.SymbolMasses:
-    found = _part_of(Categorical, union, emissions)
+def _symbols(emissions: Sequence[Emission]) -> kernels.SymbolMasses:
+    found = _part_of(Categorical, emissions)
     if found is None:
-        return kernels.SymbolMasses(np.full(len(union.positions), -1), np.ones((2, 1)))
+        return kernels.SymbolMasses(np.zeros(0, np.int64), np.ones((2, 1)))
     return kernels.SymbolMasses(found.data, np.tile(found.prior, (2, 1)))
 
 
-def _regressions(union: Union, emissions: Sequence[Emission]) -> kernels.Regressions:
-    found = _part_of(LabelEmission, union, emissions)
-    n = len(union.positions)
-    features, labels, n_labels = np.zeros((n, 0)), np.full(n, -1), 1
+def _regressions(emissions: Sequence[Emission]) -> kernels.Regressions:
+    found = _part_of(LabelEmission, emissions)
+    features, labels, n_labels = np.zeros((0, 0)), np.zeros(0, np.int64), 1
     if found is not None:
         features, labels, n_labels = found.features, found.labels, found.n_labels
     M = features.shape[1]
