@@ -16,9 +16,10 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels.chain import beam
 from structlearn._src.kernels.chain import pieces as kernels
-from structlearn._src.kernels.draw.density import NO_DENSITIES, Densities
+from structlearn._src.kernels.draw.density import Densities
 from structlearn._src.kernels.team import make_board
 from structlearn._src.sample import hdp
+from structlearn._src.sample.factors import joint_densities
 from structlearn._src.sample.hmm import (
     HmmModel,
     HmmState,
@@ -60,7 +61,7 @@ def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
     borders = _borders(model)
     pieces = kernels.make_pieces(borders, n, model.n_positions)
     paths = np.empty_like(state.states)
-    densities = _densities(model, opened)
+    densities = joint_densities(model.emissions, opened.parameters)
     transitions = beam.sorted_transitions(opened.process.rows)
     longest = int(np.diff(model.offsets).max())
     sums = [tally(emission, n, model.n_positions) for emission in model.emissions]
@@ -129,16 +130,6 @@ def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> Hm
         for emission, arrays in zip(model.emissions, state.parameters, strict=True)
     )
     return HmmState(state.states, process, parameters)
-
-
-def _densities(model: HmmModel, state: HmmState) -> Densities:
-    """Return the log densities of all emissions as kernels find them."""
-    found = NO_DENSITIES
-    for emission, parameters in zip(model.emissions, state.parameters, strict=True):
-        own = emission.densities(parameters)._asdict().items()
-        none = NO_DENSITIES._asdict()
-        found = found._replace(**{name: part for name, part in own if part is not none[name]})
-    return found
 
 
 def _workspace(longest: int, n: int, densities: Densities) -> beam.BeamWorkspace:

@@ -20,17 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.random import Generator
 
-from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.kernels.draw import allocate as kernels
-from structlearn._src.kernels.draw import posterior
+from structlearn._src.kernels.draw import posterior, two_sides
+from structlearn._src.kernels.draw.density import lane_workspace
 from structlearn._src.kernels.draw.moments import n_products
 from structlearn._src.kernels.lanes import LANES
 from structlearn._src.sample.emission import (
@@ -41,6 +39,7 @@ from structlearn._src.sample.emission import (
     NormalGamma,
     NormalWishart,
 )
+from structlearn._src.sample.factors import in_lanes, joint_densities, seen_by
 from structlearn._src.sample.hdp import Process, Restaurant
 from structlearn._src.sample.hinge import LabelEmission
 
@@ -49,7 +48,6 @@ _Kind = TypeVar("_Kind")
 _ROUNDS = 5  # of fitting two clusters, most of which stay the same after two or three
 _BLOCK = 50  # positions that follow each other are fitted together, so that links are seen
 _BLOCKS = 40  # of these at most: more hardly move the clusters
-_SCORED = 2**17  # positions whose densities are found at a time: a millisecond
 _WINDOW = 10  # positions before and after an anchor that its cluster begins with
 _TOGETHER = 8  # times as many positions as there are lanes are looked at together
 _RIDGE = 1.0  # of the regressions of labels, whose features have variances of 1
@@ -94,53 +92,56 @@ class Union(NamedTuple):
 class FittedSides(NamedTuple):
     """Sides that are drawn together, by a chain that was fitted to two clusters."""
 
-    chain: Chains
+    odds: Floats  #: (n,) log odds of the second side
+    chain: two_sides.SideChain
 
     def draw(self, rng: Generator) -> tuple[Bools, float]:
         """Draw which positions are on the second side, and the log probability of this."""
-        values = np.empty(self.chain.n_chains)
-        sides = self.chain.draw(1, rng, values=values)[0].astype(bool)
-        return sides, self._score(sides) - float(values.sum())
+        sides = np.full(len(self.odds), -1)
+        log_probability = self._draw(rng.random(len(sides)), sides)
+        return sides == 1, log_probability
 
     def log_probability(self, sides: Bools) -> float:
         """Log probability that these are drawn."""
-        return self._score(sides) - float(self.chain.log_partition().sum())
+        return self._draw(np.empty(0), sides.astype(np.int64))
 
-    def _score(self, sides: Bools) -> float:
-        linked = np.ones(len(sides), bool)
-        linked[self.chain.offsets[:-1]] = False
-        after = np.flatnonzero(linked)
-        chosen = sides.astype(np.int64)
-        score = self.chain.nodes[np.arange(len(sides)), chosen].sum()
-        return float(score + self.chain.edges[0, chosen[after - 1], chosen[after]].sum())
+    def _draw(self, uniforms: Floats, sides: Ints) -> float:
+        weights = np.empty(len(sides))
+        return float(two_sides.draw_sides(self.odds, self.chain, uniforms, weights, sides))
 
 
-def fit_sides(
-    union: Union, emissions: Sequence[Emission], rng: Generator, n_jobs: int | None = 1
-) -> FittedSides:
+def fit_sides(union: Union, emissions: Sequence[Emission], rng: Generator) -> FittedSides:
     """Fit two clusters, and return the chain of sides, which are certain at the anchors."""
     n = len(union.positions)
     some = _some(n, rng)
     linked = union.linked[some] & (np.diff(some, prepend=-2) == 1)
     fitted = [emission.subset(union.positions[some]) for emission in emissions]
     clusters = _seeds(union, emissions)
-    table = np.zeros((2, 2))
-    share = np.zeros(2)
+    tables = np.ones((2, 2))
+    share = 0.0
     before = np.zeros(0, bool)
     for _ in range(_ROUNDS):
-        sides = _chain(fitted, clusters, linked, share, table, 1).best()[1]
+        sides = np.empty(len(some), np.int64)
+        odds = _odds(fitted, clusters, np.arange(len(some)))
+        two_sides.best_sides(odds, linked, share, np.log(tables), sides)
         if np.array_equal(sides, before):  # nothing changes any more
             break
         before = sides
         clusters = [e.refined(sides, 2, own) for e, own in zip(fitted, clusters, strict=True)]
-        share = _log_shares(sides[~linked])
-        pairs = np.flatnonzero(linked)
-        table = np.array([_log_shares(sides[pairs[sides[pairs - 1] == k]]) for k in (0, 1)])
-    if len(some) < n:
-        fitted = [union.part(emission) for emission in emissions]
-    chain = _chain(fitted, clusters, union.linked, share, table, n_jobs)
-    chain.nodes[union.anchors, [1, 0]] = -np.inf
-    return FittedSides(chain)
+        share, tables = _shares(sides, linked)
+    chain = two_sides.SideChain(union.linked, float(np.exp(share)), tables, union.anchors)
+    return FittedSides(_odds(emissions, clusters, union.positions), chain)
+
+
+def _shares(sides: Ints, linked: Bools) -> tuple[float, Floats]:
+    """Return log odds of the second side where runs begin, and shares of those that follow each.
+
+    As if each had been seen once more.
+    """
+    begun = np.bincount(sides[~linked], minlength=2) + 1.0
+    after = np.flatnonzero(linked)
+    pairs = np.bincount(2 * sides[after - 1] + sides[after], minlength=4).reshape(2, 2) + 1.0
+    return float(np.log(begun[1] / begun[0])), pairs / pairs.sum(1, keepdims=True)
 
 
 def _some(n: int, rng: Generator) -> Ints:
@@ -153,41 +154,26 @@ def _some(n: int, rng: Generator) -> Ints:
 
 def _seeds(union: Union, emissions: Sequence[Emission]) -> list[Arrays]:
     """Fit the two clusters to the anchors, and to what is linked to these nearby."""
-    run = np.cumsum(~union.linked)
-    near = [
-        np.flatnonzero((run == run[a]) & (np.abs(np.arange(len(run)) - a) <= _WINDOW))
-        for a in union.anchors
-    ]
+    near = [_near(union.linked, int(a)) for a in union.anchors]
     sides = np.repeat([0, 1], [len(own) for own in near])
     positions = union.positions[np.concatenate(near)]
     return [emission.subset(positions).refined(sides, 2, None) for emission in emissions]
 
 
-def _chain(
-    emissions: Sequence[Emission],
-    clusters: list[Arrays],
-    linked: Bools,
-    share: Floats,
-    table: Floats,
-    n_jobs: int | None,
-) -> Chains:
-    nodes = np.zeros((len(linked), 2))
-
-    def work(first: int, last: int) -> None:
-        for emission, parameters in zip(emissions, clusters, strict=True):
-            emission.add_log_densities(parameters, first, last, nodes[first:last])
-
-    ends = [*range(0, len(linked), _SCORED), len(linked)]
-    threads.run(work, list(pairwise(ends)), n_jobs)
-    nodes[~linked] += share
-    offsets = np.append(np.flatnonzero(~linked), len(linked))
-    return Chains(nodes, table[None], offsets, n_jobs)
+def _near(linked: Bools, anchor: int) -> Ints:
+    """Return the positions of the run of an anchor that are near it."""
+    first = max(anchor - _WINDOW, 0)
+    run = np.cumsum(~linked[first : anchor + _WINDOW + 1])
+    return first + np.flatnonzero(run == run[anchor - first])
 
 
-def _log_shares(sides: Ints) -> Floats:
-    """Return the log shares of both sides, as if each had been seen once more."""
-    counts = np.bincount(sides, minlength=2) + 1.0
-    return np.log(counts / counts.sum())
+def _odds(emissions: Sequence[Emission], clusters: list[Arrays], positions: Ints) -> Floats:
+    """Return the log odds of the second cluster at some positions."""
+    odds = np.empty(len(positions))
+    found = in_lanes(joint_densities(emissions, clusters))
+    workspace = lane_workspace(found)
+    two_sides.weigh_sides(found, seen_by(emissions), positions, workspace, odds)
+    return odds
 
 
 # ---- one after the other -----------------------------------------------------------------

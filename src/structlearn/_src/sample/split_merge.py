@@ -270,7 +270,7 @@ def _propose(
 ) -> FittedSides | SequentialSides:
     """Return how sides are proposed; both are states of `process`."""
     if anchors.fitted:
-        return fit_sides(union, anchors.emissions, rng, model.n_jobs)
+        return fit_sides(union, anchors.emissions, rng)
     return sequential_sides(union, anchors.emissions, process, sides, rng)
 
 
