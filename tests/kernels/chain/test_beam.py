@@ -155,12 +155,6 @@ def test_transitions_along_paths():
     assert counts.sum() == 5
 
 
-def test_places_of_a_state():
-    states = np.array([1, 0, 1, 1, 2, 0])
-    assert [beam.find(states, 1, i) for i in range(4)] == [0, 2, 3, -1]
-    assert beam.find(states, 2, 0) == 4
-
-
 @pytest.mark.parametrize(
     ("count", "mass"), [(30, 0.7), (3, 5.0), (0, 1.0), (500, 1e-3), (9, 1e-290), (40, 1e12)]
 )

@@ -17,7 +17,7 @@ from numpy.random import Generator
 from scipy.special import gammaln
 
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.kernels.draw import density
+from structlearn._src.kernels.draw import density, moments
 from structlearn._src.kernels.draw.density import (
     NO_DENSITIES,
     Densities,
@@ -79,6 +79,10 @@ class Conjugate(_Emission):
         self, states: Ints, n_states: int, first: int = 0, last: int | None = None
     ) -> Arrays:
         """Sum up positions `first` to `last` by state; the statistics of a union are a sum."""
+
+    @abstractmethod
+    def statistics_at(self, positions: Ints) -> Arrays:
+        """Sum up some positions, as those of one state."""
 
     @abstractmethod
     def draw_posterior(self, statistics: Arrays, rng: Generator) -> Arrays:
@@ -297,6 +301,14 @@ class Gaussian(Conjugate):
         density.add_moments(self.data, self.seen, states, first, last, counts, sums, outers)
         return counts, sums, (outers if self.full else outers[:, :, 0])
 
+    def statistics_at(self, positions: Ints) -> Arrays:
+        """Numbers, sums and products of some points."""
+        D = self.data.shape[1]
+        found = moments.moment_sums(1, 1, 1, D, self.full)
+        workspace = moments.moment_workspace(D, self.full)
+        moments.add_up_some(self.data, self.seen, positions, self.full, found, workspace)
+        return found.counts, found.sums, (found.outers if self.full else found.outers[:, :, 0])
+
     def log_evidence(self, statistics: Arrays) -> Floats:
         """Log marginal likelihood of the points of every state."""
         return self.prior.log_evidence(Moments(*statistics))
@@ -353,6 +365,11 @@ class Categorical(Conjugate):
         cells = (states[first:last] * shape[1] + data)[data >= 0]
         counts = np.bincount(cells, minlength=shape[0] * shape[1])
         return (counts.reshape(shape).astype(float),)
+
+    def statistics_at(self, positions: Ints) -> Arrays:
+        """How often some positions have every symbol."""
+        data = self.data[positions]
+        return (np.bincount(data[data >= 0], minlength=len(self.prior)).astype(float)[None],)
 
     def log_evidence(self, statistics: Arrays) -> Floats:
         """Log marginal likelihood of the symbols of every state."""

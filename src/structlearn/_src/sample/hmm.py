@@ -76,6 +76,7 @@ class HmmStatistics(NamedTuple):
 
     counts: Ints  #: (states + 1, states) transitions
     emitted: tuple[Arrays, ...]  #: of every emission; empty where it is not conjugate
+    members: tuple[Ints, ...] = ()  #: the positions of every state in their order, where known
 
     def add(self, more: HmmStatistics) -> None:
         """Add those of other positions."""
@@ -88,7 +89,12 @@ class HmmStatistics(NamedTuple):
         """Return those of some states, which are all that occur."""
         counts = self.counts[np.append(0, 1 + found)][:, found]
         emitted = tuple(tuple(a[found] for a in own) for own in self.emitted)
-        return HmmStatistics(np.ascontiguousarray(counts), emitted)
+        members = tuple(self.members[k] for k in found) if self.members else ()
+        return HmmStatistics(np.ascontiguousarray(counts), emitted, members)
+
+    def places(self, states: Ints, k: int) -> Ints:
+        """Return the positions of a state, given the `states` of all."""
+        return self.members[k] if self.members else np.flatnonzero(states == k)
 
 
 class HmmInfo(NamedTuple):

@@ -81,7 +81,8 @@ def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
             own.add_up(board, kernels.PHASES + TALLY_PHASES * i, pieces.members)
 
     threads.together(work, board, count)
-    found = HmmStatistics(counts.sum(0), tuple(own.total() for own in sums))
+    members = tuple(pieces.members.of(k) for k in range(n))
+    found = HmmStatistics(counts.sum(0), tuple(own.total() for own in sums), members)
     occurring = np.flatnonzero(np.diff(pieces.members.starts))
     kept = hdp.keep(opened.process, occurring)
     parameters = tuple(tuple(a[occurring] for a in own) for own in opened.parameters)

@@ -76,17 +76,24 @@ class Union(NamedTuple):
         return self.before < 0
 
     @staticmethod
-    def of(states: Ints, offsets: Ints, anchors: Ints) -> Union:
-        """Find the positions that share the states of two."""
+    def of(states: Ints, offsets: Ints, anchors: Ints, places: Sequence[Ints] = ()) -> Union:
+        """Find the positions that share the states of two; their `places` may be known."""
         one, two = states[anchors]
-        member = states == one
-        if one != two:
-            member |= states == two
-        positions = np.flatnonzero(member)
+        if not places:
+            places = [np.flatnonzero(states == k) for k in ((one,) if one == two else (one, two))]
+        positions, sides = _joined(places)
         before, after = np.empty((2, len(positions)), np.int64)
         kernels.surround(states, offsets, positions, before, after)
-        sides = (states[positions] == two) & (one != two)
         return Union(positions, np.searchsorted(positions, anchors), sides, before, after, {})
+
+
+def _joined(places: Sequence[Ints]) -> tuple[Ints, Bools]:
+    """Return the positions of one state or two in their order, and which are of the second."""
+    if len(places) == 1:
+        return places[0], np.zeros(len(places[0]), bool)
+    positions = np.concatenate(places)
+    order = np.argsort(positions, kind="stable")  # merges the two runs
+    return positions[order], order >= len(places[0])
 
 
 class FittedSides(NamedTuple):

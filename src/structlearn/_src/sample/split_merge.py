@@ -32,9 +32,8 @@ import numpy as np
 from numpy.random import Generator
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Ints
+from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import must_end
-from structlearn._src.kernels.chain import beam
 from structlearn._src.kernels.draw import allocate as kernels
 from structlearn._src.sample import hdp
 from structlearn._src.sample.emission import Conjugate, Emission, Gaussian
@@ -176,26 +175,19 @@ def _choose_states(state: HmmState, found: HmmStatistics, rng: Generator) -> Int
     All states are alike here, so that small ones get their turn too.
     """
     if rng.random() < 0.5:
-        k = int(rng.integers(state.n_states))
-        members = _choose(int(found.counts[:, k].sum()), rng)
-        return None if members is None else _places(state, (k, k), members)
+        places = found.places(state.states, int(rng.integers(state.n_states)))
+        members = _choose(len(places), rng)
+        return None if members is None else places[members]
     chosen = _choose(state.n_states, rng)
-    if chosen is None:
-        return None
-    return _members(state, found, chosen, rng)
+    return None if chosen is None else _members(state, found, chosen, rng)
 
 
 def _members(
     state: HmmState, found: HmmStatistics, chosen: Sequence[int] | Ints, rng: Generator
 ) -> Ints:
     """Draw a position of each of some states."""
-    return _places(state, chosen, [rng.integers(found.counts[:, k].sum()) for k in chosen])
-
-
-def _places(state: HmmState, chosen: Sequence[int] | Ints, members: Sequence[int] | Ints) -> Ints:
-    """Return where states occur, each for the given time, counted from 0."""
-    pairs = zip(chosen, members, strict=True)
-    return np.array([beam.find(state.states, int(k), int(i)) for k, i in pairs])
+    places = (found.places(state.states, int(k)) for k in chosen)
+    return np.array([own[rng.integers(len(own))] for own in places])
 
 
 def log_choice(n_states: int, n_one: float, n_two: float) -> float:
@@ -211,8 +203,8 @@ def _split(
     model: HmmModel, state: HmmState, found: HmmStatistics, anchors: Anchors, rng: Generator
 ) -> tuple[HmmState, HmmStatistics] | None:
     """Propose to separate two positions that share a state; None if that is rejected."""
-    union = Union.of(state.states, model.offsets, anchors.places)
     k = int(state.states[anchors.places[0]])
+    union = Union.of(state.states, model.offsets, anchors.places, [found.places(state.states, k)])
     share = rng.random()
     process = state.process.split(k, share)
     proposal = _propose(model, union, anchors, process, (k, state.n_states), rng)
@@ -227,11 +219,11 @@ def _split(
     threshold = np.log(rng.random())
     if threshold >= _first_stage(model, log_ratio):
         return None  # before anything as long as all paths is copied
-    new = split_states(state, k, union.positions[sides], share)
     apart = {k: union.positions[~sides], state.n_states: union.positions[sides]}
+    new = split_states(state, k, apart[state.n_states], share)
     change = Change(state, {k: union.positions}, new, apart)
     proposed = _accepted(model, change, log_ratio, threshold, rng)
-    return None if proposed is None else (proposed, after)
+    return None if proposed is None else (proposed, _listed(after, found, change))
 
 
 def _merge(
@@ -250,14 +242,25 @@ def _merge(
     threshold = np.log(rng.random())
     if threshold >= _first_stage(model, log_ratio):
         return None  # whatever the probability of the split back, which is at most 1
-    union = Union.of(state.states, model.offsets, anchors.places)
+    places = [found.places(state.states, k) for k in (one, two)]
+    union = Union.of(state.states, model.offsets, anchors.places, places)
     proposal = _propose(model, union, anchors, state.process, (one, two), rng)
     log_ratio += proposal.log_probability(union.sides)
     new = merge_states(state, one, two)
     apart = {one: union.positions[~union.sides], two: union.positions[union.sides]}
     change = Change(state, apart, new, {place: union.positions})
     proposed = _accepted(model, change, log_ratio, threshold, rng)
-    return None if proposed is None else (proposed, after)
+    return None if proposed is None else (proposed, _listed(after, found, change))
+
+
+def _listed(after: HmmStatistics, before: HmmStatistics, change: Change) -> HmmStatistics:
+    """Add the positions of all states, where they are known, to the statistics after a move."""
+    if not before.members:
+        return after
+    rest = [own for k, own in enumerate(before.members) if k not in change.before]
+    for k in sorted(change.after):
+        rest.insert(k, change.after[k])
+    return after._replace(members=tuple(rest))
 
 
 def _propose(
@@ -376,18 +379,26 @@ def _log_gain(model: HmmModel, old: _Standing, new: _Standing) -> float:
 def split_statistics(
     model: HmmModel, found: HmmStatistics, union: Union, k: int, sides: Bools
 ) -> HmmStatistics:
-    """Return the statistics where one side of a state has become the last one."""
+    """Return the statistics where one side of a state has become the last one.
+
+    What the smaller side has seen is summed up; the larger one has the rest.
+    """
     counts = np.pad(found.counts, ((0, 1), (0, 1)))
     kernels.recount(union.before, union.after, sides, k, len(counts) - 2, counts)
-    both = (
-        part.statistics(sides.astype(np.int64), 2) if isinstance(part, Conjugate) else ()
-        for part in map(union.part, model.emissions)
-    )
-    emitted = tuple(
-        tuple(
-            np.concatenate([a[:k], b[:1], a[k + 1 :], b[1:]])
-            for a, b in zip(own, parts, strict=True)
-        )
-        for own, parts in zip(found.emitted, both, strict=True)
-    )
-    return HmmStatistics(counts, emitted)
+    small = bool(2 * np.count_nonzero(sides) <= len(sides))
+    positions = union.positions[sides if small else ~sides]
+    emitted = []
+    for emission, own in zip(model.emissions, found.emitted, strict=True):
+        part = emission.statistics_at(positions) if isinstance(emission, Conjugate) else ()
+        rest = tuple(a[k] - b[0] for a, b in zip(own, part, strict=True))
+        pairs = [(r, b[0]) if small else (b[0], r) for b, r in zip(part, rest, strict=True)]
+        both = zip(own, pairs, strict=True)
+        emitted.append(tuple(_separated(a, k, left, right) for a, (left, right) in both))
+    return HmmStatistics(counts, tuple(emitted))
+
+
+def _separated(array: Floats, k: int, left: Floats, right: Floats) -> Floats:
+    """Return an array whose entry `k` has become two, of which the second is the last one."""
+    found = np.concatenate([array, np.asarray(right)[None]])
+    found[k] = left
+    return found

@@ -276,18 +276,6 @@ def count(states, offsets, first, last, counts):
 
 
 @lean
-def find(states, k, number):
-    """Return where a state occurs for the given time, counted from 0."""
-    left = number
-    for t in range(states.size):
-        if states[t] == k:
-            if left == 0:
-                return t
-            left -= 1
-    return -1
-
-
-@lean
 def draw_tables(masses, counts, uniforms, place, tables):
     """Draw how many tables the customers of every cell open; `counts` says how many these are.
 

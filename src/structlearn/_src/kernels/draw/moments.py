@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.common.arrays import Floats
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels import lanes
 from structlearn._src.kernels.jit import inner, lean
 from structlearn._src.kernels.lanes import LANES
@@ -32,6 +32,11 @@ class Members(NamedTuple):
 
     positions: np.ndarray  #: (positions,) those of one state after the other
     starts: np.ndarray  #: (states + 1,) where those of every state begin
+
+    def of(self, k: int) -> Ints:
+        """Return the positions of a state."""
+        found: Ints = self.positions[self.starts[k] : self.starts[k + 1]]
+        return found
 
 
 class MomentSums(NamedTuple):
