@@ -13,6 +13,7 @@ Y. W. Teh, M. Jordan, M. Beal and D. Blei, "Hierarchical Dirichlet processes", J
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,9 +89,13 @@ class Process(NamedTuple):
         rows = gammaln(self.alpha) - gammaln(self.alpha + counts.sum(1))
         return float(rows.sum() + cells.sum())
 
-    def log_density(self, counts: Ints) -> float:
-        """The same, with the density of the sticks."""
-        return self.log_probability(counts) + log_sticks(self.gamma, self.sticks)
+    def log_density_at(self, counts: Ints, states: Sequence[int]) -> float:
+        """The same of transitions from and to some states, with the density of all sticks.
+
+        All that differs between processes where other states and what follows them are the same.
+        """
+        cells = beam.log_urns(counts, self.masses, self.alpha, np.array(states))
+        return float(cells) + log_sticks(self.gamma, self.sticks)
 
 
 class Restaurant(NamedTuple):
@@ -115,8 +120,8 @@ class Restaurant(NamedTuple):
         r"""Log of :math:`\alpha^K \prod_k \Gamma(n_k)`, the probability up to a constant."""
         return float(self.n_states * np.log(self.alpha) + gammaln(counts[0]).sum())
 
-    def log_density(self, counts: Ints) -> float:
-        """The same: there are no sticks."""
+    def log_density_at(self, counts: Ints, states: Sequence[int]) -> float:
+        """The same, of all states: there are no sticks."""
         return self.log_probability(counts)
 
 

@@ -211,7 +211,7 @@ def _split(
     sides, log_proposal = proposal.draw(rng)
     after = split_statistics(model, found, union, k, sides)
     old = _Standing(state.process, found, [k])
-    log_ratio = _log_gain(model, old, _Standing(process, after, [k, -1]))
+    log_ratio = _log_gain(model, old, _Standing(process, after, [k, state.n_states]))
     log_ratio += state.process.log_size(k) - log_proposal
     right = float(sides.sum())
     n_states = process.n_states
@@ -364,7 +364,7 @@ def merge_statistics(found: HmmStatistics, one: int, two: int) -> HmmStatistics:
 
 def _log_gain(model: HmmModel, old: _Standing, new: _Standing) -> float:
     """Return by how much the log density of paths, sticks and what states have seen grows."""
-    values = [each.process.log_density(each.found.counts) for each in (old, new)]
+    values = [s.process.log_density_at(s.found.counts, s.states) for s in (old, new)]
     n = len(old.states)
     for i, emission in enumerate(model.emissions):
         if isinstance(emission, Conjugate):  # all states at once: most of it is overhead

@@ -8,6 +8,7 @@ probability, cancels it. (The weight that eq. 25 of Zhang, Zhu and Zhang gives i
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -273,6 +274,32 @@ def count(states, offsets, first, last, counts):
         for t in range(offsets[c], offsets[c + 1]):
             counts[row, states[t]] += 1
             row = states[t] + 1
+
+
+@inline
+def _log_cell(mass, count):
+    """Log probability of so many customers of one dish, but for a factor of the restaurant."""
+    return math.lgamma(mass + count) - math.lgamma(mass) if count > 0 else 0.0
+
+
+@lean
+def log_urns(counts, masses, alpha, states):
+    """Log probability of the transitions from and to some states, probabilities integrated out."""
+    total = 0.0
+    for row in range(counts.shape[0]):
+        own = False
+        for m in range(states.size):
+            own = own or states[m] == row - 1
+        if own:
+            visits = 0
+            for k in range(masses.size):
+                visits += counts[row, k]
+                total += _log_cell(masses[k], counts[row, k])
+            total += math.lgamma(alpha) - math.lgamma(alpha + visits)
+        else:
+            for m in range(states.size):
+                total += _log_cell(masses[states[m]], counts[row, states[m]])
+    return total
 
 
 @lean
