@@ -12,12 +12,13 @@ from franchise import path_probabilities
 from structlearn._src.common import watch
 from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.sample import hdp, mixture, split_merge
-from structlearn._src.sample.emission import Categorical, Gaussian, NormalWishart
+from structlearn._src.sample.emission import Categorical, Gaussian
 from structlearn._src.sample.hdp import Gamma
 from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel, draw_given_paths, start, statistics
 from structlearn._src.sample.hmm_sampler import HmmSampler
 from structlearn._src.sample.mixture import MixtureModel, MixtureSampler
+from structlearn._src.sample.priors import NormalWishart
 from structlearn._src.sample.runner import MarkovChain, Schedule, run
 from structlearn._src.sample.sides import FittedSides, SequentialSides
 

@@ -11,7 +11,8 @@ from structlearn._src.kernels.chain import pieces
 from structlearn._src.kernels.draw import moments
 from structlearn._src.kernels.draw.moments import Members
 from structlearn._src.kernels.team import make_board
-from structlearn._src.sample.emission import Categorical, Gaussian, NormalGamma, NormalWishart
+from structlearn._src.sample.emission import Categorical, Gaussian
+from structlearn._src.sample.priors import NormalGamma, NormalWishart
 from structlearn._src.sample.tally import tally
 
 

@@ -31,17 +31,11 @@ from structlearn._src.kernels.draw import posterior, two_sides
 from structlearn._src.kernels.draw.density import lane_workspace
 from structlearn._src.kernels.draw.moments import n_products
 from structlearn._src.kernels.lanes import LANES
-from structlearn._src.sample.emission import (
-    Arrays,
-    Categorical,
-    Emission,
-    Gaussian,
-    NormalGamma,
-    NormalWishart,
-)
+from structlearn._src.sample.emission import Arrays, Categorical, Emission, Gaussian
 from structlearn._src.sample.factors import in_lanes, joint_densities, seen_by
 from structlearn._src.sample.hdp import Process, Restaurant
 from structlearn._src.sample.hinge import LabelEmission
+from structlearn._src.sample.priors import NormalGamma, NormalWishart
 
 _Kind = TypeVar("_Kind")
 

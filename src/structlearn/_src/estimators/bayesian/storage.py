@@ -19,10 +19,10 @@ from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
 from structlearn._src.estimators.storage import Family
 from structlearn._src.files import file_checks
 from structlearn._src.files.codec import Codec
-from structlearn._src.sample.emission import NormalWishart
 from structlearn._src.sample.hdp import Process, count_transitions
 from structlearn._src.sample.hmm import HmmInfo, HmmState
 from structlearn._src.sample.mixture import MixtureDraw, MixtureInfo, MixtureState
+from structlearn._src.sample.priors import NormalWishart
 from structlearn._src.sample.runner import MarkovChain
 
 _HERE = "structlearn._src.estimators.bayesian"

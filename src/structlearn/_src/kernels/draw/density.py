@@ -8,6 +8,7 @@ positive definite matrices, which whoever draws needs too.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -292,3 +293,26 @@ def log_determinant(factor):
     for i in range(factor.shape[0]):
         total += np.log(factor[i, i])
     return 2.0 * total
+
+
+# ---- normal-inverse-Wishart evidences -------------------------------------------------------
+
+
+@lean
+def log_evidences(counts, sums, outers, mean, scale, strength, degrees, matrix, centre, out):
+    """Find log marginal likelihoods of points, up to the log normaliser of their prior."""
+    D = mean.size
+    for k in range(counts.size):
+        after = strength + counts[k]
+        for i in range(D):
+            centre[i] = (strength * mean[i] + sums[k, i]) / after
+            for j in range(i + 1):
+                spread = strength * mean[i] * mean[j] - after * centre[i] * centre[j]
+                matrix[i, j] = scale[i, j] + outers[k, i, j] + spread
+        factorise(matrix)
+        half = 0.5 * (degrees + counts[k])
+        out[k] = -half * log_determinant(matrix) - 0.5 * D * (
+            np.log(after) + np.log(np.pi) * counts[k]
+        )
+        for i in range(D):
+            out[k] += math.lgamma(half - 0.5 * i)

@@ -8,7 +8,7 @@ import numpy as np
 
 from structlearn._src.kernels import lanes
 from structlearn._src.kernels.draw.density import weigh
-from structlearn._src.kernels.jit import inline, inner, lean
+from structlearn._src.kernels.jit import inline, lean
 from structlearn._src.kernels.lanes import LANES
 
 _AHEAD = 32  # positions whose rows are asked for before they are read
@@ -35,7 +35,7 @@ class SideChain(NamedTuple):
     anchors: np.ndarray  #: (2,) positions whose sides are certain
 
 
-@inner
+@inline
 def _fetch(seen, positions, begin, densities, workspace):
     """Copy what is seen at up to eight positions into lanes; the last one fills those left over."""
     for i in range(begin + _AHEAD, min(begin + _AHEAD + LANES, positions.size)):
