@@ -154,6 +154,10 @@ class Gaussian(Conjugate):
         """Draw parameters given the statistics of every state."""
         return self._packed(*self.prior.posterior(Moments(*statistics)).draw(rng))
 
+    def draw_prior(self, n_states: int, rng: Generator) -> Arrays:
+        """Draw parameters of new states."""
+        return self._packed(*self.prior.repeated(n_states).draw(rng))
+
     def densities(self, parameters: Arrays) -> Densities:
         """Return the log densities as kernels find them."""
         return NO_DENSITIES._replace(points=PointDensities(self._columns, self.seen, *parameters))

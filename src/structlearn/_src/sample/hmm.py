@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Lock
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ from structlearn._src.sample.emission import (
 from structlearn._src.sample.hdp import Concentration, Process
 from structlearn._src.sample.hinge import LabelEmission
 
+_PIECE = 2**11  # positions whose states are drawn together: half a millisecond
+_PIECES = 2**10  # pieces of so many or more at most
 _BLOCK = 2**14  # positions whose statistics are summed at a time
 
 
@@ -46,6 +49,16 @@ class HmmModel:
     def n_positions(self) -> int:
         """Number of positions of all sequences."""
         return int(self.offsets[-1])
+
+    @cached_property
+    def borders(self) -> Ints:
+        """The sequences where pieces begin that are worked on at a time, and the end.
+
+        These depend on the sequences alone, and are small: nobody has anything to do while the last
+        ones are drawn.
+        """
+        n = min(1 + self.n_positions // _PIECE, _PIECES)
+        return np.array([0, *(last for _, last in threads.split(self.offsets, n))])
 
     @property
     def conjugate(self) -> list[Conjugate]:

@@ -1,7 +1,7 @@
 """Draws of paths: slices leave finitely many transitions open, of which few can be reached.
 
-Numbers for ranges of sequences come from random streams of their own, and sums are added up in the
-order of positions, so that threads change no draw.
+Every position has random numbers of its own, and sums are added up in the order of positions, so
+that threads change no draw.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Floats, Ints
+from structlearn._src.common.arrays import Floats
 from structlearn._src.kernels.chain import beam
 from structlearn._src.kernels.chain import pieces as kernels
 from structlearn._src.kernels.draw.density import Densities
@@ -27,10 +27,9 @@ from structlearn._src.sample.hmm import (
 )
 from structlearn._src.sample.tally import TALLY_PHASES, tally
 
-_CUT = 2**15  # positions whose numbers are drawn at a time: three tenths of a millisecond
-_PIECE = 2**11  # positions whose states are drawn together: half a millisecond
-_PIECES = 2**10  # of these at most
-_TAKEN = 4  # times as many are worth a thread
+_CUT = 32  # pieces whose slices are worth a thread
+_TAKEN = 4  # pieces whose paths are worth a thread
+_STATES = 32  # whose number memory is kept for, or a multiple: it changes from sweep to sweep
 _MOST = 2**22  # numbers that a thread keeps memory for: 32 megabytes
 _LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
 _thread = local()
@@ -45,21 +44,20 @@ class PathDraw(NamedTuple):
     log_density: float  #: of what is seen given the paths
 
 
-class _Drawn(NamedTuple):
-    """Random numbers of all positions."""
-
-    slices: Floats  #: (positions,)
-    uniforms: Floats  #: (positions,) for their states
-    least: float  #: of the slices
+class _Slices(NamedTuple):
+    values: Floats  #: (positions,)
+    least: float
 
 
 def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
     """Draw the paths of all sequences."""
-    drawn = _cut(model, state, rng)
-    opened = _grown(model, state, drawn.least, rng)
+    slices = _cut(model, state, rng)
+    opened = _grown(model, state, slices.least, rng)
+    seed = _seed(rng)
     n = opened.process.n_states
-    borders = _borders(model)
+    borders = model.borders
     pieces = kernels.make_pieces(borders, n, model.n_positions)
+    largest = int(np.diff(model.offsets[borders]).max())
     paths = np.empty_like(state.states)
     densities = joint_densities(model.emissions, opened.parameters)
     transitions = beam.sorted_transitions(opened.process.rows)
@@ -71,8 +69,8 @@ def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
 
     def work(number: int, _: int) -> None:
         given = (
-            board, densities, transitions, drawn.slices, drawn.uniforms, model.offsets, pieces,
-            _workspace(longest, n, densities), paths, counts[number],
+            board, densities, transitions, slices.values, seed, model.offsets, pieces,
+            _workspace(longest, n, densities), np.empty(largest), paths, counts[number],
         )  # fmt: skip
         while kernels.draw_pieces(*given):
             pass
@@ -90,34 +88,25 @@ def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
     return PathDraw(new, found.of(occurring), n, float(pieces.log_densities.sum()))
 
 
-def _borders(model: HmmModel) -> Ints:
-    """Return the sequences where pieces begin, which depend on the sequences alone, and the end.
+def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Slices:
+    """Draw slices below the probabilities of all transitions."""
+    borders = model.borders
+    count = threads.few(model.n_jobs, len(borders) - 1, _CUT)
+    slices, least = np.empty(model.n_positions), np.empty(count)
+    seed, board = _seed(rng), make_board(1)
 
-    They are small, as nobody has anything to do while the last ones are drawn.
-    """
-    n = min(1 + model.n_positions // _PIECE, _PIECES)
-    return np.array([0, *(last for _, last in threads.split(model.offsets, n))])
-
-
-def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Drawn:
-    """Draw slices below the probabilities of all transitions, and numbers for the states."""
-    ranges = threads.split(model.offsets, 1 + model.n_positions // _CUT)
-    seeds = rng.integers(2**63, size=(len(ranges), 4))
-    drawn = np.empty((2, model.n_positions))
-    least = np.empty(len(ranges))
-
-    def work(i: int, _: int) -> None:
-        first, last = ranges[i]
-        some = slice(*model.offsets[[first, last]].tolist())
-        stream = np.random.default_rng(seeds[i])
-        for numbers in drawn:
-            stream.random(out=numbers[some])
-        least[i] = beam.cut(
-            state.states, model.offsets, state.process.rows, first, last, _LEAST, drawn[0]
+    def work(number: int, _: int) -> None:
+        least[number] = kernels.cut_pieces(
+            board, seed, state.states, model.offsets, borders, state.process.rows, _LEAST, slices
         )
 
-    threads.run(work, [(i, i + 1) for i in range(len(ranges))], model.n_jobs)
-    return _Drawn(drawn[0], drawn[1], float(least.min()))
+    threads.together(work, board, count)
+    return _Slices(slices, float(least.min()))
+
+
+def _seed(rng: Generator) -> np.uint64:
+    """Draw where a stream of random numbers begins, which kernels make themselves."""
+    return np.uint64(rng.integers(2**64, dtype=np.uint64))
 
 
 def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> HmmState:
@@ -138,6 +127,7 @@ def _workspace(longest: int, n: int, densities: Densities) -> beam.BeamWorkspace
 
     For sequences of up to `longest` positions, and `n` states.
     """
+    n = -(-n // _STATES) * _STATES
     shape = longest, n, densities.points.means.shape[1], densities.labels.weights.shape[1:]
     kept: tuple[object, beam.BeamWorkspace] | None = getattr(_thread, "kept", None)
     if kept is not None and kept[0] == shape:

@@ -49,6 +49,12 @@ class _NormalPrior(ABC):
     def _log_normaliser(self) -> Floats:
         """Log normalising constant, up to a term in the number of features alone."""
 
+    def repeated(self, n: int) -> Self:
+        """Return a stack of one distribution, `n` times."""
+        numbers = np.full(n, self.strength), np.full(n, self.degrees)
+        mean, scale = (np.broadcast_to(a, (n, *a.shape)) for a in (self.mean, self.scale))
+        return type(self)(mean, numbers[0], numbers[1], scale)
+
     def posterior(self, moments: Moments) -> Self:
         """Return the distributions given the points of every state, as a stack."""
         counts = np.asarray(moments.counts, float)

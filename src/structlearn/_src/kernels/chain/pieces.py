@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.common.arrays import Ints
-from structlearn._src.kernels.chain.beam import draw_paths
+from structlearn._src.kernels.chain.beam import cut, draw_paths
 from structlearn._src.kernels.draw.moments import Members
+from structlearn._src.kernels.draw.uniform import fill
 from structlearn._src.kernels.jit import inner, lean
 from structlearn._src.kernels.team import done, take, wait
 
@@ -35,14 +36,38 @@ def make_pieces(borders: Ints, states: int, positions: int) -> Pieces:
 
 
 @lean
+def cut_pieces(board, seed, states, offsets, borders, rows, least, out):
+    """Draw the slices of the pieces that this thread takes; return the smallest of them."""
+    n = borders.size - 1
+    smallest = np.inf
+    i = take(board, 0)
+    while i < n:
+        first, last = borders[i], borders[i + 1]
+        fill(seed, offsets[first], out[offsets[first] : offsets[last]])
+        smallest = min(smallest, cut(states, offsets, rows, first, last, least, out))
+        i = take(board, 0)
+    return smallest
+
+
+@lean
 def draw_pieces(
-    board, densities, transitions, slices, uniforms, offsets, pieces, workspace, states, counts
+    board,
+    densities,
+    transitions,
+    slices,
+    seed,
+    offsets,
+    pieces,
+    workspace,
+    uniforms,
+    states,
+    counts,
 ):
     """Draw the states of the pieces that this thread takes; False if none was left.
 
-    All threads of a team call this until it is False, with the same arrays but for the workspace
-    and `counts`: what `draw_paths` adds to these. Some pieces are drawn in a call, so that it ends
-    soon. The `uniforms` are those of all positions.
+    All threads of a team call this until it is False, with the same arrays but for the workspace,
+    `uniforms` for the longest piece, and `counts`: what `draw_paths` adds to these. Some pieces are
+    drawn in a call, so that it ends soon.
     """
     n = pieces.borders.size - 1
     for _ in range(_AT_ONCE):
@@ -51,10 +76,11 @@ def draw_pieces(
             return False
         first, last = pieces.borders[i], pieces.borders[i + 1]
         low, high = offsets[first], offsets[last]
+        own = uniforms[: high - low]
+        fill(seed, low, own)
         pieces.log_densities[i] = draw_paths(
-            densities, transitions, slices, uniforms[low:high], offsets, first, last, workspace,
-            states, counts,
-        )  # fmt: skip
+            densities, transitions, slices, own, offsets, first, last, workspace, states, counts
+        )
         visits = pieces.visits[i]
         for t in range(low, high):
             visits[states[t]] += 1
