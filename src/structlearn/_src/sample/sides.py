@@ -18,6 +18,7 @@ process mixture models", technical report, Texas A&M University, 2005.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
@@ -90,25 +91,44 @@ def _joined(places: Sequence[Ints]) -> tuple[Ints, Bools]:
     return positions[order], order >= len(places[0])
 
 
-class FittedSides(NamedTuple):
-    """Sides that are drawn together, by a chain that was fitted to two clusters."""
+class Sides(ABC):
+    """How the positions of a union are shared out."""
 
-    odds: Floats  #: (n,) log odds of the second side
-    chain: two_sides.SideChain
+    union: Union
+
+    @abstractmethod
+    def allot(self, uniforms: Floats, sides: Ints, n: int) -> float:
+        """Draw those of the first `n` sides that are -1; return the log probability of all `n`.
+
+        The sides of the anchors are set, whether they are among these or not.
+        """
 
     def draw(self, rng: Generator) -> tuple[Bools, float]:
         """Draw which positions are on the second side, and the log probability of this."""
-        sides = np.full(len(self.odds), -1)
-        log_probability = self._draw(rng.random(len(sides)), sides)
+        n = len(self.union.positions)
+        sides = np.full(n, -1)
+        log_probability = self.allot(rng.random(n), sides, n)
         return sides == 1, log_probability
 
     def log_probability(self, sides: Bools) -> float:
         """Log probability that these are drawn."""
-        return self._draw(np.empty(0), sides.astype(np.int64))
+        return self.allot(np.empty(0), sides.astype(np.int64), len(sides))
 
-    def _draw(self, uniforms: Floats, sides: Ints) -> float:
-        weights = np.empty(len(sides))
-        return float(two_sides.draw_sides(self.odds, self.chain, uniforms, weights, sides))
+
+@dataclass(frozen=True, eq=False)
+class FittedSides(Sides):
+    """Sides that are drawn together, by a chain that was fitted to two clusters."""
+
+    union: Union
+    emissions: Sequence[Emission]
+    clusters: list[Arrays]
+    chain: two_sides.SideChain
+
+    def allot(self, uniforms: Floats, sides: Ints, n: int) -> float:
+        """Draw sides, as above; what comes next must begin a run."""
+        odds = _odds(self.emissions, self.clusters, self.union.positions[:n])
+        weights = np.empty(n)
+        return float(two_sides.draw_sides(odds, self.chain, uniforms, weights, sides))
 
 
 def fit_sides(union: Union, emissions: Sequence[Emission], rng: Generator) -> FittedSides:
@@ -131,7 +151,7 @@ def fit_sides(union: Union, emissions: Sequence[Emission], rng: Generator) -> Fi
         clusters = [e.refined(sides, 2, own) for e, own in zip(fitted, clusters, strict=True)]
         share, tables = _shares(sides, linked)
     chain = two_sides.SideChain(union.linked, float(np.exp(share)), tables, union.anchors)
-    return FittedSides(_odds(emissions, clusters, union.positions), chain)
+    return FittedSides(union, emissions, clusters, chain)
 
 
 def _shares(sides: Ints, linked: Bools) -> tuple[float, Floats]:
@@ -181,7 +201,7 @@ def _odds(emissions: Sequence[Emission], clusters: list[Arrays], positions: Ints
 
 
 @dataclass(frozen=True, eq=False)
-class SequentialSides:
+class SequentialSides(Sides):
     """Sides that positions choose one after the other, each given those before it.
 
     `process` has both `sides` as states of their own. Positions come in their order in sequences,
@@ -194,17 +214,8 @@ class SequentialSides:
     sides: tuple[int, int]
     order: Ints
 
-    def draw(self, rng: Generator) -> tuple[Bools, float]:
-        """Draw which positions are on the second side, and the log probability of this."""
-        sides = np.full(len(self.order), -1)
-        log_probability = self._allocate(rng.random(len(sides)), sides)
-        return sides == 1, log_probability
-
-    def log_probability(self, sides: Bools) -> float:
-        """Log probability that these are drawn."""
-        return self._allocate(np.empty(0), sides.astype(np.int64))
-
-    def _allocate(self, uniforms: Floats, sides: Ints) -> float:
+    def allot(self, uniforms: Floats, sides: Ints, n: int) -> float:
+        """Draw the sides of the first `n` positions of the order, as above."""
         points = _points(self.emissions, len(sides))
         labelled = _regressions(self.emissions)
         width = points.centres.shape[2]
@@ -217,7 +228,7 @@ class SequentialSides:
         scratch = kernels.AllocationScratch(np.empty(labelled.features.shape[1]), np.empty(2))
         return float(
             kernels.allocate(
-                self.order, self.union.positions, self.union.anchors, self._links(), points,
+                self.order[:n], self.union.positions, self.union.anchors, self._links(), points,
                 _symbols(self.emissions), labelled, workspace, scratch,
                 uniforms, sides,
             )

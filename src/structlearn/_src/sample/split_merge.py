@@ -35,8 +35,15 @@ from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import must_end
 from structlearn._src.kernels.draw import allocate as kernels
-from structlearn._src.sample import hdp
-from structlearn._src.sample.emission import Conjugate, Emission, Gaussian
+from structlearn._src.sample import early, hdp
+from structlearn._src.sample.anchors import (
+    choose_places,
+    choose_states,
+    log_choice,
+    members,
+    telling,
+)
+from structlearn._src.sample.emission import Conjugate, Emission
 from structlearn._src.sample.hdp import Process
 from structlearn._src.sample.hmm import HmmModel, HmmState, HmmStatistics
 from structlearn._src.sample.runner import streams
@@ -49,7 +56,6 @@ from structlearn._src.sample.sides import (
 )
 
 SLACK = 20.0  # of log ratios: what labels make up for, where points and paths say no
-_CANDIDATES = 16  # positions of which the nearest to an anchor is the other one
 
 
 class Anchors(NamedTuple):
@@ -86,9 +92,9 @@ def split_or_merge(
     Afterwards transitions and the parameters of conjugate emissions are stale and must be drawn.
     """
     by_state = rng.random() < 0.5
-    emissions = _telling(model, rng)
+    emissions = telling(model, rng)
     fitted = rng.random() < 0.5
-    places = _choose_states(state, found, rng) if by_state else _choose_places(model, rng)
+    places = choose_states(state, found, rng) if by_state else choose_places(model, rng)
     if places is None:
         return state, found, False
     one, two = state.states[places]
@@ -101,8 +107,8 @@ def propose_merge(
     model: HmmModel, state: HmmState, found: HmmStatistics, pair: tuple[int, int], rng: Generator
 ) -> tuple[HmmState, HmmStatistics] | None:
     """Propose to merge two given states; None if that is rejected."""
-    places = _members(state, found, pair, rng)
-    return _merge(model, state, found, Anchors(places, True, _telling(model, rng), False), rng)
+    places = members(state, found, pair, rng)
+    return _merge(model, state, found, Anchors(places, True, telling(model, rng), False), rng)
 
 
 def split_and_merge(
@@ -142,63 +148,6 @@ def _tried(
     return outcomes
 
 
-def _telling(model: HmmModel, rng: Generator) -> Sequence[Emission]:
-    """Draw which emissions tell the sides of a split apart: half of the time labels too."""
-    labelled = not model.conjugate or rng.random() < 0.5
-    return model.emissions if labelled else model.conjugate
-
-
-def _choose(n: int, rng: Generator) -> Ints | None:
-    """Draw two of `n` places; None if there are not as many."""
-    return rng.choice(n, 2, replace=False) if n > 1 else None
-
-
-def _choose_places(model: HmmModel, rng: Generator) -> Ints | None:
-    """Draw two positions, half of the time such that have points near each other.
-
-    States have no part in this. Points that are near and in two states tell that these are alike.
-    """
-    n = model.n_positions
-    points = next((e for e in model.conjugate if isinstance(e, Gaussian)), None)
-    if points is None or n < 2 or rng.random() < 0.5:
-        return _choose(n, rng)
-    first = int(rng.integers(n))
-    others = rng.integers(n - 1, size=_CANDIDATES)
-    others += others >= first
-    away = ((points.data[others] - points.data[first]) ** 2).sum(1)
-    return np.array([first, others[away.argmin()]])
-
-
-def _choose_states(state: HmmState, found: HmmStatistics, rng: Generator) -> Ints | None:
-    """Draw two positions of one state, or two states and a position of each.
-
-    All states are alike here, so that small ones get their turn too.
-    """
-    if rng.random() < 0.5:
-        places = found.places(state.states, int(rng.integers(state.n_states)))
-        members = _choose(len(places), rng)
-        return None if members is None else places[members]
-    chosen = _choose(state.n_states, rng)
-    return None if chosen is None else _members(state, found, chosen, rng)
-
-
-def _members(
-    state: HmmState, found: HmmStatistics, chosen: Sequence[int] | Ints, rng: Generator
-) -> Ints:
-    """Draw a position of each of some states."""
-    places = (found.places(state.states, int(k)) for k in chosen)
-    return np.array([own[rng.integers(len(own))] for own in places])
-
-
-def log_choice(n_states: int, n_one: float, n_two: float) -> float:
-    """Log ratio of how likely `_choose_states` draws two positions: in one state, against in two.
-
-    `n_states` counts the states where the two are apart, whose sizes are `n_one` and `n_two`.
-    """
-    n = n_one + n_two
-    return float(np.log(n) + np.log(n - 1.0) - np.log(n_states) - np.log(n_one) - np.log(n_two))
-
-
 def _split(
     model: HmmModel, state: HmmState, found: HmmStatistics, anchors: Anchors, rng: Generator
 ) -> tuple[HmmState, HmmStatistics] | None:
@@ -208,7 +157,10 @@ def _split(
     share = rng.random()
     process = state.process.split(k, share)
     proposal = _propose(model, union, anchors, process, (k, state.n_states), rng)
-    sides, log_proposal = proposal.draw(rng)
+    drawn = early.draw(model, proposal, process, (k, state.n_states), rng)
+    if drawn is None:
+        return None
+    sides, log_proposal, clear = drawn
     after = split_statistics(model, found, union, k, sides)
     old = _Standing(state.process, found, [k])
     log_ratio = _log_gain(model, old, _Standing(process, after, [k, state.n_states]))
@@ -216,7 +168,7 @@ def _split(
     right = float(sides.sum())
     n_states = process.n_states
     log_ratio += log_choice(n_states, len(sides) - right, right) if anchors.by_state else 0.0
-    threshold = np.log(rng.random())
+    threshold = clear + np.log(rng.random())
     if threshold >= _first_stage(model, log_ratio):
         return None  # before anything as long as all paths is copied
     apart = {k: union.positions[~sides], state.n_states: union.positions[sides]}
@@ -239,12 +191,18 @@ def _merge(
     log_ratio -= process.log_size(place)
     sizes = found.counts.sum(0)[[one, two]].astype(float)
     log_ratio -= log_choice(state.n_states, *sizes) if anchors.by_state else 0.0
-    threshold = np.log(rng.random())
-    if threshold >= _first_stage(model, log_ratio):
+    threshold, first = np.log(rng.random(2))
+    bound = threshold + first if sizes.sum() >= early.LARGE else threshold
+    if bound >= _first_stage(model, log_ratio):
         return None  # whatever the probability of the split back, which is at most 1
     places = [found.places(state.states, k) for k in (one, two)]
     union = Union.of(state.states, model.offsets, anchors.places, places)
     proposal = _propose(model, union, anchors, state.process, (one, two), rng)
+    sides = union.sides.astype(np.int64)
+    clear = -early.look(model, proposal, state.process, (one, two), np.empty(0), sides)
+    if first >= clear:
+        return None
+    threshold += clear
     log_ratio += proposal.log_probability(union.sides)
     new = merge_states(state, one, two)
     apart = {one: union.positions[~union.sides], two: union.positions[union.sides]}
@@ -295,11 +253,11 @@ def _accepted(
 
     `log_ratio` is that of Metropolis and Hastings without these.
     """
-    early = _first_stage(model, log_ratio)
-    if threshold >= early:
+    stage = _first_stage(model, log_ratio)
+    if threshold >= stage:
         return None
     proposed, log_weight = _exchange(model, change, rng)
-    return proposed if np.log(rng.random()) < log_ratio - early + log_weight else None
+    return proposed if np.log(rng.random()) < log_ratio - stage + log_weight else None
 
 
 def _exchange(model: HmmModel, change: Change, rng: Generator) -> tuple[HmmState, float]:

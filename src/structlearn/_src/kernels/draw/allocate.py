@@ -101,6 +101,22 @@ def recount(before, after, sides, old, new, counts):
         previous = own
 
 
+@lean
+def count_around(before, after, sides, one, two, counts):
+    """Count the transitions to and from positions of a union, whose sides are states of their own.
+
+    Positions are the first ones of the union; `counts` (states + 1, states) is added to.
+    """
+    previous = one
+    for i in range(sides.size):
+        own = two if sides[i] else one
+        row = before[i]
+        counts[1 + previous if row < 0 else row, own] += 1
+        if after[i] >= 0:
+            counts[1 + own, after[i]] += 1
+        previous = own
+
+
 @inline
 def _add_symbols(symbols, t, values):
     s = symbols.data[t] if symbols.data.size > 0 else -1
