@@ -21,7 +21,7 @@ from structlearn._src.kernels.draw.posterior import (
 )
 from structlearn._src.kernels.jit import inline, inner, lean
 
-_FETCHED = 32  # positions whose points are asked for ahead
+_FETCHED = 64  # positions whose points are asked for ahead: as many as are weighed together
 _FAR = 90.0  # log odds whose exponentials can be multiplied by odds that are not too large
 _LARGE = 1e40  # such odds
 _FARTHEST = 300.0  # log odds beyond all that matters: their exponentials are still numbers
