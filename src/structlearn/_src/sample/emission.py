@@ -189,11 +189,7 @@ class Gaussian(Conjugate):
     def posterior_mean(self, statistics: Arrays) -> Arrays:
         """Posterior mean of the means, and covariances at the mean of their inverses."""
         after = self.prior.posterior(Moments(*statistics))
-        degrees = np.asarray(after.degrees)[:, None]
-        if isinstance(after, NormalGamma):
-            return self._packed(after.mean, np.sqrt(degrees / after.scale))
-        lower = np.linalg.cholesky(np.linalg.inv(after.scale) * degrees[..., None])
-        return self._packed(after.mean, np.swapaxes(lower, -1, -2))
+        return self._packed(*after.expected())
 
     @property
     def full(self) -> bool:
@@ -269,10 +265,9 @@ def covariances(parameters: Arrays) -> Floats:
 def _bands(upper: Floats) -> Floats:
     """Return the bands of upper triangles (n, D, D), zeros beyond their ends."""
     D = upper.shape[-1]
-    found = np.zeros(upper.shape)
-    for i in range(D):
-        found[:, i, : D - i] = upper[:, i, i:]
-    return found
+    wide = np.concatenate([upper, np.zeros(upper.shape)], axis=2)
+    rows = np.arange(D)[:, None]
+    return np.ascontiguousarray(wide[:, rows, rows + np.arange(D)])
 
 
 def _unpacked(bands: Floats) -> Floats:

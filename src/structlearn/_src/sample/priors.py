@@ -127,11 +127,29 @@ class NormalWishart(_NormalPrior):
         chi = np.sqrt(rng.chisquare(degrees[..., None] - np.arange(D)))
         bartlett = np.tril(rng.standard_normal(self.scale.shape), -1)
         bartlett[..., np.arange(D), np.arange(D)] = chi
-        # Upper factors U of the scale, U U': with them the product is triangular as it is.
-        upper = np.linalg.cholesky(self.scale[..., ::-1, ::-1])[..., ::-1, ::-1]
-        roots = np.swapaxes(np.linalg.solve(np.swapaxes(upper, -1, -2), bartlett), -1, -2)
         noise = rng.standard_normal(self.mean.shape) / np.sqrt(self.strength)[..., None]
-        return self.mean + np.linalg.solve(roots, noise[..., None])[..., 0], roots
+        means = np.array(self.mean, order="C")
+        return means, self._roots(bartlett, noise, means)
+
+    def expected(self) -> tuple[Floats, Floats]:
+        """Return the expected means, and such roots of the expected inverse covariances."""
+        degrees = np.sqrt(np.asarray(self.degrees, float))[..., None, None]
+        nothing = np.zeros(self.mean.shape)
+        means = np.array(self.mean, order="C")
+        return means, self._roots(degrees * np.eye(self.width), nothing, means)
+
+    def _roots(self, lower: Floats, noise: Floats, means: Floats) -> Floats:
+        """Return roots of inverse covariances, of what is between those of the scale matrices.
+
+        Adds noise by these covariances to the means.
+        """
+        D = self.width
+        found = np.empty(self.scale.shape)
+        flat = (a.reshape(-1, D, D) for a in (np.ascontiguousarray(self.scale), lower))
+        rows = (a.reshape(-1, D) for a in (noise, means))
+        given = (*flat, next(rows), np.empty((D, D)), found.reshape(-1, D, D), next(rows))
+        density.precision_roots(*given)
+        return found
 
 
 class NormalGamma(_NormalPrior):
@@ -159,3 +177,7 @@ class NormalGamma(_NormalPrior):
         roots = np.sqrt(2.0 * rng.standard_gamma(half, self.mean.shape) / self.scale)
         noise = rng.standard_normal(self.mean.shape) / np.sqrt(self.strength)[..., None]
         return self.mean + noise / roots, roots
+
+    def expected(self) -> tuple[Floats, Floats]:
+        """Return the expected means, and the roots of the expected inverse variances."""
+        return self.mean, np.sqrt(np.asarray(self.degrees)[..., None] / self.scale)

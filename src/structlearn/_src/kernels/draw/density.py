@@ -316,3 +316,45 @@ def log_evidences(counts, sums, outers, mean, scale, strength, degrees, matrix, 
         )
         for i in range(D):
             out[k] += math.lgamma(half - 0.5 * i)
+
+
+@inner
+def _invert_upper(scale, inverse):
+    """Write a matrix as U U' with an upper triangle U, and find the inverse of that."""
+    D = scale.shape[0]
+    for j in range(D - 1, -1, -1):  # U, in the place of its inverse
+        for i in range(j, -1, -1):
+            total = scale[i, j]
+            for m in range(j + 1, D):
+                total -= inverse[i, m] * inverse[j, m]
+            inverse[i, j] = np.sqrt(max(total, _TINY)) if i == j else total / inverse[j, j]
+    for j in range(D - 1, -1, -1):  # columns before are still those of U
+        for i in range(j, -1, -1):
+            total = 1.0 if i == j else 0.0
+            for m in range(i + 1, j + 1):
+                total -= inverse[i, m] * inverse[m, j]
+            inverse[i, j] = total / inverse[i, i]
+
+
+@lean
+def precision_roots(scales, lower, noise, inverse, roots, means):
+    """Find roots ``R`` of precisions ``R' R``, upper triangles, from scale matrices.
+
+    The precision is the inverse of the scale matrix with ``lower lower'`` in between: what a
+    Wishart draw has there. Adds ``R^-1 noise`` to the means. `inverse` (D, D) is workspace.
+    """
+    D = inverse.shape[0]
+    for k in range(scales.shape[0]):
+        _invert_upper(scales[k], inverse)
+        root = roots[k]
+        for i in range(D - 1, -1, -1):
+            for j in range(D):
+                total = 0.0
+                for m in range(i, j + 1):
+                    total += lower[k, m, i] * inverse[m, j]
+                root[i, j] = total
+            left = noise[k, i]
+            for j in range(i + 1, D):
+                left -= root[i, j] * noise[k, j]
+            noise[k, i] = left / root[i, i]
+            means[k, i] += noise[k, i]
