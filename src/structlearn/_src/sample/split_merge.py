@@ -10,7 +10,8 @@ with the log evidence of what every state has seen; in a mixture there are no st
 :math:`p(Z) \propto \alpha^K \prod_k \Gamma(n_k)`. Two positions are drawn: if they share a state,
 a split that separates them is proposed, else a merge of their states. The stick is broken at a
 uniform place. Parameters of non-conjugate emissions are proposed anew, in large states only for
-moves that would be accepted without them: delayed acceptance.
+moves that would be accepted without them: delayed acceptance. So are splits whose first positions
+say that they are hopeless, as in `early`.
 
 Which positions leave in a split is drawn as in `sides`.
 
@@ -142,7 +143,8 @@ def _tried(
 
     def work(first: int, last: int) -> None:
         for i in range(first, last):
-            outcomes[i] = split_or_merge(model, state, found, np.random.default_rng(seeds[i]))
+            if not any(accepted for *_, accepted in outcomes[:i]):  # else it is tried again
+                outcomes[i] = split_or_merge(model, state, found, np.random.default_rng(seeds[i]))
 
     threads.run(work, [(i, i + 1) for i in range(len(seeds))], model.n_jobs)
     return outcomes
