@@ -27,7 +27,7 @@ from structlearn._src.sample.runner import MarkovChain
 
 _HERE = "structlearn._src.estimators.bayesian"
 _CLOSE = 1e-6  # how far sums of probabilities may be from 1, by rounding
-GAUSSIANS = {"normal-wishart": Codec("structlearn._src.sample.emission:NormalWishart")}
+GAUSSIANS = {"normal-wishart": Codec("structlearn._src.sample.priors:NormalWishart")}
 _LEARNT = (
     "n_features_in_", "feature_names_in_", "classes_", "centre_", "scale_", "prior_", "coder_",
     "per_sequence_", "offsets_", "status_", "settings_", "data_signature_",
