@@ -18,6 +18,7 @@ from structlearn._src.kernels.jit import inline, inner, lean
 from structlearn._src.kernels.lanes import LANES
 
 _TINY = 1e-300  # least square of a diagonal entry, where rounding made it 0 or negative
+_ROUNDED = 1e-16  # of a diagonal entry: where less is left of it, rounding has made that
 _SAFE = 1e-14  # least share of a square that must be left: less is rounding
 
 
@@ -216,7 +217,7 @@ def factorise(matrix):
             for m in range(j):
                 total -= matrix[i, m] * matrix[j, m]
             if i == j:
-                matrix[j, j] = np.sqrt(max(total, _TINY))
+                matrix[j, j] = np.sqrt(max(total, _ROUNDED * matrix[j, j], _TINY))
             else:
                 matrix[i, j] = total / matrix[j, j]
 
