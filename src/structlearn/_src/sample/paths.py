@@ -92,7 +92,7 @@ def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Slices:
     """Draw slices below the probabilities of all transitions."""
     borders = model.borders
     count = threads.few(model.n_jobs, len(borders) - 1, _CUT)
-    slices, least = np.empty(model.n_positions), np.empty(count)
+    slices, least = np.empty(model.n_positions), np.full(count, np.inf)
     seed, board = _seed(rng), make_board(1)
 
     def work(number: int, _: int) -> None:
