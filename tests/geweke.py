@@ -15,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from structlearn._src.sample.emission import Categorical, Gaussian, NormalGamma, NormalWishart
+from structlearn._src.sample.emission import Categorical, Gaussian
 from structlearn._src.sample.hdp import Gamma, Process
 from structlearn._src.sample.hinge import Hinge, LabelEmission, prior_weights
 from structlearn._src.sample.hmm import HmmModel, HmmState
 from structlearn._src.sample.hmm_sampler import HmmSampler
 from structlearn._src.sample.mixture import MixtureModel, MixtureSampler, MixtureState
+from structlearn._src.sample.priors import NormalGamma, NormalWishart
 
 OFFSETS = np.array([0, 4, 14])
 SEEN = np.arange(14) != 3

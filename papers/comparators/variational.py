@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import digamma
 
 from papers.arrays import Floats, Ints
-from structlearn._src.sample.emission import Moments, NormalWishart
+from structlearn._src.sample.priors import Moments, NormalWishart
 
 
 def soft_moments(X: Floats, shares: Floats) -> Moments:

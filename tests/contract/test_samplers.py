@@ -14,12 +14,13 @@ from papers.comparators.infinite_logit import Logit
 from structlearn import InfiniteHMM, InfiniteSVM, MaxMarginHMM
 from structlearn._src.common.errors import BurnInWarning
 from structlearn._src.common.watch import Ending, Watch
-from structlearn._src.sample.emission import Gaussian, NormalWishart
+from structlearn._src.sample.emission import Gaussian
 from structlearn._src.sample.hdp import Gamma
 from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel
 from structlearn._src.sample.hmm_sampler import HmmSampler, merge_sweeps
 from structlearn._src.sample.mixture import MixtureModel, MixtureSampler
+from structlearn._src.sample.priors import NormalWishart
 from structlearn._src.sample.runner import MarkovChain, Schedule, run, streams
 
 # ---- the prior is reproduced -------------------------------------------------------------

@@ -11,7 +11,8 @@ from papers.comparators.variational import (
     soft_moments,
     soft_pairs,
 )
-from structlearn._src.sample.emission import Gaussian, NormalWishart
+from structlearn._src.sample.emission import Gaussian
+from structlearn._src.sample.priors import NormalWishart
 
 
 def test_shares_of_zero_and_one_are_assignments():

@@ -7,15 +7,9 @@ import pytest
 from scipy.stats import invwishart, multivariate_normal, multivariate_t
 
 from structlearn._src.kernels.draw import density
-from structlearn._src.sample.emission import (
-    Categorical,
-    Gaussian,
-    Moments,
-    NormalGamma,
-    NormalWishart,
-    covariances,
-)
+from structlearn._src.sample.emission import Categorical, Gaussian, covariances
 from structlearn._src.sample.hinge import Hinge, LabelEmission
+from structlearn._src.sample.priors import Moments, NormalGamma, NormalWishart
 
 
 def _gaussian(rng, n, D, full):

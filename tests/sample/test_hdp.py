@@ -90,6 +90,25 @@ def test_paths_have_the_probability_of_urns():
     assert process.log_probability(COUNTS) == pytest.approx(total)
 
 
+def test_differences_need_no_other_rows_and_columns():
+    """One process against another, where a state is split in two."""
+    rng = np.random.default_rng(6)
+    counts = rng.integers(4, size=(4, 3))
+    split = np.pad(counts, ((0, 1), (0, 1)))
+    split[:, 3] = split[:, 1] // 2
+    split[:, 1] -= split[:, 3]
+    split[4] = split[2] // 2
+    split[2] -= split[4]
+    process = Process(1.7, 1.2, np.array([0.3, 0.4, 0.2, 0.1]), np.zeros((4, 4)))
+    apart = process.split(1, 0.3)
+    whole = [
+        p.log_probability(c) + hdp.log_sticks(1.2, p.sticks)
+        for p, c in ((process, counts), (apart, split))
+    ]
+    some = process.log_density_at(counts, [1]), apart.log_density_at(split, [1, 3])
+    assert some[1] - some[0] == pytest.approx(whole[1] - whole[0])
+
+
 def test_density_of_sticks_by_its_formula():
     sticks, gamma = np.array([0.3, 0.5, 0.2]), 1.4
     expected = np.log(gamma**2 * 0.2 ** (gamma - 1.0) / (0.3 * 0.5))

@@ -11,13 +11,14 @@ import pytest
 from franchise import path_probabilities
 from structlearn._src.common import watch
 from structlearn._src.common.watch import Ending, Watch
-from structlearn._src.sample import hdp, mixture, split_merge
-from structlearn._src.sample.emission import Categorical, Gaussian, NormalWishart
+from structlearn._src.sample import early, hdp, mixture, split_merge
+from structlearn._src.sample.emission import Categorical, Gaussian
 from structlearn._src.sample.hdp import Gamma
 from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel, draw_given_paths, start, statistics
 from structlearn._src.sample.hmm_sampler import HmmSampler
 from structlearn._src.sample.mixture import MixtureModel, MixtureSampler
+from structlearn._src.sample.priors import NormalWishart
 from structlearn._src.sample.runner import MarkovChain, Schedule, run
 from structlearn._src.sample.sides import FittedSides, SequentialSides
 
@@ -264,3 +265,35 @@ def test_moves_hold_a_time_limit(ticking, i):
     assert 200 < len(ticking) < 350
     run(sampler, [chain], Schedule(0, 2))
     np.testing.assert_equal(chain.draws, whole.draws)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_first_look_keeps_the_posterior(broken, monkeypatch):
+    """Sides of the first positions are looked at without slack; it must be the same look both ways.
+
+    Broken, merges have none.
+    """
+    monkeypatch.setattr(early, "LARGE", 2)
+    monkeypatch.setattr(early, "_FIRST", 1)
+    monkeypatch.setattr(early, "_SLACK", {True: 0.0, False: 0.0})
+    looks, look = [], early.look
+
+    def seen(model, proposal, process, states, uniforms, sides):
+        found = look(model, proposal, process, states, uniforms, sides)
+        looks.append(found)
+        return 0.0 if broken and len(uniforms) == 0 else found
+
+    monkeypatch.setattr(early, "look", seen)
+    rng, part = np.random.default_rng(5), _points()
+    model = HmmModel(OFFSETS, (part,), 1.5, 2.0)
+    state, paths = start(model, np.zeros(5, np.int64), rng), []
+    for _ in range(1200 if broken else 3000):
+        found = statistics(model, state)
+        for _ in range(2):
+            state, found, _ = split_merge.split_or_merge(model, state, found, rng)
+        drawn = hdp.draw_process(state.process, found.counts, 1.5, 2.0, rng)
+        state = state._replace(process=drawn)
+        paths.append(state.states)
+    error = _error(paths, _posterior(part, 1.5, 2.0))
+    assert np.count_nonzero(looks) > 300
+    assert error > 0.1 if broken else error < 0.05

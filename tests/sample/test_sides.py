@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from structlearn._src.kernels.draw.allocate import LAG
-from structlearn._src.sample.emission import Categorical, Gaussian, NormalGamma, NormalWishart
+from structlearn._src.kernels.draw.posterior import LAG
+from structlearn._src.sample.emission import Categorical, Gaussian
 from structlearn._src.sample.hdp import Process, Restaurant, count_transitions
 from structlearn._src.sample.hinge import Hinge, LabelEmission
+from structlearn._src.sample.priors import NormalGamma, NormalWishart
 from structlearn._src.sample.sides import Union, fit_sides, sequential_sides
 
 OFFSETS = np.array([0, 5, 9])

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from structlearn._src.common import threads
-from structlearn._src.sample.emission import Categorical, Gaussian, NormalWishart
+from structlearn._src.sample.emission import Categorical, Gaussian
 from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel, start, statistics
 from structlearn._src.sample.hmm_sampler import HmmSampler, merge_alike
+from structlearn._src.sample.priors import NormalWishart
 from structlearn._src.sample.split_merge import (
     log_choice,
     merge_states,

@@ -143,30 +143,32 @@ def _filtered_path(logs, slices, uniforms, rows):
 def test_transitions_along_paths():
     rng, states, offsets = np.random.default_rng(2), np.array([1, 1, 0, 2, 0]), np.array([0, 3, 5])
     rows, out, counts = rng.random((4, 4)), np.full(5, 2.0), np.zeros((4, 3), np.int64)
-    for c in (1, 0):
-        beam.multiply_by_path(states, offsets, rows, c, c + 1, out)
+    out[0] = 0.0  # is raised to the least
+    least = min(beam.cut(states, offsets, rows, c, c + 1, 0.5, out) for c in (1, 0))
     along = [(0, 1), (2, 1), (2, 0), (0, 2), (3, 0)]
-    np.testing.assert_allclose(out, [2.0 * rows[cell] for cell in along])
+    np.testing.assert_allclose(out[1:], [2.0 * rows[cell] for cell in along[1:]])
+    assert out[0] == 0.5 * rows[along[0]]
+    assert least == out.min()
     for c in (0, 1):
         beam.count(states, offsets, c, c + 1, counts)
     assert sorted(zip(*map(list, np.nonzero(counts)), strict=True)) == sorted(along)
     assert counts.sum() == 5
 
 
-def test_places_of_a_state():
-    states = np.array([1, 0, 1, 1, 2, 0])
-    assert [beam.find(states, 1, i) for i in range(4)] == [0, 2, 3, -1]
-    assert beam.find(states, 2, 0) == 4
-
-
-@pytest.mark.parametrize(("count", "mass"), [(30, 0.7), (3, 5.0), (0, 1.0)])
-def test_tables_have_the_expected_number(count, mass):
+@pytest.mark.parametrize(
+    ("count", "mass"), [(30, 0.7), (3, 5.0), (0, 1.0), (500, 1e-3), (9, 1e-290), (40, 1e12)]
+)
+def test_tables_have_the_distribution_of_customers_one_by_one(count, mass):
+    """Mean and variance, with random numbers that run out again and again."""
     rng, n = np.random.default_rng(0), 4000
-    tables, offsets = np.zeros(n, np.int64), np.arange(n + 1) * count
-    uniforms = rng.random(n * count)
-    cut = n * count // 3  # in the middle of a restaurant
-    for some in (slice(0, cut), slice(cut, None)):
-        beam.draw_tables(np.full(n, mass), offsets, uniforms[some], some.start, tables)
-    expected = sum(mass / (mass + i) for i in range(count))
-    assert tables.mean() == pytest.approx(expected, abs=0.08)
+    tables, place, calls = np.zeros((1, n), np.int64), np.zeros(2, np.int64), 1
+    counts = np.full((1, n), count)
+    while not beam.draw_tables(
+        np.full(n, mass), counts.ravel(), rng.random(7), place, tables.ravel()
+    ):
+        calls += 1
+    chances = mass / (mass + np.arange(count))
+    assert tables.mean() == pytest.approx(chances.sum(), abs=0.08)
+    assert tables.var() == pytest.approx((chances * (1.0 - chances)).sum(), abs=0.15)
     assert tables.min() >= min(count, 1)
+    assert calls > 100 or count in (0, 9)  # these need no random numbers, or few

@@ -123,3 +123,22 @@ def test_backward_solves_the_transpose(n):
 def test_products_of_the_first_entries(n):
     left, right = np.random.default_rng(10).normal(size=(2, 12))
     assert density.product.py_func(left, right, n) == pytest.approx(left[:n] @ right[:n])
+
+
+@pytest.mark.parametrize("D", [1, 2, 5])
+def test_precision_roots_are_those_of_matrices(D):
+    rng = np.random.default_rng(D)
+    X = rng.normal(size=(3, 2 * D, D))
+    scales = np.swapaxes(X, 1, 2) @ X
+    lower = np.tril(rng.normal(size=(3, D, D))) + 3.0 * np.eye(D)
+    noise, means, roots = rng.normal(size=(3, D)), np.ones((3, D)), np.empty((3, D, D))
+    used = noise.copy()
+    density.precision_roots(scales, lower, used, np.empty((D, D)), roots, means)
+    np.testing.assert_array_equal(roots, np.triu(roots))
+    np.testing.assert_allclose(means, 1.0 + np.linalg.solve(roots, noise[..., None])[..., 0])
+    # A root of the inverse scale matrix, the transpose of an upper triangle, on both sides.
+    upper = np.linalg.cholesky(scales[:, ::-1, ::-1])[:, ::-1, ::-1]
+    half = np.linalg.inv(upper)
+    inside = lower @ np.swapaxes(lower, 1, 2)
+    expected = np.swapaxes(half, 1, 2) @ inside @ half
+    np.testing.assert_allclose(np.swapaxes(roots, 1, 2) @ roots, expected)

@@ -12,6 +12,7 @@ from typing import Any
 from structlearn._src.kernels.jit import intrinsic
 
 LANES = 8  # doubles on a cache line, and in the widest vectors
+_READ = 0, 3, 1  # what a prefetch is for: to read data, into all caches
 _AT_ONCE = 4  # products that are added together
 
 
@@ -68,6 +69,14 @@ class _Vectors:
         from numba.core import cgutils
 
         return cgutils.alloca_once_value(self.builder, self.zero)
+
+    def number(self, value: Any) -> Any:
+        """Address of an integer that starts at some value."""
+        from numba.core import cgutils
+
+        at = cgutils.alloca_once(self.builder, value.type)
+        self.builder.store(value, at)
+        return at
 
     def raise_by(self, variable: Any, vector: Any) -> None:
         builder = self.builder
@@ -135,6 +144,51 @@ def _add_multiple(typing: Any, weight: Any, row: Any, out: Any) -> Any:
     return types.void(types.float64, row, out), emit
 
 
+def _add_products(typing: Any, rows: Any, full: Any, out: Any) -> Any:
+    from numba import types
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vectors = _Vectors(context, builder, signature, args)
+        rows, out = vectors.arrays
+        height = vectors.size(rows, 0)
+        zero, one = height.type(0), height.type(1)
+        at = vectors.number(zero)
+        with vectors.loop(zero, height, 1) as (i, _):
+            row = vectors.load_row(rows, i)
+            last = builder.icmp_signed("==", i, builder.sub(height, one))
+            begin = builder.select(builder.or_(args[1], last), zero, i)
+            with vectors.loop(begin, builder.add(i, one), 1) as (j, _):
+                r = builder.load(at)
+                more = builder.fmul(row, vectors.load_row(rows, j))
+                place = builder.mul(r, r.type(LANES))
+                vectors.store(builder.fadd(vectors.load(out, place), more), out, place)
+                builder.store(builder.add(r, one), at)
+        return context.get_dummy_value()
+
+    return types.void(rows, types.boolean, out), emit
+
+
+def _prefetch(typing: Any, rows: Any, i: Any) -> Any:
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vectors = _Vectors(context, builder, signature, args)
+        width = vectors.size(vectors.arrays[0], 1)
+        first = builder.gep(vectors.arrays[0].data, [builder.mul(args[1], width)])
+        last = builder.gep(first, [builder.sub(width, width.type(1))])
+        number = ir.IntType(32)
+        pointer = first.type
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        for place in (first, last):
+            builder.call(call, [place, *map(number, _READ)])
+        return context.get_dummy_value()
+
+    return types.void(rows, types.int64), emit
+
+
 def _measure(typing: Any, rows: Any, mean: Any, bands: Any, away: Any, out: Any) -> Any:
     from numba import types
 
@@ -182,6 +236,25 @@ def combine(weights, rows, out):
 def add_multiple(weight, row, out):
     """Add `weight` times a row of any length to another."""
     out += weight * row
+
+
+@intrinsic(_add_products)
+def add_products(rows, full, out):
+    """Add the products of every row with those up to itself, the lower triangle, row by row.
+
+    Unless it is asked for in `full`, only squares, but all products of the last row.
+    """
+    r = 0
+    for i in range(len(rows)):
+        begin = 0 if full or i == len(rows) - 1 else i
+        for j in range(begin, i + 1):
+            out[r] += rows[i] * rows[j]
+            r += 1
+
+
+@intrinsic(_prefetch)
+def prefetch(rows, i):
+    """Ask for the ends of a row, of two cache lines at most, that will be read soon."""
 
 
 @intrinsic(_measure)

@@ -13,7 +13,7 @@ Y. W. Teh, M. Jordan, M. Beal and D. Blei, "Hierarchical Dirichlet processes", J
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +27,8 @@ from structlearn._src.common.errors import ArgumentError
 from structlearn._src.kernels.chain import beam
 
 _FEW = 4  # sequences below which transitions are counted one after the other
-_SEATED = 2**15  # customers that are seated at a time: a tenth of a millisecond
-_EACH = 4  # times as many are worth a thread
+_SEATED = 2**13  # random numbers for tables that are drawn at a time
+_BROKEN = 16  # sticks that are broken at a time, or a quarter of all
 _MOST = 4000  # states: tables of transitions of twice as many take half a gigabyte
 _TINY = 1e-290  # least parameter of a gamma or beta draw, which must not be 0
 _LEAST = 1e-10  # least concentration: its logs and inverses must stay finite
@@ -89,9 +89,13 @@ class Process(NamedTuple):
         rows = gammaln(self.alpha) - gammaln(self.alpha + counts.sum(1))
         return float(rows.sum() + cells.sum())
 
-    def log_density(self, counts: Ints) -> float:
-        """The same, with the density of the sticks."""
-        return self.log_probability(counts) + log_sticks(self.gamma, self.sticks)
+    def log_density_at(self, counts: Ints, states: Sequence[int]) -> float:
+        """The same of transitions from and to some states, with the density of all sticks.
+
+        All that differs between processes where other states and what follows them are the same.
+        """
+        cells = beam.log_urns(counts, self.masses, self.alpha, np.array(states))
+        return float(cells) + log_sticks(self.gamma, self.sticks)
 
 
 class Restaurant(NamedTuple):
@@ -116,8 +120,8 @@ class Restaurant(NamedTuple):
         r"""Log of :math:`\alpha^K \prod_k \Gamma(n_k)`, the probability up to a constant."""
         return float(self.n_states * np.log(self.alpha) + gammaln(counts[0]).sum())
 
-    def log_density(self, counts: Ints) -> float:
-        """The same: there are no sticks."""
+    def log_density_at(self, counts: Ints, states: Sequence[int]) -> float:
+        """The same, of all states: there are no sticks."""
         return self.log_probability(counts)
 
 
@@ -155,29 +159,15 @@ def count_some(states: Ints, offsets: Ints, first: int, last: int, n_states: int
     return counts
 
 
-def draw_tables(
-    counts: Ints, alpha: float, sticks: Floats, rng: Generator, n_jobs: int | None = 1
-) -> Ints:
-    """Draw the number of tables of every cell of `counts`, (states + 1, states).
-
-    Customers are seated in ranges, each with a random stream of its own.
-    """
-    flat = np.ascontiguousarray(counts).ravel()
-    masses = np.tile(np.maximum(alpha * sticks[:-1], _TINY), len(counts))
-    offsets = np.concatenate([[0], np.cumsum(flat)])
-    ends = [*range(0, int(offsets[-1]), _SEATED), int(offsets[-1])]
-    ranges = list(pairwise(ends))
-    seeds = rng.integers(2**63, size=(len(ranges), 4))
-    tables = [np.zeros_like(flat)]
-
-    def work(first: int, last: int) -> None:
-        opened = np.zeros_like(flat)
-        uniforms = np.random.default_rng(seeds[first // _SEATED]).random(last - first)
-        beam.draw_tables(masses, offsets, uniforms, first, opened)
-        tables.append(opened)
-
-    threads.run(work, ranges, threads.few(n_jobs, len(ranges), _EACH))
-    return np.sum(tables, axis=0).reshape(counts.shape)
+def draw_tables(counts: Ints, alpha: float, sticks: Floats, rng: Generator) -> Ints:
+    """Draw the number of tables of every cell of `counts`, (states + 1, states)."""
+    masses = np.maximum(alpha * sticks[:-1], _TINY)
+    cells = np.ascontiguousarray(counts)
+    tables = np.zeros_like(cells)
+    place = np.zeros(2, np.int64)
+    while not beam.draw_tables(masses, cells.ravel(), rng.random(_SEATED), place, tables.ravel()):
+        pass  # more random numbers are needed
+    return tables
 
 
 def draw_alpha(
@@ -216,13 +206,12 @@ def draw_process(
     alpha: Concentration,
     gamma: Concentration,
     rng: Generator,
-    n_jobs: int | None = 1,
 ) -> Process:
     """Draw tables, concentrations, sticks and rows in turn, given how often states follow.
 
     The concentrations come before sticks and rows, which are integrated out in their draws.
     """
-    tables = draw_tables(counts, process.alpha, process.sticks, rng, n_jobs)
+    tables = draw_tables(counts, process.alpha, process.sticks, rng)
     total = int(tables.sum())
     new_alpha = draw_alpha(alpha, process.alpha, counts.sum(1), total, rng)
     new_gamma = draw_gamma(gamma, process.gamma, counts.shape[1], total, rng)
@@ -245,35 +234,39 @@ def draw_dirichlet(parameters: Floats, rng: Generator) -> Floats:
 def grow(process: Process, least: float, rng: Generator) -> Process:
     """Break sticks until what is left of every row is at most `least`, the smallest slice.
 
-    No state beyond those represented then has a transition above any slice.
+    No state beyond those represented then has a transition above any slice. Several are broken at a
+    time, and those that turn out not to be needed become one with the rest again.
     """
-    alpha, gamma, sticks, rows = process
-    n = len(sticks)  # also the number of rows: that of starts beside those of the states
-    while rows[:n, n - 1].max() > least:
-        if n == len(sticks):
-            sticks = _doubled(sticks)
-            rows = _doubled(rows)
-        share = rng.beta(1.0, gamma)
-        whole = sticks[n - 1]
-        sticks[n - 1 : n + 1] = share * whole, (1.0 - share) * whole
-        masses = np.maximum(alpha * sticks[: n + 1], _TINY)
-        shares = rng.beta(masses[-2], masses[-1], n)
-        rest = rows[:n, n - 1].copy()
-        rows[:n, n - 1] = shares * rest
-        rows[:n, n] = (1.0 - shares) * rest
-        rows[n, : n + 1] = draw_dirichlet(masses, rng)
-        n += 1
-    return Process(alpha, gamma, sticks[:n].copy(), rows[:n, :n].copy())
+    n = process.n_states
+    while (rests := _rests(process, n)).min() > least:
+        process = _broken(process, max(_BROKEN, process.n_states // 4), rng)
+    needed = n + int(np.argmax(rests <= least))
+    return process if needed == process.n_states else keep(process, np.arange(needed))
 
 
-def _doubled(array: Floats) -> Floats:
-    """Return an array of twice the length along every axis, which begins with the old one."""
-    if len(array) > _MOST:
+def _rests(process: Process, n: int) -> Floats:
+    """Return what is left of some row at most, if `n`, n + 1, ... states are represented."""
+    tails = np.cumsum(process.rows[:, n:][:, ::-1], axis=1)[:, ::-1]
+    return np.maximum.accumulate(tails, axis=0)[n:].diagonal()
+
+
+def _broken(process: Process, m: int, rng: Generator) -> Process:
+    """Break `m` sticks off what is left, with rows for the new states."""
+    alpha, gamma, old, rows = process
+    if len(old) > _MOST:
         raise ArgumentError(
             f"more than {_MOST} states are open at once; lower gamma0 and alpha0, which say how "
             f"many there are"
         )
-    return np.pad(array, [(0, size) for size in array.shape])
+    shares = rng.beta(1.0, gamma, m)
+    rests = old[-1] * np.cumprod(1.0 - shares)
+    new = shares * np.append(old[-1], rests[:-1])
+    sticks = np.concatenate([old[:-1], new, rests[-1:]])
+    masses = np.maximum(alpha * sticks, _TINY)
+    ends = draw_dirichlet(np.tile(masses[len(old) - 1 :], (len(rows), 1)), rng)
+    seen = np.concatenate([rows[:, :-1], rows[:, -1:] * ends], axis=1)
+    fresh = draw_dirichlet(np.tile(masses, (m, 1)), rng)
+    return Process(alpha, gamma, sticks, np.concatenate([seen, fresh]))
 
 
 def keep(process: Process, states: Ints) -> Process:

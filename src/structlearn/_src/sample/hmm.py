@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property
 from threading import Lock
 from typing import NamedTuple
 
@@ -30,8 +30,9 @@ from structlearn._src.sample.emission import (
 from structlearn._src.sample.hdp import Concentration, Process
 from structlearn._src.sample.hinge import LabelEmission
 
+_PIECE = 2**11  # positions whose states are drawn together: half a millisecond
+_PIECES = 2**10  # pieces of so many or more at most
 _BLOCK = 2**14  # positions whose statistics are summed at a time
-_EACH = 16  # times as many are worth a thread where they are only numbered anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,16 @@ class HmmModel:
     def n_positions(self) -> int:
         """Number of positions of all sequences."""
         return int(self.offsets[-1])
+
+    @cached_property
+    def borders(self) -> Ints:
+        """The sequences where pieces begin that are worked on at a time, and the end.
+
+        These depend on the sequences alone, and are small: nobody has anything to do while the last
+        ones are drawn.
+        """
+        n = min(1 + self.n_positions // _PIECE, _PIECES)
+        return np.array([0, *(last for _, last in threads.split(self.offsets, n))])
 
     @property
     def conjugate(self) -> list[Conjugate]:
@@ -78,6 +89,7 @@ class HmmStatistics(NamedTuple):
 
     counts: Ints  #: (states + 1, states) transitions
     emitted: tuple[Arrays, ...]  #: of every emission; empty where it is not conjugate
+    members: tuple[Ints, ...] = ()  #: the positions of every state in their order, where known
 
     def add(self, more: HmmStatistics) -> None:
         """Add those of other positions."""
@@ -90,7 +102,12 @@ class HmmStatistics(NamedTuple):
         """Return those of some states, which are all that occur."""
         counts = self.counts[np.append(0, 1 + found)][:, found]
         emitted = tuple(tuple(a[found] for a in own) for own in self.emitted)
-        return HmmStatistics(np.ascontiguousarray(counts), emitted)
+        members = tuple(self.members[k] for k in found) if self.members else ()
+        return HmmStatistics(np.ascontiguousarray(counts), emitted, members)
+
+    def places(self, states: Ints, k: int) -> Ints:
+        """Return the positions of a state, given the `states` of all."""
+        return self.members[k] if self.members else np.flatnonzero(states == k)
 
 
 class HmmInfo(NamedTuple):
@@ -176,9 +193,7 @@ def draw_given_paths(
 ) -> HmmState:
     """Draw transitions, concentrations and parameters given the paths, or their statistics."""
     given = statistics(model, state) if given is None else given
-    process = hdp.draw_process(
-        state.process, given.counts, model.alpha, model.gamma, rng, model.n_jobs
-    )
+    process = hdp.draw_process(state.process, given.counts, model.alpha, model.gamma, rng)
     parameters = tuple(
         emission.draw_posterior(own, rng)
         if isinstance(emission, Conjugate)
@@ -188,29 +203,6 @@ def draw_given_paths(
         )
     )
     return HmmState(state.states, process, parameters)
-
-
-def occupied(state: HmmState) -> HmmState:
-    """Forget states that do not occur, and number the others from 0 in their order."""
-    occurs = np.bincount(state.states, minlength=state.process.n_states) > 0
-    return keep(state, np.flatnonzero(occurs))
-
-
-def keep(state: HmmState, found: Ints, n_jobs: int | None = 1) -> HmmState:
-    """Forget all states but those that were found; these are numbered in their order."""
-    parameters = tuple(tuple(a[found] for a in arrays) for arrays in state.parameters)
-    states = state.states
-    if found[-1] >= len(found):
-        numbers = np.zeros(state.process.n_states, np.int64)
-        numbers[found] = np.arange(len(found))
-        states = np.empty_like(state.states)
-
-        def work(first: int, last: int) -> None:
-            np.take(numbers, state.states[first:last], out=states[first:last], mode="clip")
-
-        ends = [*range(0, len(states), _BLOCK), len(states)]
-        threads.run(work, list(pairwise(ends)), threads.few(n_jobs, len(ends) - 1, _EACH))
-    return HmmState(states, hdp.keep(state.process, found), parameters)
 
 
 def log_densities(model: HmmModel, state: HmmState) -> Floats:

@@ -28,10 +28,11 @@ from scipy.special import gammaln
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.watch import must_end
 from structlearn._src.kernels.draw import mixture as kernels
-from structlearn._src.sample.emission import Gaussian, Moments, NormalWishart
+from structlearn._src.sample.emission import Gaussian
 from structlearn._src.sample.hdp import Concentration, Restaurant, draw_gamma, first_value
 from structlearn._src.sample.hinge import Hinge, LabelEmission
 from structlearn._src.sample.hmm import HmmModel, HmmState, statistics
+from structlearn._src.sample.priors import Moments, NormalWishart
 from structlearn._src.sample.split_merge import split_or_merge
 
 _ROOM = 16  # components that arrays grow by: copies are rare, and idle ones cost little

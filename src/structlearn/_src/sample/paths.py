@@ -1,6 +1,7 @@
 """Draws of paths: slices leave finitely many transitions open, of which few can be reached.
 
-Every range of sequences has a random stream of its own, so that threads change no draw.
+Every position has random numbers of its own, and sums are added up in the order of positions, so
+that threads change no draw.
 """
 
 from __future__ import annotations
@@ -14,20 +15,21 @@ from numpy.random import Generator
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats
 from structlearn._src.kernels.chain import beam
-from structlearn._src.kernels.draw.density import NO_DENSITIES, Densities
+from structlearn._src.kernels.chain import pieces as kernels
+from structlearn._src.kernels.draw.density import Densities
+from structlearn._src.kernels.team import make_board
 from structlearn._src.sample import hdp
+from structlearn._src.sample.factors import joint_densities
 from structlearn._src.sample.hmm import (
     HmmModel,
     HmmState,
     HmmStatistics,
-    RunningStatistics,
-    emitted,
-    keep,
-    pieces,
 )
+from structlearn._src.sample.tally import TALLY_PHASES, tally
 
-_CUT = 2**15  # positions whose slices are drawn at a time: two tenths of a millisecond
-_EACH = 3  # times as many are worth a thread
+_CUT = 32  # pieces whose slices are worth a thread
+_TAKEN = 4  # pieces whose paths are worth a thread
+_STATES = 32  # whose number memory is kept for, or a multiple: it changes from sweep to sweep
 _MOST = 2**22  # numbers that a thread keeps memory for: 32 megabytes
 _LEAST = 1e-17  # below every uniform number but 0, which would open infinitely many states
 _thread = local()
@@ -51,51 +53,60 @@ def draw_paths(model: HmmModel, state: HmmState, rng: Generator) -> PathDraw:
     """Draw the paths of all sequences."""
     slices = _cut(model, state, rng)
     opened = _grown(model, state, slices.least, rng)
+    seed = _seed(rng)
     n = opened.process.n_states
-    ranges = pieces(model)
-    seeds = rng.integers(2**63, size=(len(ranges), 4))
+    borders = model.borders
+    pieces = kernels.make_pieces(borders, n, model.n_positions)
+    largest = int(np.diff(model.offsets[borders]).max())
     paths = np.empty_like(state.states)
-    densities = _densities(model, opened)
+    densities = joint_densities(model.emissions, opened.parameters)
     transitions = beam.sorted_transitions(opened.process.rows)
     longest = int(np.diff(model.offsets).max())
-    found = RunningStatistics()
-    log_densities = np.empty(len(ranges))
+    sums = [tally(emission, n, model.n_positions) for emission in model.emissions]
+    count = threads.few(model.n_jobs, len(borders) - 1, _TAKEN)
+    counts = np.zeros((count, n + 1, n), np.int64)
+    board = make_board(kernels.PHASES + TALLY_PHASES * len(sums))
 
-    def work(i: int, _: int) -> None:
-        first, last = ranges[i]
-        low, high = model.offsets[[first, last]].tolist()
-        uniforms = np.random.default_rng(seeds[i]).random(high - low)
-        counts = np.zeros((n + 1, n), np.int64)
-        log_densities[i] = beam.draw_paths(
-            densities, transitions, slices.values, uniforms, model.offsets, first, last,
-            _workspace(longest, n, densities), paths, counts,
+    def work(number: int, _: int) -> None:
+        given = (
+            board, densities, transitions, slices.values, seed, model.offsets, pieces,
+            _workspace(longest, n, densities), np.empty(largest), paths, counts[number],
         )  # fmt: skip
-        found.add(i, HmmStatistics(counts, emitted(model, paths, n, low, high)))
+        while kernels.draw_pieces(*given):
+            pass
+        kernels.arrange(board, model.offsets, pieces, paths)
+        for i, own in enumerate(sums):
+            own.add_up(board, kernels.PHASES + TALLY_PHASES * i, pieces.members)
 
-    threads.run(work, [(i, i + 1) for i in range(len(ranges))], model.n_jobs)
-    given = found.total
-    assert given is not None  # there is at least one sequence
-    occurring = np.flatnonzero(given.counts.sum(0))
-    new = keep(opened._replace(states=paths), occurring, model.n_jobs)
-    return PathDraw(new, given.of(occurring), n, float(sum(log_densities)))
+    threads.together(work, board, count)
+    members = tuple(pieces.members.of(k) for k in range(n))
+    found = HmmStatistics(counts.sum(0), tuple(own.total() for own in sums), members)
+    occurring = np.flatnonzero(np.diff(pieces.members.starts))
+    kept = hdp.keep(opened.process, occurring)
+    parameters = tuple(tuple(a[occurring] for a in own) for own in opened.parameters)
+    new = HmmState(paths, kept, parameters)
+    return PathDraw(new, found.of(occurring), n, float(pieces.log_densities.sum()))
 
 
 def _cut(model: HmmModel, state: HmmState, rng: Generator) -> _Slices:
     """Draw slices below the probabilities of all transitions."""
-    ranges = threads.split(model.offsets, 1 + model.n_positions // _CUT)
-    seeds = dict(zip(ranges, rng.integers(2**63, size=(len(ranges), 4)), strict=True))
-    slices = np.empty(model.n_positions)
-    least: list[float] = []
+    borders = model.borders
+    count = threads.few(model.n_jobs, len(borders) - 1, _CUT)
+    slices, least = np.empty(model.n_positions), np.full(count, np.inf)
+    seed, board = _seed(rng), make_board(1)
 
-    def work(first: int, last: int) -> None:
-        some = slices[model.offsets[first] : model.offsets[last]]
-        np.random.default_rng(seeds[first, last]).random(out=some)
-        np.maximum(some, _LEAST, out=some)
-        beam.multiply_by_path(state.states, model.offsets, state.process.rows, first, last, slices)
-        least.append(float(some.min()))
+    def work(number: int, _: int) -> None:
+        least[number] = kernels.cut_pieces(
+            board, seed, state.states, model.offsets, borders, state.process.rows, _LEAST, slices
+        )
 
-    threads.run(work, ranges, threads.few(model.n_jobs, len(ranges), _EACH))
-    return _Slices(slices, min(least))
+    threads.together(work, board, count)
+    return _Slices(slices, float(least.min()))
+
+
+def _seed(rng: Generator) -> np.uint64:
+    """Draw where a stream of random numbers begins, which kernels make themselves."""
+    return np.uint64(rng.integers(2**64, dtype=np.uint64))
 
 
 def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> HmmState:
@@ -111,21 +122,12 @@ def _grown(model: HmmModel, state: HmmState, least: float, rng: Generator) -> Hm
     return HmmState(state.states, process, parameters)
 
 
-def _densities(model: HmmModel, state: HmmState) -> Densities:
-    """Return the log densities of all emissions as kernels find them."""
-    found = NO_DENSITIES
-    for emission, parameters in zip(model.emissions, state.parameters, strict=True):
-        own = emission.densities(parameters)._asdict().items()
-        none = NO_DENSITIES._asdict()
-        found = found._replace(**{name: part for name, part in own if part is not none[name]})
-    return found
-
-
 def _workspace(longest: int, n: int, densities: Densities) -> beam.BeamWorkspace:
     """Return the workspace of this thread: fresh memory costs as much as the work that is in it.
 
     For sequences of up to `longest` positions, and `n` states.
     """
+    n = -(-n // _STATES) * _STATES
     shape = longest, n, densities.points.means.shape[1], densities.labels.weights.shape[1:]
     kept: tuple[object, beam.BeamWorkspace] | None = getattr(_thread, "kept", None)
     if kept is not None and kept[0] == shape:

@@ -18,37 +18,33 @@ process mixture models", technical report, Texas A&M University, 2005.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.random import Generator
 
-from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.kernels.draw import allocate as kernels
-from structlearn._src.sample.emission import (
-    Arrays,
-    Categorical,
-    Emission,
-    Gaussian,
-    NormalGamma,
-    NormalWishart,
-)
+from structlearn._src.kernels.draw import posterior, two_sides
+from structlearn._src.kernels.draw.density import lane_workspace
+from structlearn._src.kernels.draw.moments import n_products
+from structlearn._src.kernels.lanes import LANES
+from structlearn._src.sample.emission import Arrays, Categorical, Emission, Gaussian
+from structlearn._src.sample.factors import in_lanes, joint_densities, seen_by
 from structlearn._src.sample.hdp import Process, Restaurant
 from structlearn._src.sample.hinge import LabelEmission
+from structlearn._src.sample.priors import NormalGamma, NormalWishart
 
 _Kind = TypeVar("_Kind")
 
 _ROUNDS = 5  # of fitting two clusters, most of which stay the same after two or three
 _BLOCK = 50  # positions that follow each other are fitted together, so that links are seen
 _BLOCKS = 40  # of these at most: more hardly move the clusters
-_SCORED = 2**17  # positions whose densities are found at a time: a millisecond
 _WINDOW = 10  # positions before and after an anchor that its cluster begins with
-_TOGETHER = 64  # positions that are looked at together: a row of features is half a kilobyte
+_TOGETHER = 8  # times as many positions as there are lanes are looked at together
 _RIDGE = 1.0  # of the regressions of labels, whose features have variances of 1
 _FIRM = 8.0  # log odds of a label by its score: right labels have about 0.9, and others 0
 
@@ -75,69 +71,98 @@ class Union(NamedTuple):
         return self.before < 0
 
     @staticmethod
-    def of(states: Ints, offsets: Ints, anchors: Ints) -> Union:
-        """Find the positions that share the states of two."""
+    def of(states: Ints, offsets: Ints, anchors: Ints, places: Sequence[Ints] = ()) -> Union:
+        """Find the positions that share the states of two; their `places` may be known."""
         one, two = states[anchors]
-        member = states == one
-        if one != two:
-            member |= states == two
-        positions = np.flatnonzero(member)
+        if not places:
+            places = [np.flatnonzero(states == k) for k in ((one,) if one == two else (one, two))]
+        positions, sides = _joined(places)
         before, after = np.empty((2, len(positions)), np.int64)
         kernels.surround(states, offsets, positions, before, after)
-        sides = (states[positions] == two) & (one != two)
         return Union(positions, np.searchsorted(positions, anchors), sides, before, after, {})
 
 
-class FittedSides(NamedTuple):
-    """Sides that are drawn together, by a chain that was fitted to two clusters."""
+def _joined(places: Sequence[Ints]) -> tuple[Ints, Bools]:
+    """Return the positions of one state or two in their order, and which are of the second."""
+    if len(places) == 1:
+        return places[0], np.zeros(len(places[0]), bool)
+    positions = np.concatenate(places)
+    order = np.argsort(positions, kind="stable")  # merges the two runs
+    return positions[order], order >= len(places[0])
 
-    chain: Chains
+
+class Sides(ABC):
+    """How the positions of a union are shared out."""
+
+    union: Union
+
+    @abstractmethod
+    def allot(self, uniforms: Floats, sides: Ints, n: int) -> float:
+        """Draw those of the first `n` sides that are -1; return the log probability of all `n`.
+
+        The sides of the anchors are set, whether they are among these or not.
+        """
 
     def draw(self, rng: Generator) -> tuple[Bools, float]:
         """Draw which positions are on the second side, and the log probability of this."""
-        values = np.empty(self.chain.n_chains)
-        sides = self.chain.draw(1, rng, values=values)[0].astype(bool)
-        return sides, self._score(sides) - float(values.sum())
+        n = len(self.union.positions)
+        sides = np.full(n, -1)
+        log_probability = self.allot(rng.random(n), sides, n)
+        return sides == 1, log_probability
 
     def log_probability(self, sides: Bools) -> float:
         """Log probability that these are drawn."""
-        return self._score(sides) - float(self.chain.log_partition().sum())
-
-    def _score(self, sides: Bools) -> float:
-        linked = np.ones(len(sides), bool)
-        linked[self.chain.offsets[:-1]] = False
-        after = np.flatnonzero(linked)
-        chosen = sides.astype(np.int64)
-        score = self.chain.nodes[np.arange(len(sides)), chosen].sum()
-        return float(score + self.chain.edges[0, chosen[after - 1], chosen[after]].sum())
+        return self.allot(np.empty(0), sides.astype(np.int64), len(sides))
 
 
-def fit_sides(
-    union: Union, emissions: Sequence[Emission], rng: Generator, n_jobs: int | None = 1
-) -> FittedSides:
+@dataclass(frozen=True, eq=False)
+class FittedSides(Sides):
+    """Sides that are drawn together, by a chain that was fitted to two clusters."""
+
+    union: Union
+    emissions: Sequence[Emission]
+    clusters: list[Arrays]
+    chain: two_sides.SideChain
+
+    def allot(self, uniforms: Floats, sides: Ints, n: int) -> float:
+        """Draw sides, as above; what comes next must begin a run."""
+        odds = _odds(self.emissions, self.clusters, self.union.positions[:n])
+        weights = np.empty(n)
+        return float(two_sides.draw_sides(odds, self.chain, uniforms, weights, sides))
+
+
+def fit_sides(union: Union, emissions: Sequence[Emission], rng: Generator) -> FittedSides:
     """Fit two clusters, and return the chain of sides, which are certain at the anchors."""
     n = len(union.positions)
     some = _some(n, rng)
     linked = union.linked[some] & (np.diff(some, prepend=-2) == 1)
     fitted = [emission.subset(union.positions[some]) for emission in emissions]
     clusters = _seeds(union, emissions)
-    table = np.zeros((2, 2))
-    share = np.zeros(2)
+    tables = np.ones((2, 2))
+    share = 0.0
     before = np.zeros(0, bool)
     for _ in range(_ROUNDS):
-        sides = _chain(fitted, clusters, linked, share, table, 1).best()[1]
+        sides = np.empty(len(some), np.int64)
+        odds = _odds(fitted, clusters, np.arange(len(some)))
+        two_sides.best_sides(odds, linked, share, np.log(tables), sides)
         if np.array_equal(sides, before):  # nothing changes any more
             break
         before = sides
         clusters = [e.refined(sides, 2, own) for e, own in zip(fitted, clusters, strict=True)]
-        share = _log_shares(sides[~linked])
-        pairs = np.flatnonzero(linked)
-        table = np.array([_log_shares(sides[pairs[sides[pairs - 1] == k]]) for k in (0, 1)])
-    if len(some) < n:
-        fitted = [union.part(emission) for emission in emissions]
-    chain = _chain(fitted, clusters, union.linked, share, table, n_jobs)
-    chain.nodes[union.anchors, [1, 0]] = -np.inf
-    return FittedSides(chain)
+        share, tables = _shares(sides, linked)
+    chain = two_sides.SideChain(union.linked, float(np.exp(share)), tables, union.anchors)
+    return FittedSides(union, emissions, clusters, chain)
+
+
+def _shares(sides: Ints, linked: Bools) -> tuple[float, Floats]:
+    """Return log odds of the second side where runs begin, and shares of those that follow each.
+
+    As if each had been seen once more.
+    """
+    begun = np.bincount(sides[~linked], minlength=2) + 1.0
+    after = np.flatnonzero(linked)
+    pairs = np.bincount(2 * sides[after - 1] + sides[after], minlength=4).reshape(2, 2) + 1.0
+    return float(np.log(begun[1] / begun[0])), pairs / pairs.sum(1, keepdims=True)
 
 
 def _some(n: int, rng: Generator) -> Ints:
@@ -150,48 +175,33 @@ def _some(n: int, rng: Generator) -> Ints:
 
 def _seeds(union: Union, emissions: Sequence[Emission]) -> list[Arrays]:
     """Fit the two clusters to the anchors, and to what is linked to these nearby."""
-    run = np.cumsum(~union.linked)
-    near = [
-        np.flatnonzero((run == run[a]) & (np.abs(np.arange(len(run)) - a) <= _WINDOW))
-        for a in union.anchors
-    ]
+    near = [_near(union.linked, int(a)) for a in union.anchors]
     sides = np.repeat([0, 1], [len(own) for own in near])
     positions = union.positions[np.concatenate(near)]
     return [emission.subset(positions).refined(sides, 2, None) for emission in emissions]
 
 
-def _chain(
-    emissions: Sequence[Emission],
-    clusters: list[Arrays],
-    linked: Bools,
-    share: Floats,
-    table: Floats,
-    n_jobs: int | None,
-) -> Chains:
-    nodes = np.zeros((len(linked), 2))
-
-    def work(first: int, last: int) -> None:
-        for emission, parameters in zip(emissions, clusters, strict=True):
-            emission.add_log_densities(parameters, first, last, nodes[first:last])
-
-    ends = [*range(0, len(linked), _SCORED), len(linked)]
-    threads.run(work, list(pairwise(ends)), n_jobs)
-    nodes[~linked] += share
-    offsets = np.append(np.flatnonzero(~linked), len(linked))
-    return Chains(nodes, table[None], offsets, n_jobs)
+def _near(linked: Bools, anchor: int) -> Ints:
+    """Return the positions of the run of an anchor that are near it."""
+    first = max(anchor - _WINDOW, 0)
+    run = np.cumsum(~linked[first : anchor + _WINDOW + 1])
+    return first + np.flatnonzero(run == run[anchor - first])
 
 
-def _log_shares(sides: Ints) -> Floats:
-    """Return the log shares of both sides, as if each had been seen once more."""
-    counts = np.bincount(sides, minlength=2) + 1.0
-    return np.log(counts / counts.sum())
+def _odds(emissions: Sequence[Emission], clusters: list[Arrays], positions: Ints) -> Floats:
+    """Return the log odds of the second cluster at some positions."""
+    odds = np.empty(len(positions))
+    found = in_lanes(joint_densities(emissions, clusters))
+    workspace = lane_workspace(found)
+    two_sides.weigh_sides(found, seen_by(emissions), positions, workspace, odds)
+    return odds
 
 
 # ---- one after the other -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class SequentialSides:
+class SequentialSides(Sides):
     """Sides that positions choose one after the other, each given those before it.
 
     `process` has both `sides` as states of their own. Positions come in their order in sequences,
@@ -204,28 +214,23 @@ class SequentialSides:
     sides: tuple[int, int]
     order: Ints
 
-    def draw(self, rng: Generator) -> tuple[Bools, float]:
-        """Draw which positions are on the second side, and the log probability of this."""
-        sides = np.full(len(self.order), -1)
-        log_probability = self._allocate(rng.random(len(sides)), sides)
-        return sides == 1, log_probability
-
-    def log_probability(self, sides: Bools) -> float:
-        """Log probability that these are drawn."""
-        return self._allocate(np.empty(0), sides.astype(np.int64))
-
-    def _allocate(self, uniforms: Floats, sides: Ints) -> float:
-        points = _points(self.union, self.emissions)
-        labelled = _regressions(self.union, self.emissions)
-        rows, solved = np.empty((2, points.data.shape[2], _TOGETHER))
-        lengths, odds = np.empty((2, _TOGETHER))
-        image = np.empty(labelled.features.shape[1])
-        workspace = kernels.AllocationWorkspace(rows, solved, lengths, odds, image, np.empty(2))
+    def allot(self, uniforms: Floats, sides: Ints, n: int) -> float:
+        """Draw the sides of the first `n` positions of the order, as above."""
+        points = _points(self.emissions, len(sides))
+        labelled = _regressions(self.emissions)
+        width = points.centres.shape[2]
+        rows, away = np.empty((2, width, LANES))
+        height = n_products(width, True)
+        workspace = posterior.PointWorkspace(
+            rows, away, np.empty(LANES), np.empty(LANES * _TOGETHER), np.empty((width, width)),
+            np.empty((width + 1, LANES)), np.empty((height, LANES)), np.empty(height),
+        )  # fmt: skip
+        scratch = kernels.AllocationScratch(np.empty(labelled.features.shape[1]), np.empty(2))
         return float(
             kernels.allocate(
-                self.order, self.union.anchors, self._links(), points,
-                _symbols(self.union, self.emissions), labelled, workspace, uniforms,
-                sides,
+                self.order[:n], self.union.positions, self.union.anchors, self._links(), points,
+                _symbols(self.emissions), labelled, workspace, scratch,
+                uniforms, sides,
             )
         )  # fmt: skip
 
@@ -259,20 +264,18 @@ def sequential_sides(
     return SequentialSides(union, emissions, process, sides, order)
 
 
-def _part_of(kind: type[_Kind], union: Union, emissions: Sequence[Emission]) -> _Kind | None:
-    """Return the emission of a kind for the positions of a union, if there is one."""
-    parts = (union.part(emission) for emission in emissions if isinstance(emission, kind))
+def _part_of(kind: type[_Kind], emissions: Sequence[Emission]) -> _Kind | None:
+    """Return the emission of a kind, if there is one."""
+    parts = (emission for emission in emissions if isinstance(emission, kind))
     return cast("_Kind | None", next(parts, None))
 
 
-def _points(union: Union, emissions: Sequence[Emission]) -> kernels.PointPosteriors:
-    """Return posteriors of points given none; without Gaussians there are no features."""
-    n = len(union.positions)
-    found = _part_of(Gaussian, union, emissions)
+def _points(emissions: Sequence[Emission], n: int) -> posterior.PointPosteriors:
+    """Return posteriors of `n` points given none; without Gaussians there are no features."""
+    found = _part_of(Gaussian, emissions)
     if found is None:
         prior: NormalWishart | NormalGamma = NormalGamma(np.zeros(0), 1.0, 1.0, np.zeros(0))
-        data = np.zeros((n, 0))
-        seen = np.zeros(n, bool)
+        data, seen = np.zeros((0, 0)), np.zeros(0, bool)
     else:
         prior = found.prior
         data = found.data
@@ -282,35 +285,35 @@ def _points(union: Union, emissions: Sequence[Emission]) -> kernels.PointPosteri
     scales = np.tile(prior.scale.reshape(groups, width, width), (2, 1, 1, 1))
     lower = np.linalg.cholesky(scales)
     roots = np.diagonal(lower, axis1=2, axis2=3)
-    return kernels.PointPosteriors(
-        data.reshape(n, groups, width),
+    return posterior.PointPosteriors(
+        data,
         seen,
         np.zeros(2, np.int64),
         np.tile(prior.mean.reshape(groups, width), (2, 1, 1)),
         lower / roots[:, :, None, :],
         roots**2,
         roots**-2.0,
+        np.zeros((2, groups, width, width)),
+        np.zeros((2, groups, width)),
         np.zeros((2, groups)),
         scales,
         np.zeros(2, np.int64),
-        np.zeros((2, groups, width)),
-        np.zeros((2, groups, width, width)),
+        np.empty((2, n // posterior.LAG + 1), np.int64),
         float(prior.strength),
         float(prior.degrees),
     )
 
 
-def _symbols(union: Union, emissions: Sequence[Emission]) -> kernels.SymbolMasses:
-    found = _part_of(Categorical, union, emissions)
+def _symbols(emissions: Sequence[Emission]) -> kernels.SymbolMasses:
+    found = _part_of(Categorical, emissions)
     if found is None:
-        return kernels.SymbolMasses(np.full(len(union.positions), -1), np.ones((2, 1)))
+        return kernels.SymbolMasses(np.zeros(0, np.int64), np.ones((2, 1)))
     return kernels.SymbolMasses(found.data, np.tile(found.prior, (2, 1)))
 
 
-def _regressions(union: Union, emissions: Sequence[Emission]) -> kernels.Regressions:
-    found = _part_of(LabelEmission, union, emissions)
-    n = len(union.positions)
-    features, labels, n_labels = np.zeros((n, 0)), np.full(n, -1), 1
+def _regressions(emissions: Sequence[Emission]) -> kernels.Regressions:
+    found = _part_of(LabelEmission, emissions)
+    features, labels, n_labels = np.zeros((0, 0)), np.zeros(0, np.int64), 1
     if found is not None:
         features, labels, n_labels = found.features, found.labels, found.n_labels
     M = features.shape[1]

@@ -10,7 +10,8 @@ with the log evidence of what every state has seen; in a mixture there are no st
 :math:`p(Z) \propto \alpha^K \prod_k \Gamma(n_k)`. Two positions are drawn: if they share a state,
 a split that separates them is proposed, else a merge of their states. The stick is broken at a
 uniform place. Parameters of non-conjugate emissions are proposed anew, in large states only for
-moves that would be accepted without them: delayed acceptance.
+moves that would be accepted without them: delayed acceptance. So are splits whose first positions
+say that they are hopeless, as in `early`.
 
 Which positions leave in a split is drawn as in `sides`.
 
@@ -32,12 +33,18 @@ import numpy as np
 from numpy.random import Generator
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Bools, Ints
+from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.common.watch import must_end
-from structlearn._src.kernels.chain import beam
 from structlearn._src.kernels.draw import allocate as kernels
-from structlearn._src.sample import hdp
-from structlearn._src.sample.emission import Conjugate, Emission, Gaussian
+from structlearn._src.sample import early, hdp
+from structlearn._src.sample.anchors import (
+    choose_places,
+    choose_states,
+    log_choice,
+    members,
+    telling,
+)
+from structlearn._src.sample.emission import Conjugate, Emission
 from structlearn._src.sample.hdp import Process
 from structlearn._src.sample.hmm import HmmModel, HmmState, HmmStatistics
 from structlearn._src.sample.runner import streams
@@ -50,7 +57,6 @@ from structlearn._src.sample.sides import (
 )
 
 SLACK = 20.0  # of log ratios: what labels make up for, where points and paths say no
-_CANDIDATES = 16  # positions of which the nearest to an anchor is the other one
 
 
 class Anchors(NamedTuple):
@@ -87,9 +93,9 @@ def split_or_merge(
     Afterwards transitions and the parameters of conjugate emissions are stale and must be drawn.
     """
     by_state = rng.random() < 0.5
-    emissions = _telling(model, rng)
+    emissions = telling(model, rng)
     fitted = rng.random() < 0.5
-    places = _choose_states(state, found, rng) if by_state else _choose_places(model, rng)
+    places = choose_states(state, found, rng) if by_state else choose_places(model, rng)
     if places is None:
         return state, found, False
     one, two = state.states[places]
@@ -102,8 +108,8 @@ def propose_merge(
     model: HmmModel, state: HmmState, found: HmmStatistics, pair: tuple[int, int], rng: Generator
 ) -> tuple[HmmState, HmmStatistics] | None:
     """Propose to merge two given states; None if that is rejected."""
-    places = _members(state, found, pair, rng)
-    return _merge(model, state, found, Anchors(places, True, _telling(model, rng), False), rng)
+    places = members(state, found, pair, rng)
+    return _merge(model, state, found, Anchors(places, True, telling(model, rng), False), rng)
 
 
 def split_and_merge(
@@ -137,101 +143,41 @@ def _tried(
 
     def work(first: int, last: int) -> None:
         for i in range(first, last):
-            outcomes[i] = split_or_merge(model, state, found, np.random.default_rng(seeds[i]))
+            if not any(accepted for *_, accepted in outcomes[:i]):  # else it is tried again
+                outcomes[i] = split_or_merge(model, state, found, np.random.default_rng(seeds[i]))
 
     threads.run(work, [(i, i + 1) for i in range(len(seeds))], model.n_jobs)
     return outcomes
-
-
-def _telling(model: HmmModel, rng: Generator) -> Sequence[Emission]:
-    """Draw which emissions tell the sides of a split apart: half of the time labels too."""
-    labelled = not model.conjugate or rng.random() < 0.5
-    return model.emissions if labelled else model.conjugate
-
-
-def _choose(n: int, rng: Generator) -> Ints | None:
-    """Draw two of `n` places; None if there are not as many."""
-    return rng.choice(n, 2, replace=False) if n > 1 else None
-
-
-def _choose_places(model: HmmModel, rng: Generator) -> Ints | None:
-    """Draw two positions, half of the time such that have points near each other.
-
-    States have no part in this. Points that are near and in two states tell that these are alike.
-    """
-    n = model.n_positions
-    points = next((e for e in model.conjugate if isinstance(e, Gaussian)), None)
-    if points is None or n < 2 or rng.random() < 0.5:
-        return _choose(n, rng)
-    first = int(rng.integers(n))
-    others = rng.integers(n - 1, size=_CANDIDATES)
-    others += others >= first
-    away = ((points.data[others] - points.data[first]) ** 2).sum(1)
-    return np.array([first, others[away.argmin()]])
-
-
-def _choose_states(state: HmmState, found: HmmStatistics, rng: Generator) -> Ints | None:
-    """Draw two positions of one state, or two states and a position of each.
-
-    All states are alike here, so that small ones get their turn too.
-    """
-    if rng.random() < 0.5:
-        k = int(rng.integers(state.n_states))
-        members = _choose(int(found.counts[:, k].sum()), rng)
-        return None if members is None else _places(state, (k, k), members)
-    chosen = _choose(state.n_states, rng)
-    if chosen is None:
-        return None
-    return _members(state, found, chosen, rng)
-
-
-def _members(
-    state: HmmState, found: HmmStatistics, chosen: Sequence[int] | Ints, rng: Generator
-) -> Ints:
-    """Draw a position of each of some states."""
-    return _places(state, chosen, [rng.integers(found.counts[:, k].sum()) for k in chosen])
-
-
-def _places(state: HmmState, chosen: Sequence[int] | Ints, members: Sequence[int] | Ints) -> Ints:
-    """Return where states occur, each for the given time, counted from 0."""
-    pairs = zip(chosen, members, strict=True)
-    return np.array([beam.find(state.states, int(k), int(i)) for k, i in pairs])
-
-
-def log_choice(n_states: int, n_one: float, n_two: float) -> float:
-    """Log ratio of how likely `_choose_states` draws two positions: in one state, against in two.
-
-    `n_states` counts the states where the two are apart, whose sizes are `n_one` and `n_two`.
-    """
-    n = n_one + n_two
-    return float(np.log(n) + np.log(n - 1.0) - np.log(n_states) - np.log(n_one) - np.log(n_two))
 
 
 def _split(
     model: HmmModel, state: HmmState, found: HmmStatistics, anchors: Anchors, rng: Generator
 ) -> tuple[HmmState, HmmStatistics] | None:
     """Propose to separate two positions that share a state; None if that is rejected."""
-    union = Union.of(state.states, model.offsets, anchors.places)
     k = int(state.states[anchors.places[0]])
+    union = Union.of(state.states, model.offsets, anchors.places, [found.places(state.states, k)])
     share = rng.random()
     process = state.process.split(k, share)
     proposal = _propose(model, union, anchors, process, (k, state.n_states), rng)
-    sides, log_proposal = proposal.draw(rng)
+    drawn = early.draw(model, proposal, process, (k, state.n_states), rng)
+    if drawn is None:
+        return None
+    sides, log_proposal, clear = drawn
     after = split_statistics(model, found, union, k, sides)
     old = _Standing(state.process, found, [k])
-    log_ratio = _log_gain(model, old, _Standing(process, after, [k, -1]))
+    log_ratio = _log_gain(model, old, _Standing(process, after, [k, state.n_states]))
     log_ratio += state.process.log_size(k) - log_proposal
     right = float(sides.sum())
     n_states = process.n_states
     log_ratio += log_choice(n_states, len(sides) - right, right) if anchors.by_state else 0.0
-    threshold = np.log(rng.random())
+    threshold = clear + np.log(rng.random())
     if threshold >= _first_stage(model, log_ratio):
         return None  # before anything as long as all paths is copied
-    new = split_states(state, k, union.positions[sides], share)
     apart = {k: union.positions[~sides], state.n_states: union.positions[sides]}
+    new = split_states(state, k, apart[state.n_states], share)
     change = Change(state, {k: union.positions}, new, apart)
     proposed = _accepted(model, change, log_ratio, threshold, rng)
-    return None if proposed is None else (proposed, after)
+    return None if proposed is None else (proposed, _listed(after, found, change))
 
 
 def _merge(
@@ -247,17 +193,34 @@ def _merge(
     log_ratio -= process.log_size(place)
     sizes = found.counts.sum(0)[[one, two]].astype(float)
     log_ratio -= log_choice(state.n_states, *sizes) if anchors.by_state else 0.0
-    threshold = np.log(rng.random())
-    if threshold >= _first_stage(model, log_ratio):
+    threshold, first = np.log(rng.random(2))
+    bound = threshold + first if sizes.sum() >= early.LARGE else threshold
+    if bound >= _first_stage(model, log_ratio):
         return None  # whatever the probability of the split back, which is at most 1
-    union = Union.of(state.states, model.offsets, anchors.places)
+    places = [found.places(state.states, k) for k in (one, two)]
+    union = Union.of(state.states, model.offsets, anchors.places, places)
     proposal = _propose(model, union, anchors, state.process, (one, two), rng)
+    sides = union.sides.astype(np.int64)
+    clear = -early.look(model, proposal, state.process, (one, two), np.empty(0), sides)
+    if first >= clear:
+        return None
+    threshold += clear
     log_ratio += proposal.log_probability(union.sides)
     new = merge_states(state, one, two)
     apart = {one: union.positions[~union.sides], two: union.positions[union.sides]}
     change = Change(state, apart, new, {place: union.positions})
     proposed = _accepted(model, change, log_ratio, threshold, rng)
-    return None if proposed is None else (proposed, after)
+    return None if proposed is None else (proposed, _listed(after, found, change))
+
+
+def _listed(after: HmmStatistics, before: HmmStatistics, change: Change) -> HmmStatistics:
+    """Add the positions of all states, where they are known, to the statistics after a move."""
+    if not before.members:
+        return after
+    rest = [own for k, own in enumerate(before.members) if k not in change.before]
+    for k in sorted(change.after):
+        rest.insert(k, change.after[k])
+    return after._replace(members=tuple(rest))
 
 
 def _propose(
@@ -270,7 +233,7 @@ def _propose(
 ) -> FittedSides | SequentialSides:
     """Return how sides are proposed; both are states of `process`."""
     if anchors.fitted:
-        return fit_sides(union, anchors.emissions, rng, model.n_jobs)
+        return fit_sides(union, anchors.emissions, rng)
     return sequential_sides(union, anchors.emissions, process, sides, rng)
 
 
@@ -292,11 +255,11 @@ def _accepted(
 
     `log_ratio` is that of Metropolis and Hastings without these.
     """
-    early = _first_stage(model, log_ratio)
-    if threshold >= early:
+    stage = _first_stage(model, log_ratio)
+    if threshold >= stage:
         return None
     proposed, log_weight = _exchange(model, change, rng)
-    return proposed if np.log(rng.random()) < log_ratio - early + log_weight else None
+    return proposed if np.log(rng.random()) < log_ratio - stage + log_weight else None
 
 
 def _exchange(model: HmmModel, change: Change, rng: Generator) -> tuple[HmmState, float]:
@@ -361,7 +324,7 @@ def merge_statistics(found: HmmStatistics, one: int, two: int) -> HmmStatistics:
 
 def _log_gain(model: HmmModel, old: _Standing, new: _Standing) -> float:
     """Return by how much the log density of paths, sticks and what states have seen grows."""
-    values = [each.process.log_density(each.found.counts) for each in (old, new)]
+    values = [s.process.log_density_at(s.found.counts, s.states) for s in (old, new)]
     n = len(old.states)
     for i, emission in enumerate(model.emissions):
         if isinstance(emission, Conjugate):  # all states at once: most of it is overhead
@@ -376,18 +339,26 @@ def _log_gain(model: HmmModel, old: _Standing, new: _Standing) -> float:
 def split_statistics(
     model: HmmModel, found: HmmStatistics, union: Union, k: int, sides: Bools
 ) -> HmmStatistics:
-    """Return the statistics where one side of a state has become the last one."""
+    """Return the statistics where one side of a state has become the last one.
+
+    What the smaller side has seen is summed up; the larger one has the rest.
+    """
     counts = np.pad(found.counts, ((0, 1), (0, 1)))
     kernels.recount(union.before, union.after, sides, k, len(counts) - 2, counts)
-    both = (
-        part.statistics(sides.astype(np.int64), 2) if isinstance(part, Conjugate) else ()
-        for part in map(union.part, model.emissions)
-    )
-    emitted = tuple(
-        tuple(
-            np.concatenate([a[:k], b[:1], a[k + 1 :], b[1:]])
-            for a, b in zip(own, parts, strict=True)
-        )
-        for own, parts in zip(found.emitted, both, strict=True)
-    )
-    return HmmStatistics(counts, emitted)
+    small = bool(2 * np.count_nonzero(sides) <= len(sides))
+    positions = union.positions[sides if small else ~sides]
+    emitted = []
+    for emission, own in zip(model.emissions, found.emitted, strict=True):
+        part = emission.statistics_at(positions) if isinstance(emission, Conjugate) else ()
+        rest = tuple(a[k] - b[0] for a, b in zip(own, part, strict=True))
+        pairs = [(r, b[0]) if small else (b[0], r) for b, r in zip(part, rest, strict=True)]
+        both = zip(own, pairs, strict=True)
+        emitted.append(tuple(_separated(a, k, left, right) for a, (left, right) in both))
+    return HmmStatistics(counts, tuple(emitted))
+
+
+def _separated(array: Floats, k: int, left: Floats, right: Floats) -> Floats:
+    """Return an array whose entry `k` has become two, of which the second is the last one."""
+    found = np.concatenate([array, np.asarray(right)[None]])
+    found[k] = left
+    return found

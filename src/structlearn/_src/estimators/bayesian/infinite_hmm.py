@@ -27,16 +27,10 @@ from structlearn._src.estimators.bayesian.sampled import (
 )
 from structlearn._src.estimators.doc import documented
 from structlearn._src.sample import summary
-from structlearn._src.sample.emission import (
-    Categorical,
-    Emission,
-    Gaussian,
-    NormalGamma,
-    NormalWishart,
-    covariances,
-)
+from structlearn._src.sample.emission import Categorical, Emission, Gaussian, covariances
 from structlearn._src.sample.hmm import HmmModel, HmmState, state_marginals
 from structlearn._src.sample.hmm_sampler import HmmSampler, merge_sweeps
+from structlearn._src.sample.priors import NormalGamma, NormalWishart
 from structlearn._src.sample.summary import Summary
 from structlearn._src.text.labels import LabelCoder
 

@@ -9,7 +9,7 @@ import numpy as np
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints, cut, locate, offsets_of
 from structlearn._src.common.errors import ArgumentError, GraphError
-from structlearn._src.sample.emission import NormalWishart
+from structlearn._src.sample.priors import NormalWishart
 from structlearn._src.text.labels import LabelCoder, check_several
 
 _FAR = 1e100  # the squares of larger numbers, and of the inverses of these, leave floating point

@@ -19,15 +19,15 @@ from structlearn._src.estimators.bayesian.max_margin_hmm import MaxMarginHMM
 from structlearn._src.estimators.storage import Family
 from structlearn._src.files import file_checks
 from structlearn._src.files.codec import Codec
-from structlearn._src.sample.emission import NormalWishart
 from structlearn._src.sample.hdp import Process, count_transitions
 from structlearn._src.sample.hmm import HmmInfo, HmmState
 from structlearn._src.sample.mixture import MixtureDraw, MixtureInfo, MixtureState
+from structlearn._src.sample.priors import NormalWishart
 from structlearn._src.sample.runner import MarkovChain
 
 _HERE = "structlearn._src.estimators.bayesian"
 _CLOSE = 1e-6  # how far sums of probabilities may be from 1, by rounding
-GAUSSIANS = {"normal-wishart": Codec("structlearn._src.sample.emission:NormalWishart")}
+GAUSSIANS = {"normal-wishart": Codec("structlearn._src.sample.priors:NormalWishart")}
 _LEARNT = (
     "n_features_in_", "feature_names_in_", "classes_", "centre_", "scale_", "prior_", "coder_",
     "per_sequence_", "offsets_", "status_", "settings_", "data_signature_",

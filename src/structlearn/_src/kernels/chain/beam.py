@@ -8,6 +8,7 @@ probability, cancels it. (The weight that eq. 25 of Zhang, Zhu and Zhang gives i
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -250,16 +251,19 @@ def draw_paths(
 
 
 @lean
-def multiply_by_path(states, offsets, rows, first, last, out):
-    """Multiply ``out[t]`` by the probability of the transition into position ``t``.
+def cut(states, offsets, rows, first, last, least, out):
+    """Multiply ``out[t]``, at least `least`, by the probability of the transition into position t.
 
-    Of the sequences from `first` to `last`.
+    Of the sequences from `first` to `last`; returns the smallest product.
     """
+    smallest = np.inf
     for c in range(first, last):
         row = 0
         for t in range(offsets[c], offsets[c + 1]):
-            out[t] *= rows[row, states[t]]
+            out[t] = max(out[t], least) * rows[row, states[t]]
+            smallest = min(smallest, out[t])
             row = states[t] + 1
+    return smallest
 
 
 @lean
@@ -272,30 +276,61 @@ def count(states, offsets, first, last, counts):
             row = states[t] + 1
 
 
-@lean
-def find(states, k, number):
-    """Return where a state occurs for the given time, counted from 0."""
-    left = number
-    for t in range(states.size):
-        if states[t] == k:
-            if left == 0:
-                return t
-            left -= 1
-    return -1
+@inline
+def _log_cell(mass, count):
+    """Log probability of so many customers of one dish, but for a factor of the restaurant."""
+    return math.lgamma(mass + count) - math.lgamma(mass) if count > 0 else 0.0
 
 
 @lean
-def draw_tables(masses, offsets, uniforms, first, tables):
-    """Draw how many tables are opened by as many customers as there are `uniforms`.
+def log_urns(counts, masses, alpha, states):
+    """Log probability of the transitions from and to some states, probabilities integrated out."""
+    total = 0.0
+    for row in range(counts.shape[0]):
+        own = False
+        for m in range(states.size):
+            own = own or states[m] == row - 1
+        if own:
+            visits = 0
+            for k in range(masses.size):
+                visits += counts[row, k]
+                total += _log_cell(masses[k], counts[row, k])
+            total += math.lgamma(alpha) - math.lgamma(alpha + visits)
+        else:
+            for m in range(states.size):
+                total += _log_cell(masses[states[m]], counts[row, states[m]])
+    return total
 
-    The customers of all restaurants and dishes are numbered through, those of a cell from
-    ``offsets[cell]`` on, and `first` is the first of them here. Customer ``i`` of a cell opens a
-    table with probability mass / (mass + i), with `masses` (cells,).
+
+@lean
+def draw_tables(masses, counts, uniforms, place, tables):
+    """Draw how many tables the customers of every cell open; `counts` says how many these are.
+
+    Customer ``i`` of a cell opens a table with probability mass / (mass + i), with `masses`
+    (states,) of the columns. After each that might, those are skipped at once that would not even
+    with the probability of the next one. Goes on from a `place`, cell and customer, and writes it
+    down; returns whether the random numbers were enough.
     """
-    last = first + uniforms.size
-    for cell in range(masses.size):
-        begin = max(offsets[cell], first)
-        mass = masses[cell]
-        for i in range(begin, min(offsets[cell + 1], last)):
-            if uniforms[i - first] * (mass + (i - offsets[cell])) < mass:
+    used = 0
+    i = place[1]
+    for cell in range(place[0], counts.size):
+        mass = masses[cell % masses.size]
+        if i == 0 and counts[cell] > 0:
+            tables[cell] += 1
+            i = 1
+        while i < counts[cell]:
+            if used + 2 > uniforms.size:
+                place[0] = cell
+                place[1] = i
+                return False
+            most = mass + i
+            skipped = np.log(uniforms[used]) / np.log1p(-mass / most)
+            used += 2
+            if not skipped < counts[cell] - i:
+                break
+            i += int(skipped)
+            if uniforms[used - 1] * (mass + i) < most:
                 tables[cell] += 1
+            i += 1
+        i = 0
+    return True

@@ -6,15 +6,26 @@ known of points may lag behind by a few, so that several positions are weighed t
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from structlearn._src.kernels.draw.density import combine, product
+from structlearn._src.kernels import lanes
+from structlearn._src.kernels.draw.density import product
+from structlearn._src.kernels.draw.posterior import (
+    find_densities,
+    join_points,
+    look_ahead,
+    take_in,
+    weigh_points,
+)
 from structlearn._src.kernels.jit import inline, inner, lean
 
-LAG = 32  # points that a side knows for each that waits: log probabilities change by a nat or two
+_FETCHED = 64  # positions whose points are asked for ahead: as many as are weighed together
+_FAR = 90.0  # log odds whose exponentials can be multiplied by odds that are not too large
+_LARGE = 1e40  # such odds
+_FARTHEST = 300.0  # log odds beyond all that matters: their exponentials are still numbers
+_TINY = 1e-150  # probability whose product with the least one is still a number
 
 
 class Links(NamedTuple):
@@ -28,51 +39,28 @@ class Links(NamedTuple):
     left: np.ndarray  #: (2,) all transitions from both sides, with the mass of a row
 
 
-class PointPosteriors(NamedTuple):
-    """Normal-inverse-Wishart posteriors of groups of features, of both sides."""
+class AllocationScratch(NamedTuple):
+    """Scratch space."""
 
-    data: np.ndarray  #: (n, groups, width)
-    seen: np.ndarray  #: (n,)
-    counts: np.ndarray  #: (2,)
-    centres: np.ndarray  #: (2, groups, width)
-    factors: np.ndarray  #: (2, groups, width, width) L of the scale matrices L D L', L[i, i] = 1
-    squares: np.ndarray  #: (2, groups, width) the diagonals D
-    inverses: np.ndarray  #: (2, groups, width) of these, as divisions cost most
-    tops: np.ndarray  #: (2, groups) log densities at the centres
-    scales: np.ndarray  #: (2, groups, width, width) the scale matrices, lower triangles
-    waiting: np.ndarray  #: (2,) points that are in none of these yet
-    sums: np.ndarray  #: (2, groups, width) of what lies between them and the centres
-    products: np.ndarray  #: (2, groups, width, width) of the same, lower triangles
-    strength: float
-    degrees: float
+    image: np.ndarray  #: (M,)
+    values: np.ndarray  #: (2,)
 
 
 class SymbolMasses(NamedTuple):
     """Counts of symbols, of both sides."""
 
-    data: np.ndarray  #: (n,) -1 where missing
+    data: np.ndarray  #: (positions,) -1 where missing
     masses: np.ndarray  #: (2, symbols) with those of the prior
 
 
 class Regressions(NamedTuple):
     """Least squares of the indicators of labels, of both sides: quick stand-ins of classifiers."""
 
-    features: np.ndarray  #: (n, M)
-    labels: np.ndarray  #: (n,) -1 where missing
+    features: np.ndarray  #: (positions, M)
+    labels: np.ndarray  #: (positions,) -1 where missing
     inverses: np.ndarray  #: (2, M, M) of the ridge and all products
     sums: np.ndarray  #: (2, L, M) of the features with each label
     firm: float  #: log odds by score: by how much labels tell sides apart
-
-
-class AllocationWorkspace(NamedTuple):
-    """Scratch space."""
-
-    rows: np.ndarray  #: (width, m) features of positions that are looked at together
-    solved: np.ndarray  #: (width, m)
-    lengths: np.ndarray  #: (m,)
-    odds: np.ndarray  #: (m,)
-    image: np.ndarray  #: (M,)
-    values: np.ndarray  #: (2,)
 
 
 @lean
@@ -113,153 +101,25 @@ def recount(before, after, sides, old, new, counts):
         previous = own
 
 
-@inner
-def _add_square(factor, squares, inverses, vector):
-    """Add the square of a vector to L D L': method C1 of Gill, Golub, Murray and Saunders (1974).
+@lean
+def count_around(before, after, sides, one, two, counts):
+    """Count the transitions to and from positions of a union, whose sides are states of their own.
 
-    It adds positive numbers alone, so that rounding cannot grow. Uses the vector up.
+    Positions are the first ones of the union; `counts` (states + 1, states) is added to.
     """
-    left = 1.0
-    for i in range(vector.size):
-        y = vector[i]
-        old = squares[i]
-        new = old + left * y * y
-        inverse = 1.0 / new
-        step = left * y * inverse
-        left *= old * inverse
-        squares[i] = new
-        inverses[i] = inverse
-        for j in range(i + 1, vector.size):
-            rest = vector[j] - factor[j, i] * y
-            factor[j, i] += step * rest
-            vector[j] = rest
-
-
-@inner
-def _factorise(scale, factor, squares, inverses):
-    """Write a matrix, of which the lower triangle is read, as L D L'."""
-    for i in range(squares.size):
-        for j in range(i):
-            total = scale[i, j]
-            for a in range(j):
-                total -= factor[i, a] * factor[j, a] * squares[a]
-            factor[i, j] = total * inverses[j]
-        total = scale[i, i]
-        for a in range(i):
-            total -= factor[i, a] * factor[i, a] * squares[a]
-        squares[i] = total
-        inverses[i] = 1.0 / total
-
-
-@inner
-def _measure(points, k, g, n, workspace):
-    """Find squared lengths, by the scale matrix of a side, from its centre to some positions."""
-    lengths = workspace.lengths
-    for b in range(n):
-        lengths[b] = 0.0
-    for a in range(points.data.shape[2]):
-        solved = workspace.solved[a]
-        combine(points.factors[k, g, a, :a], workspace.solved, n, solved)
-        centre = points.centres[k, g, a]
-        inverse = points.inverses[k, g, a]
-        for b in range(n):
-            y = workspace.rows[a, b] - centre - solved[b]
-            solved[b] = y
-            lengths[b] += y * y * inverse
-
-
-@inner
-def _weigh_points(points, some, workspace):
-    """Find the log odds of the second side for some positions by their points: Student's t."""
-    odds = workspace.odds
-    n = some.size
-    for b in range(n):
-        odds[b] = 0.0
-    for g in range(points.data.shape[1]):
-        for a in range(points.data.shape[2]):
-            for b in range(n):
-                workspace.rows[a, b] = points.data[some[b], g, a]
-        for k in range(2):
-            _measure(points, k, g, n, workspace)
-            known = points.counts[k]
-            sign = 2.0 * k - 1.0
-            half = 0.5 * (points.degrees + known + 1.0)
-            ratio = 1.0 - 1.0 / (points.strength + known + 1.0)
-            top = points.tops[k, g]
-            for b in range(n):
-                if points.seen[some[b]]:
-                    odds[b] += sign * (top - half * np.log1p(ratio * workspace.lengths[b]))
+    previous = one
+    for i in range(sides.size):
+        own = two if sides[i] else one
+        row = before[i]
+        counts[1 + previous if row < 0 else row, own] += 1
+        if after[i] >= 0:
+            counts[1 + own, after[i]] += 1
+        previous = own
 
 
 @inline
-def _join_points(points, i, k):
-    """Let a point wait until its side takes it in."""
-    if not points.seen[i]:
-        return
-    points.waiting[k] += 1
-    for g in range(points.data.shape[1]):
-        x = points.data[i, g]
-        centre = points.centres[k, g]
-        for a in range(x.size):
-            apart = x[a] - centre[a]
-            points.sums[k, g, a] += apart
-            row = points.products[k, g, a]
-            for b in range(a + 1):
-                row[b] += apart * (x[b] - centre[b])
-
-
-@inner
-def _find_tops(points, k):
-    """Find the log predictive densities at the centres of a side: see `student_constants`."""
-    width = points.data.shape[2]
-    strength = points.strength + points.counts[k]
-    upper = 0.5 * (points.degrees + points.counts[k] + 1.0)
-    top = 0.5 * width * np.log(strength / (strength + 1.0) / np.pi)
-    top += math.lgamma(upper) - math.lgamma(upper - 0.5 * width)
-    for g in range(points.data.shape[1]):
-        points.tops[k, g] = top
-        for a in range(width):
-            points.tops[k, g] -= 0.5 * np.log(points.squares[k, g, a])
-
-
-@inline
-def _take_in(points, k):
-    """Let the posterior of a side know the points that wait; return whether it does.
-
-    They wait as long as they are few: ever more, so that it is not found anew for each of them.
-    """
-    new = points.waiting[k]
-    if LAG * new <= points.counts[k]:
-        return False
-    strength = points.strength + points.counts[k] + new
-    for g in range(points.data.shape[1]):
-        sums = points.sums[k, g]
-        for a in range(sums.size):
-            for b in range(a + 1):
-                change = points.products[k, g, a, b] - sums[a] * sums[b] / strength
-                points.scales[k, g, a, b] += change
-                points.products[k, g, a, b] = 0.0
-        for a in range(sums.size):
-            points.centres[k, g, a] += sums[a] / strength
-        factor = points.factors[k, g]
-        if new == 1:  # as all are at first: quicker where there are many features
-            root = np.sqrt(1.0 - 1.0 / strength)
-            for a in range(sums.size):
-                sums[a] *= root
-            _add_square(factor, points.squares[k, g], points.inverses[k, g], sums)
-        else:
-            _factorise(points.scales[k, g], factor, points.squares[k, g], points.inverses[k, g])
-        for a in range(sums.size):
-            sums[a] = 0.0
-    points.counts[k] += new
-    points.waiting[k] = 0
-    _find_tops(points, k)
-    return True
-
-
-@inline
-def _add_symbols(symbols, i, values):
-    s = symbols.data[i]
+def _add_symbols(symbols, t, values):
+    s = symbols.data[t] if symbols.data.size > 0 else -1
     if s < 0:
         return
     for k in range(2):
@@ -276,12 +136,12 @@ def _multiply(matrix, v, out):
 
 
 @inline
-def _add_labels(labelled, i, values, image):
+def _add_labels(labelled, t, values, image):
     """Add log probabilities of the label of a position, by scores that count less where unsure."""
-    label = labelled.labels[i]
+    label = labelled.labels[t] if labelled.labels.size > 0 else -1
     if label < 0:
         return
-    v = labelled.features[i]
+    v = labelled.features[t]
     M = v.size
     for k in range(2):
         _multiply(labelled.inverses[k], v, image)
@@ -294,11 +154,11 @@ def _add_labels(labelled, i, values, image):
 
 
 @inline
-def _join_labels(labelled, i, k, image):
-    label = labelled.labels[i]
+def _join_labels(labelled, t, k, image):
+    label = labelled.labels[t] if labelled.labels.size > 0 else -1
     if label < 0:
         return
-    v = labelled.features[i]
+    v = labelled.features[t]
     M = v.size
     inverse = labelled.inverses[k]
     _multiply(inverse, v, image)
@@ -310,17 +170,17 @@ def _join_labels(labelled, i, k, image):
 
 
 @inline
-def _join(points, symbols, labelled, i, k, workspace):
+def _join(points, symbols, labelled, t, k, scratch):
     """Let a position join a side."""
-    _join_points(points, i, k)
-    if symbols.data[i] >= 0:
-        symbols.masses[k, symbols.data[i]] += 1.0
-    _join_labels(labelled, i, k, workspace.image)
+    join_points(points, t, k)
+    if symbols.data.size > 0 and symbols.data[t] >= 0:
+        symbols.masses[k, symbols.data[t]] += 1.0
+    _join_labels(labelled, t, k, scratch.image)
 
 
 @inline
-def _add_links(links, i, previous, values):
-    """Add log odds of the transitions to a position, and to another state from it."""
+def _link_odds(links, i, previous):
+    """Odds of the transitions to a position, and to another state from it."""
     row = links.before[i]
     after = links.after[i]
     into = links.within[previous] if row < 0 else links.into[row]
@@ -328,7 +188,7 @@ def _add_links(links, i, previous, values):
     if after >= 0:
         out = links.out[:, after]
         odds *= out[1] / out[0] * (links.left[0] / links.left[1])
-    values[1] += np.log(odds)
+    return odds
 
 
 @inline
@@ -346,51 +206,68 @@ def _count(links, i, previous, k):
 
 
 @inline
-def _choose(odds, uniforms, i, sides):
-    """Draw the side of a position that has none; return the log probability of its side."""
-    less = np.exp(-abs(odds))  # odds of the side that is less likely
-    share = (1.0 if odds > 0.0 else less) / (1.0 + less)
+def _choose(log_odds, odds, uniforms, i, sides):
+    """Draw the side of a position that has none; return the probability of its side.
+
+    Its odds are the product of those that are given. It is not 0, but may be tiny.
+    """
+    if not (abs(log_odds) < _FAR and 1.0 / _LARGE < odds < _LARGE):  # the product may overflow
+        log_odds = max(-_FARTHEST, min(_FARTHEST, log_odds + np.log(odds)))
+        odds = 1.0
+    whole = np.exp(log_odds) * odds
+    left = 1.0 / (1.0 + whole)
     if sides[i] < 0:
-        sides[i] = 1 if uniforms[i] < share else 0
-    against = odds if sides[i] == 0 else -odds
-    return -max(against, 0.0) - np.log1p(less)
+        sides[i] = 1 if uniforms[i] < whole * left else 0
+    return left if sides[i] == 0 else whole * left
 
 
 @lean
-def allocate(order, anchors, links, points, symbols, labelled, workspace, uniforms, sides):
+def allocate(
+    order, positions, anchors, links, points, symbols, labelled, workspace, scratch, uniforms, sides
+):
     """Draw the sides of positions in their order; return the log probability of all of them.
 
     Those that are given, 0 or 1 in `sides`, stay; -1 is drawn with its number of `uniforms`. The
-    two `anchors` are given with certainty, and known from the start.
+    two `anchors` are given with certainty, and known from the start. `positions` are those of the
+    union among all.
     """
-    values = workspace.values
+    values = scratch.values
     for k in range(2):
         sides[anchors[k]] = k
-        _find_tops(points, k)  # in case that the anchor has no point
-        _join(points, symbols, labelled, anchors[k], k, workspace)
-        _take_in(points, k)
+        find_densities(points, k, workspace.factor)  # in case that the anchor has no point
+        _join(points, symbols, labelled, positions[anchors[k]], k, scratch)
+        take_in(points, k, workspace)
     total = 0.0
+    chance = 1.0  # of the last choices
     weighed = 0  # positions whose odds by points are known
     begun = 0  # the first of these that were looked at together
     steady = 0  # positions since a posterior was found anew
+    fetched = 0  # positions whose points were asked for
     for j in range(order.size):
         if j == weighed:
             begun = j
-            weighed = min(order.size, j + 1 + steady, j + workspace.odds.size)
-            _weigh_points(points, order[begun:weighed], workspace)
+            weighed = min(order.size, j + look_ahead(points, steady), j + workspace.odds.size)
+            weigh_points(points, positions, order[begun:weighed], workspace)
+            while points.seen.size > 0 and fetched < min(order.size, weighed + _FETCHED):
+                lanes.prefetch(points.data, positions[order[fetched]])
+                fetched += 1
         steady += 1
         i = order[j]
+        t = positions[i]
         previous = sides[i - 1] if links.before[i] < 0 else 0
         if i != anchors[0] and i != anchors[1]:
             values[0] = 0.0
             values[1] = workspace.odds[j - begun]
-            _add_links(links, i, previous, values)
-            _add_symbols(symbols, i, values)
-            _add_labels(labelled, i, values, workspace.image)
-            total += _choose(values[1] - values[0], uniforms, i, sides)
-            _join(points, symbols, labelled, i, sides[i], workspace)
-            if _take_in(points, sides[i]):
+            _add_symbols(symbols, t, values)
+            _add_labels(labelled, t, values, scratch.image)
+            odds = _link_odds(links, i, previous)
+            chance *= _choose(values[1] - values[0], odds, uniforms, i, sides)
+            if chance < _TINY:
+                total += np.log(chance)
+                chance = 1.0
+            _join(points, symbols, labelled, t, sides[i], scratch)
+            if take_in(points, sides[i], workspace):
                 weighed = j + 1  # what lies beyond is out of date
                 steady = 0
         _count(links, i, previous, sides[i])
-    return total
+    return total + np.log(chance)

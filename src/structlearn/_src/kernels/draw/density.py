@@ -8,6 +8,7 @@ positive definite matrices, which whoever draws needs too.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from structlearn._src.kernels.jit import inline, inner, lean
 from structlearn._src.kernels.lanes import LANES
 
 _TINY = 1e-300  # least square of a diagonal entry, where rounding made it 0 or negative
+_ROUNDED = 1e-16  # of a diagonal entry: where less is left of it, rounding has made that
 _SAFE = 1e-14  # least share of a square that must be left: less is rounding
 
 
@@ -215,7 +217,7 @@ def factorise(matrix):
             for m in range(j):
                 total -= matrix[i, m] * matrix[j, m]
             if i == j:
-                matrix[j, j] = np.sqrt(max(total, _TINY))
+                matrix[j, j] = np.sqrt(max(total, _ROUNDED * matrix[j, j], _TINY))
             else:
                 matrix[i, j] = total / matrix[j, j]
 
@@ -292,3 +294,68 @@ def log_determinant(factor):
     for i in range(factor.shape[0]):
         total += np.log(factor[i, i])
     return 2.0 * total
+
+
+# ---- normal-inverse-Wishart evidences -------------------------------------------------------
+
+
+@lean
+def log_evidences(counts, sums, outers, mean, scale, strength, degrees, matrix, centre, out):
+    """Find log marginal likelihoods of points, up to the log normaliser of their prior."""
+    D = mean.size
+    for k in range(counts.size):
+        after = strength + counts[k]
+        for i in range(D):
+            centre[i] = (strength * mean[i] + sums[k, i]) / after
+            for j in range(i + 1):
+                spread = strength * mean[i] * mean[j] - after * centre[i] * centre[j]
+                matrix[i, j] = scale[i, j] + outers[k, i, j] + spread
+        factorise(matrix)
+        half = 0.5 * (degrees + counts[k])
+        out[k] = -half * log_determinant(matrix) - 0.5 * D * (
+            np.log(after) + np.log(np.pi) * counts[k]
+        )
+        for i in range(D):
+            out[k] += math.lgamma(half - 0.5 * i)
+
+
+@inner
+def _invert_upper(scale, inverse):
+    """Write a matrix as U U' with an upper triangle U, and find the inverse of that."""
+    D = scale.shape[0]
+    for j in range(D - 1, -1, -1):  # U, in the place of its inverse
+        for i in range(j, -1, -1):
+            total = scale[i, j]
+            for m in range(j + 1, D):
+                total -= inverse[i, m] * inverse[j, m]
+            inverse[i, j] = np.sqrt(max(total, _TINY)) if i == j else total / inverse[j, j]
+    for j in range(D - 1, -1, -1):  # columns before are still those of U
+        for i in range(j, -1, -1):
+            total = 1.0 if i == j else 0.0
+            for m in range(i + 1, j + 1):
+                total -= inverse[i, m] * inverse[m, j]
+            inverse[i, j] = total / inverse[i, i]
+
+
+@lean
+def precision_roots(scales, lower, noise, inverse, roots, means):
+    """Find roots ``R`` of precisions ``R' R``, upper triangles, from scale matrices.
+
+    The precision is the inverse of the scale matrix with ``lower lower'`` in between: what a
+    Wishart draw has there. Adds ``R^-1 noise`` to the means. `inverse` (D, D) is workspace.
+    """
+    D = inverse.shape[0]
+    for k in range(scales.shape[0]):
+        _invert_upper(scales[k], inverse)
+        root = roots[k]
+        for i in range(D - 1, -1, -1):
+            for j in range(D):
+                total = 0.0
+                for m in range(i, j + 1):
+                    total += lower[k, m, i] * inverse[m, j]
+                root[i, j] = total
+            left = noise[k, i]
+            for j in range(i + 1, D):
+                left -= root[i, j] * noise[k, j]
+            noise[k, i] = left / root[i, i]
+            means[k, i] += noise[k, i]
