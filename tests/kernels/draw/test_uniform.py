@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from structlearn._src.kernels.draw.uniform import fill_uniforms
+from structlearn._src.kernels.draw import uniform  # by its name: compiled functions are put there
+from structlearn._src.kernels.jit import lean
+
+
+@lean
+def fill_uniforms(seed, first, out):
+    """Call what only kernels call."""
+    uniform.fill(seed, first, out)
 
 
 def _splitmix(seed, place):

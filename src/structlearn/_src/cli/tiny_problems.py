@@ -31,6 +31,7 @@ from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.entropy import entropies
 from structlearn._src.inference.front import infer, infer_many
 from structlearn._src.inference.schedule import colour
+from structlearn._src.kernels.draw.allocate import count_around
 from structlearn._src.kernels.linger import linger
 from structlearn._src.learn.vectors import dot, moved
 from structlearn._src.sample.normal_fit import fit_normal
@@ -85,7 +86,8 @@ def _messages() -> None:
     large = grid(np.zeros((_SHARED, _SHARED, 2)), np.eye(2))
     for schedule in ("sequential", "flooding"):
         _ask(large, "bp", "map", schedule=schedule, max_iter=1, restarts=0)
-    colour(LOOP.wiring)  # of graphs that no narrow band cuts
+    colour(LOOP.wiring)  # of graphs that no narrow band cuts, which are
+    LOOP.wiring.breadth_first()  # first cut in this order
     learning = GridLabeler(inference="bp").objective([np.zeros((2, 2, 1))], [[[0, 1], [-1, 0]]])
     learning.value(np.zeros(learning.n_weights))
 
@@ -183,6 +185,8 @@ def _any_number_of_states() -> None:
             model.set_params(vote=vote).predict(X)
     InfiniteSVM(**short).fit(X[0], Y[0]).predict(X[0])
     fit_normal(X[0], Y[0] % 2, 2, 1.0, 1.0, 1.0)  # of two labels, whose moves chance may leave out
+    two, counts = np.zeros(1, np.int64), np.zeros((3, 2), np.int64)
+    count_around(two, two, two == 0, 0, 1, counts)  # of moves of large states
 
 
 #: Every kind of problem, and what solves it.

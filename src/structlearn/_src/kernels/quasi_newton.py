@@ -178,7 +178,7 @@ def _oldest_first(along, dots, count, back, forth):
         forth[i] = back[i] - total / dots[i, i]
 
 
-@lean
+@inner
 def find_direction(number, board, count, pairs, gradient, inverse, sums, out, spaces):
     r"""Write :math:`-H g` for the inverse Hessian :math:`H` that fits the last pairs.
 
@@ -263,7 +263,7 @@ def _subtract(a, b, out):
         out[k] = a[k] - b[k]
 
 
-@lean
+@inner
 def remember(number, board, count, pairs, ends, flat, sums, spaces):
     """Put a step in the place of the oldest one, unless it shows no positive curvature.
 

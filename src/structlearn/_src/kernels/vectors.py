@@ -27,7 +27,7 @@ def _dot(a, b, first, last):
     return total
 
 
-@lean
+@inner
 def dots(number, board, ranges, a, b, sums):
     """Write the dot product of every range to `sums`."""
     r = take(board, 0)
@@ -44,7 +44,7 @@ def dots_in_threads(box, helpers, *given):
     withdraw(box, open_)
 
 
-@lean
+@inner
 def add_multiple(number, board, ranges, start, factor, more, out):
     """Write the sum of one vector and a multiple of another; `out` may be either of them."""
     r = take(board, 0)

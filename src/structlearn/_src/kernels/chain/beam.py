@@ -250,7 +250,7 @@ def draw_paths(
     return total
 
 
-@lean
+@inner
 def cut(states, offsets, rows, first, last, least, out):
     """Multiply ``out[t]``, at least `least`, by the probability of the transition into position t.
 

@@ -143,7 +143,7 @@ def _add_up(moves, weights, rare, slopes, ridge, first, last, gradient):
         gradient[k] = total + ridge * weights[k]
 
 
-@lean
+@inner
 def evaluate(
     number, board, borders, data, layout, parts, factors, moves, weights, primal, flat, rare,
     slopes, ridge, losses, gradient, all_errors, workspaces,

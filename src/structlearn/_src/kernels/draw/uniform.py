@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.jit import inner
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # from one number to the next
 _ONE = np.uint64(0xBF58476D1CE4E5B9)  # what bits are mixed by
@@ -26,9 +26,3 @@ def fill(seed, first, out):
         z = (z ^ (z >> _SHIFTS[1])) * _TWO
         z = z ^ (z >> _SHIFTS[2])
         out[i] = np.int64(z >> _SHIFTS[3]) * _UNIT
-
-
-@lean
-def fill_uniforms(seed, first, out):
-    """The same, for whoever is not compiled."""
-    fill(seed, first, out)

@@ -13,7 +13,7 @@ import numpy as np
 
 from structlearn._src.kernels.graph.readout import read_beliefs
 from structlearn._src.kernels.graph.sweep import level, propagate, raise_all
-from structlearn._src.kernels.jit import lean
+from structlearn._src.kernels.jit import inner, lean
 
 
 class Span(NamedTuple):
@@ -86,7 +86,7 @@ def to_log(net, weights, potentials, first, last, messages):
     load_singles(net, potentials, first, last, messages)
 
 
-@lean
+@inner
 def solve(
     borders, net, order, warm, plain, span, start, eps, workspace, tol, sweeps, first, last,
     marginals, value, change, iterations, done,

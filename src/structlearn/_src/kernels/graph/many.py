@@ -78,7 +78,7 @@ def _write(x, g, tables, found):
 # ---- elimination -------------------------------------------------------------------------
 
 
-@lean
+@inner
 def eliminate_graphs(
     number, board, ranges, x, tables, cards, eps, plan, belief_offsets, store, beliefs, marginals,
     workspaces, value,
@@ -111,7 +111,7 @@ def eliminate_in_threads(box, helpers, *given):
 # ---- messages ----------------------------------------------------------------------------
 
 
-@lean
+@inner
 def message_graphs(
     number, board, ranges, x, tables, borders, net, order, warm, plain, span, start, eps, tol,
     sweeps, marginals, workspaces, value, change, iterations, done,

@@ -112,7 +112,7 @@ def propagate(
                 break
 
 
-@lean
+@inner
 def propagate_graphs(
     number, board, ranges, borders, net, order, state, workspaces, flooding, ready, tol, sweeps,
     change, iterations, done,
@@ -146,7 +146,7 @@ def refresh(borders, net, state, first, last):
         update_belief(v, net, state)
 
 
-@lean
+@inner
 def sweep_blocks(number, board, rounds, net, order, state, workspaces, change):
     """Visit the blocks of one round after the other, with the largest change of each block.
 

@@ -5,12 +5,12 @@ Threads take ranges of the factors: see `kernels/launch` for the entries `..._in
 
 from __future__ import annotations
 
-from structlearn._src.kernels.jit import lean
+from structlearn._src.kernels.jit import inner, lean
 from structlearn._src.kernels.launch import publish, task, withdraw
 from structlearn._src.kernels.team import take
 
 
-@lean
+@inner
 def put_tables(number, board, ranges, starts, tables, potentials):
     """Write the tables of factors to where they begin; they may have one table for all."""
     r = take(board, 0)
@@ -30,7 +30,7 @@ def put_in_threads(box, helpers, *given):
     withdraw(box, open_)
 
 
-@lean
+@inner
 def take_tables(number, board, ranges, starts, values, tables, sums, add):
     """Read the tables of factors from where they begin, or `add` to what `tables` has.
 
