@@ -8,6 +8,23 @@ import pytest
 from franchise import joint_paths
 from structlearn._src.kernels.chain import beam
 from structlearn._src.kernels.draw.density import NO_DENSITIES, SymbolDensities
+from structlearn._src.kernels.jit import lean
+
+
+@lean
+def draw_paths(
+    densities, transitions, slices, uniforms, offsets, first, last, workspace, states, counts
+):  # fmt: skip
+    """Call what only kernels call."""
+    return beam.draw_paths(
+        densities, transitions, slices, uniforms, offsets, first, last, workspace, states, counts
+    )
+
+
+@lean
+def cut(states, offsets, rows, first, last, least, out):
+    """The same."""
+    return beam.cut(states, offsets, rows, first, last, least, out)
 
 
 def _drawn(logs, rows, slices, uniforms, offsets, first, last, states):
@@ -17,7 +34,7 @@ def _drawn(logs, rows, slices, uniforms, offsets, first, last, states):
     K = logs.shape[1]
     workspace = beam.beam_workspace(int(np.diff(offsets).max()), K, densities)
     counts = np.zeros((K + 1, K), np.int64)
-    total = beam.draw_paths(
+    total = draw_paths(
         densities, beam.sorted_transitions(rows), slices, uniforms, offsets, first, last,
         workspace, states, counts,
     )  # fmt: skip
@@ -144,7 +161,7 @@ def test_transitions_along_paths():
     rng, states, offsets = np.random.default_rng(2), np.array([1, 1, 0, 2, 0]), np.array([0, 3, 5])
     rows, out, counts = rng.random((4, 4)), np.full(5, 2.0), np.zeros((4, 3), np.int64)
     out[0] = 0.0  # is raised to the least
-    least = min(beam.cut(states, offsets, rows, c, c + 1, 0.5, out) for c in (1, 0))
+    least = min(cut(states, offsets, rows, c, c + 1, 0.5, out) for c in (1, 0))
     along = [(0, 1), (2, 1), (2, 0), (0, 2), (3, 0)]
     np.testing.assert_allclose(out[1:], [2.0 * rows[cell] for cell in along[1:]])
     assert out[0] == 0.5 * rows[along[0]]

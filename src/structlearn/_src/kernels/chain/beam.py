@@ -225,7 +225,7 @@ def _backward(rows, slices, uniforms, in_logs, workspace, states):
     return found
 
 
-@lean
+@inner
 def draw_paths(
     densities, transitions, slices, uniforms, offsets, first, last, workspace, states, counts
 ):
