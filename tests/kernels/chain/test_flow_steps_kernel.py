@@ -8,7 +8,8 @@ import pytest
 import naive
 from chain_objectives import KINDS, Dense, chains
 from structlearn._src.solve import flows
-from structlearn._src.solve.frank_wolfe import FrankWolfe, Round
+from structlearn._src.solve.flow_round import Round
+from structlearn._src.solve.frank_wolfe import FrankWolfe
 
 SMALL = {"n": 5, "longest": 5, "loss": "hinge", "C": 0.4}
 

@@ -25,6 +25,7 @@ _PAUSES: dict[str, tuple[str, tuple[int, ...]]] = {
     "aarch64": ("llvm.aarch64.hint", (1,)),
     "arm64": ("llvm.aarch64.hint", (1,)),
 }
+_WRITE = 1, 3, 1  # a prefetch of data that will be written, into all caches
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -92,6 +93,28 @@ def _pause(typing: Any) -> Any:
     return types.void(), emit
 
 
+def emit_prefetch(builder: Any, place: Any, purpose: tuple[int, int, int]) -> None:
+    """Ask for the cache line at an address: to write or only read, how near, and data or code."""
+    from llvmlite import ir
+    from numba.core import cgutils
+
+    number = ir.IntType(32)
+    place = builder.bitcast(place, ir.IntType(8).as_pointer())  # one declaration for all arrays
+    kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+    call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(call, [place, *map(number, purpose)])
+
+
+def _claim(typing: Any, array: Any, index: Any) -> Any:
+    from numba import types
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        emit_prefetch(builder, _pointer(context, builder, signature, args), _WRITE)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), emit
+
+
 @intrinsic(_raise)
 def fetch_add(array, index, by):
     """Raise an entry, and return what it was before."""
@@ -126,3 +149,8 @@ def give_way():
 @intrinsic(_pause)
 def pause():
     """Wait for a moment, in which this thread takes nothing from another one on its core."""
+
+
+@intrinsic(_claim)
+def claim(array, index):
+    """Ask for the cache line of an entry before it is written to, and go on meanwhile."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from structlearn._src.kernels.atomic import emit_prefetch
 from structlearn._src.kernels.jit import intrinsic
 
 LANES = 8  # doubles on a cache line, and in the widest vectors
-_READ = 0, 3, 1  # what a prefetch is for: to read data, into all caches
+_READ = 0, 3, 1  # a prefetch of data that will be read, into all caches
 _AT_ONCE = 4  # products that are added together
 
 
@@ -169,21 +170,15 @@ def _add_products(typing: Any, rows: Any, full: Any, out: Any) -> Any:
 
 
 def _prefetch(typing: Any, rows: Any, i: Any) -> Any:
-    from llvmlite import ir
     from numba import types
-    from numba.core import cgutils
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vectors = _Vectors(context, builder, signature, args)
         width = vectors.size(vectors.arrays[0], 1)
         first = builder.gep(vectors.arrays[0].data, [builder.mul(args[1], width)])
         last = builder.gep(first, [builder.sub(width, width.type(1))])
-        number = ir.IntType(32)
-        pointer = first.type
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         for place in (first, last):
-            builder.call(call, [place, *map(number, _READ)])
+            emit_prefetch(builder, place, _READ)
         return context.get_dummy_value()
 
     return types.void(rows, types.int64), emit

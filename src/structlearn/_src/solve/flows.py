@@ -83,6 +83,7 @@ def make_steps(chains: ChainArrays, links: int, size: int, room: int) -> Steps:
         moves=np.empty((size, links)),
         costs=np.empty((size, longest)),
         limits=np.empty((size, longest, 2)),
+        lengths=np.empty((size, longest)),
         firsts=np.empty((size, longest + 1), np.int64),
         numbers=np.empty(room, np.int64),
         values=np.empty(room),

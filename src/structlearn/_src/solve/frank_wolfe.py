@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from structlearn._src.common import checks, threads
-from structlearn._src.common.arrays import Floats, Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
-from structlearn._src.kernels.chain.flow_steps import Steps, StepWorkspace, search, take_steps
 from structlearn._src.kernels.chain.frank_wolfe import (
     DualFlow,
     FlowWeights,
@@ -18,23 +17,21 @@ from structlearn._src.kernels.chain.frank_wolfe import (
     frank_wolfe,
     hinge,
 )
-from structlearn._src.kernels.chain.frank_wolfe_batch import take_steps_in_batches
 from structlearn._src.learn.chain_arrays import ChainArrays
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import chain_refusal, over_chains
 from structlearn._src.solve import shards
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
+from structlearn._src.solve.flow_round import Round
 from structlearn._src.solve.flows import (
     backup_of,
     make_room,
-    make_step_workspace,
-    make_steps,
     make_workspace,
     most_links,
     restore,
     true_flow,
 )
-from structlearn._src.solve.team import Team, suited_batch
+from structlearn._src.solve.team import suited_batch
 
 _GOOD = 0.01  # relative gap from which on the last weights can be better than their average
 _ROUNDS = 4  # of shards in a pass
@@ -227,90 +224,6 @@ def _value(objective: Objective, weights: Floats) -> float:
     entries = len(chains.data.labels) * chains.states
     threads.over_items(work, chains.data.offsets, "sequences", objective.n_jobs, entries)
     return objective.penalty.value(weights) + sum(losses[first] for first in sorted(losses))
-
-
-class Round:
-    """The weights and the flow, as kernels want them."""
-
-    def __init__(self, chains: ChainArrays, state: State, n_jobs: int | None) -> None:
-        self.chains = chains
-        self.state = state
-        self.n_jobs = n_jobs
-        self.weights = chains.to_kernel(state["weights"], n_jobs)
-        self.edges = (chains.table(self.weights) + chains.data.bars)[None]
-        self.flow = DualFlow(*(state[name] for name in DualFlow._fields))
-        self.links = most_links(state)
-        self.lengths = np.diff(chains.data.offsets)
-        if "_widths" not in state:
-            entries = np.diff(chains.data.rows)
-            state["_widths"] = 1 + np.maximum.reduceat(entries, chains.data.offsets[:-1])
-        self.widths: Ints = state["_widths"]  # weights of a link, at most
-
-    @property
-    def _given(self) -> tuple[Any, ...]:
-        chains = self.chains
-        return chains.data, chains.loss_weights, self.weights, self.edges, self.flow
-
-    def search(self, order: Ints) -> float:
-        """Add the best labellings to the links of their sequences; return the sum of losses."""
-        losses: dict[int, float] = {}
-
-        def work(first: int, last: int) -> None:
-            space = make_step_workspace(self.chains, self.links, 0)
-            losses[first] = search(first, last, order, *self._given, space)
-
-        offsets = offsets_of(self.lengths[order])
-        entries = int(offsets[-1]) * self.chains.states
-        threads.over_items(work, offsets, "sequences", self.n_jobs, entries)
-        return sum(losses[first] for first in sorted(losses))
-
-    def take_steps(self, order: Ints, rules: list[tuple[bool, float]]) -> None:
-        """Take steps for all sequences in `order` with a choice of links, once by each rule.
-
-        A rule says whether steps are pairwise, and their reach.
-        """
-        order = order[self.flow.counts[order] > self.lengths[order]]
-        size = self.state.get("batch_size", 1)  # old files have none
-        team = Team.of(order, size, self.chains, self.n_jobs)
-        rooms = offsets_of((self.flow.counts * self.widths)[team.order])
-        room = int(np.diff(rooms[team.batches]).max(initial=0))
-        steps = self._steps(size, room)
-        spaces = self._spaces(team.threads)
-        for pairwise, reach in rules:
-            if size == 1:
-                take_steps(order, pairwise, reach, *self._given, steps, spaces[0])
-            else:
-                team = team.again()
-                where = team.order, team.batches, rooms, team.board
-                self._take_batches(team, (*where, pairwise, reach, *self._given, steps), spaces)
-
-    def _take_batches(
-        self, team: Team, given: tuple[Any, ...], spaces: list[StepWorkspace]
-    ) -> None:
-        """Take the steps of one batch after the other, found by all threads."""
-        team.run(lambda number, _: take_steps_in_batches(*given, spaces[number]))
-
-    def _steps(self, size: int, room: int) -> Steps:
-        """Return room for the steps of a batch, kept from round to round."""
-        steps: Steps | None = self.state.get("_steps")
-        if steps is None or steps.moves.shape[1] < self.links or len(steps.values) < room:
-            steps = make_steps(self.chains, self.links, size, room + room // 4)
-            self.state["_steps"] = steps
-        return steps
-
-    def _spaces(self, count: int) -> list[StepWorkspace]:
-        """Return workspaces, kept from round to round: pages that are new cost time."""
-        spaces: list[StepWorkspace] = self.state.get("_spaces", [])
-        # There may be more threads than in the last round, if their number was not given.
-        if len(spaces) < count or len(spaces[0].scores) < self.links:
-            given = self.chains, self.links, len(self.weights)
-            spaces = [threads.apart(make_step_workspace(*given)) for _ in range(count)]
-            self.state["_spaces"] = spaces
-        return spaces
-
-    def end(self) -> None:
-        """Write the weights back."""
-        self.chains.from_kernel(self.state["weights"], self.weights, self.n_jobs)
 
 
 # ---- in shards -------------------------------------------------------------------------------

@@ -210,7 +210,7 @@ def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None
     if size == 1:
         ascend(order, *given, primal, memory, make_errors(chains), make_workspace(chains))
     else:
-        team = Team.of(order, size, chains, objective.n_jobs)
+        team = Team.of(order, size, np.diff(chains.data.offsets), objective.n_jobs)
         if "_dealt" not in state:
             state["_dealt"] = plan.dealt(chains, team.threads, objective.n_jobs)
         changes = _make_changes(chains, size)

@@ -16,14 +16,13 @@ block-coordinate Frank-Wolfe algorithms", 2016.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Ints
 from structlearn._src.kernels.team import make_board
-from structlearn._src.learn.chain_arrays import ChainArrays
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import over_chains
 from structlearn._src.model.term import Sparse
@@ -58,22 +57,18 @@ class Team:
     board: Ints  #: on which threads meet
 
     @classmethod
-    def of(cls, order: Ints, size: int, chains: ChainArrays, n_jobs: int | None) -> Team:
-        """Deal sequences to batches.
+    def of(cls, order: Ints, size: int, costs: Ints, n_jobs: int | None) -> Team:
+        """Deal sequences to batches, given what each costs: its length, or its links.
 
-        A batch takes as long as its longest sequence. So those of some batches in a row are sorted
-        by length, the longest first, before they are dealt: batches of about equal length, which
-        still come in random order.
+        A batch takes as long as its dearest sequence. So those of some batches in a row are sorted,
+        the dearest first, before they are dealt: sequences of a batch cost about the same, and
+        batches still come in random order.
         """
         windows = np.arange(len(order)) // (_WINDOW * size)
-        order = order[np.lexsort((-np.diff(chains.data.offsets)[order], windows))]
+        order = order[np.lexsort((-costs[order], windows))]
         batches = np.append(np.arange(0, len(order), size), len(order))
         workers = min(threads.workers(n_jobs), size)
         return cls(workers, order, batches, make_board(_PHASES * (len(batches) - 1)))
-
-    def again(self) -> Team:
-        """Return the same for one more pass, with a board of its own."""
-        return replace(self, board=make_board(_PHASES * (len(self.batches) - 1)))
 
     def run(self, work: Callable[[int, int], None]) -> None:
         """Let every thread do all of the work, meeting the others in it."""

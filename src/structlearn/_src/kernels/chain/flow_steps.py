@@ -22,6 +22,8 @@ import numpy as np
 from structlearn._src.kernels.chain.frank_wolfe import ROUNDING, TINY, best_labels
 from structlearn._src.kernels.chain.sequence import find, pull_node, unit_cost
 from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.launch import own, publish, task, withdraw
+from structlearn._src.kernels.team import take
 
 
 class StepWorkspace(NamedTuple):
@@ -48,6 +50,7 @@ class Steps(NamedTuple):
     moves: np.ndarray  #: (batch, links) what is taken from the share of every link of the sequence
     costs: np.ndarray  #: (batch, longest) by how much the expected cost rises
     limits: np.ndarray  #: (batch, longest, 2) how far a step can go, back and forth
+    lengths: np.ndarray  #: (batch, longest) how far it went
     firsts: np.ndarray  #: (batch, longest + 1) where the weights of each begin
     numbers: np.ndarray  #: those weights that change
     values: np.ndarray  #: by how much
@@ -56,7 +59,7 @@ class Steps(NamedTuple):
 # ---- the best labellings ---------------------------------------------------------------------
 
 
-@lean
+@inner
 def search(first_sequence, last_sequence, order, data, loss_weights, weights, edges, dual, work):
     """Add the best labelling of each of ``order[first_sequence:last_sequence]`` to its links.
 
@@ -74,6 +77,27 @@ def search(first_sequence, last_sequence, order, data, loss_weights, weights, ed
         if loss_weights[c] > 0.0:
             _add_links(c, n, dual, work)
     return total
+
+
+@inner
+def search_ranges(
+    number, board, ranges, order, data, loss_weights, weights, edges, dual, workspaces, losses
+):
+    """As `search`, over ranges of the order that threads take."""
+    work = own(*workspaces, number)
+    i = take(board, 0)
+    while i < ranges.size - 1:
+        first, last = ranges[i], ranges[i + 1]
+        losses[i] = search(first, last, order, data, loss_weights, weights, edges, dual, work)
+        i = take(board, 0)
+
+
+@lean
+def search_in_threads(box, helpers, *given):
+    """Run `search_ranges` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(search_ranges, given))
+    search_ranges(0, *given)
+    withdraw(box, open_)
 
 
 @inner
@@ -141,43 +165,49 @@ def plan(
             b += 1
         if b > a and _aim(c, i, a, b, n, pairwise, data, weights, edges, dual, steps, work):
             if at_once:
-                go(c, i, reach, data, loss_weights, weights, edges, dual, steps)
-                steps.counts[i] = 0
+                go(c, i, 0, reach, loss_weights, weights, edges, steps)
+                settle(c, i, 0, loss_weights, dual, steps)
             else:
                 steps.counts[i] += 1
         a = max(a + 1, b)
 
 
 @inner
-def go(c, i, reach, data, loss_weights, weights, edges, dual, steps):
-    """Take the steps of a sequence from the weights of now, each by the length that suits them.
+def go(c, i, j, reach, loss_weights, weights, edges, steps):
+    """Take step `j` from the weights of now, by the length that suits them.
 
-    A step whose direction is old may go back. If one is to be taken at once, it is number 0.
+    A step whose direction is old may go back.
     """
     K = edges.shape[1]
     table = weights.size - K * K
     loss_weight = loss_weights[c]
-    for j in range(max(steps.counts[i], 1)):
-        score = 0.0
-        square = 0.0
-        for e in range(steps.firsts[i, j], steps.firsts[i, j + 1]):
-            score += weights[steps.numbers[e]] * steps.values[e]
-            square += steps.values[e] * steps.values[e]
-        rise = loss_weight * (steps.costs[i, j] - score)
-        square *= loss_weight * loss_weight
-        length = steps.limits[i, j, 0 if rise < 0.0 else 1]
-        if abs(reach * rise) < square * abs(length):
-            length = reach * rise / square
-        for e in range(steps.firsts[i, j], steps.firsts[i, j + 1]):
-            k = steps.numbers[e]
-            y = length * loss_weight * steps.values[e]
-            weights[k] += y
-            if k >= table:
-                edges[0, (k - table) // K, (k - table) % K] += y
-        start = dual.starts[c]
-        for m in range(steps.links[i, j, 0], steps.links[i, j, 1]):
-            dual.shares[m] -= length * steps.moves[i, m - start]
-        dual.losses[c] += loss_weight * length * steps.costs[i, j]
+    score = 0.0
+    square = 0.0
+    for e in range(steps.firsts[i, j], steps.firsts[i, j + 1]):
+        score += weights[steps.numbers[e]] * steps.values[e]
+        square += steps.values[e] * steps.values[e]
+    rise = loss_weight * (steps.costs[i, j] - score)
+    square *= loss_weight * loss_weight
+    length = steps.limits[i, j, 0 if rise < 0.0 else 1]
+    if abs(reach * rise) < square * abs(length):
+        length = reach * rise / square
+    for e in range(steps.firsts[i, j], steps.firsts[i, j + 1]):
+        k = steps.numbers[e]
+        y = length * loss_weight * steps.values[e]
+        weights[k] += y
+        if k >= table:
+            edges[0, (k - table) // K, (k - table) % K] += y
+    steps.lengths[i, j] = length
+
+
+@inner
+def settle(c, i, j, loss_weights, dual, steps):
+    """Move shares between the links of a sequence, as far as its step `j` went."""
+    length = steps.lengths[i, j]
+    start = dual.starts[c]
+    for m in range(steps.links[i, j, 0], steps.links[i, j, 1]):
+        dual.shares[m] -= length * steps.moves[i, m - start]
+    dual.losses[c] += loss_weights[c] * length * steps.costs[i, j]
 
 
 @inner
