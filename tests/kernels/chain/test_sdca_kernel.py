@@ -7,11 +7,12 @@ import pytest
 
 import naive
 from chain_objectives import KINDS, Dense, chains
+from structlearn._src.common import threads
 from structlearn._src.kernels.chain.sdca import (
     Changes,
     Memory,
     ascend,
-    ascend_in_batches,
+    ascend_in_threads,
 )
 from structlearn._src.kernels.chain.split import Moves, SplitFeatures, SplitWeights
 from structlearn._src.kernels.team import make_board
@@ -84,7 +85,12 @@ def visit(dense, layout, order, weights, shares, memory, size=None, ranges=2):
     nodes = np.empty((size, chains_.longest, K))
     changes = Changes(nodes, nodes.reshape(size, -1), np.empty((size, K, K)))
     board = make_board(2 * (len(batches) - 1))
-    ascend_in_batches(order, batches, board, *given, primal, memory, *dealt, changes, *own)
+    errors, spaces = (threads.Workspaces(lambda mine=mine: mine) for mine in own)
+    with errors.lend(0) as all_errors, spaces.lend(0) as workspaces:
+        threads.launch(
+            ascend_in_threads, 0, board, order, batches, *given, primal, memory, *dealt, changes,
+            all_errors, workspaces,
+        )  # fmt: skip
     return full, singles
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats
-from structlearn._src.kernels.chain.sdca import Changes, Memory, ascend, ascend_in_batches
-from structlearn._src.kernels.chain.sequence import ChainData
+from structlearn._src.common.threads import Workspaces
+from structlearn._src.kernels.chain.marginals import ChainWorkspace
+from structlearn._src.kernels.chain.sdca import Changes, Memory, ascend, ascend_in_threads
+from structlearn._src.kernels.chain.sequence import ChainData, ChainErrors
 from structlearn._src.learn.chain_arrays import (
     ChainArrays,
     make_errors,
@@ -214,16 +217,25 @@ def _visit(objective: StructuredObjective, state: State, shares: Floats) -> None
         if "_dealt" not in state:
             state["_dealt"] = plan.dealt(chains, team.threads, objective.n_jobs)
         changes = _make_changes(chains, size)
-
-        def work(first: int, last: int) -> None:
-            own = map(threads.apart, (make_errors(chains), make_workspace(chains)))
-            ascend_in_batches(
-                team.order, team.batches, team.board, *given, primal, memory, *state["_dealt"],
-                changes, *own,
+        helpers = team.threads - 1
+        errors, spaces = _workspaces(chains, state)
+        with errors.lend(helpers) as own_errors, spaces.lend(helpers) as own_spaces:
+            threads.launch(
+                ascend_in_threads, helpers, team.board, team.order, team.batches, *given, primal,
+                memory, *state["_dealt"], changes, own_errors, own_spaces,
             )  # fmt: skip
-
-        team.run(work)
     plan.from_kernel(chains, primal, weights, objective.n_jobs)
+
+
+def _workspaces(
+    chains: ChainArrays, state: State
+) -> tuple[Workspaces[ChainErrors], Workspaces[ChainWorkspace]]:
+    """Return workspaces of the threads, kept from pass to pass."""
+    if "_spaces" not in state:
+        errors = Workspaces(partial(make_errors, chains))
+        state["_spaces"] = errors, Workspaces(partial(make_workspace, chains))
+    spaces: tuple[Workspaces[ChainErrors], Workspaces[ChainWorkspace]] = state["_spaces"]
+    return spaces
 
 
 def _make_changes(chains: ChainArrays, size: int) -> Changes:

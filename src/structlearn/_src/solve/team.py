@@ -15,7 +15,6 @@ block-coordinate Frank-Wolfe algorithms", 2016.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +68,3 @@ class Team:
         batches = np.append(np.arange(0, len(order), size), len(order))
         workers = min(threads.workers(n_jobs), size)
         return cls(workers, order, batches, make_board(_PHASES * (len(batches) - 1)))
-
-    def run(self, work: Callable[[int, int], None]) -> None:
-        """Let every thread do all of the work, meeting the others in it."""
-        threads.together(work, self.board, self.threads)

@@ -20,6 +20,7 @@ from structlearn._src.kernels.chain.split import (
     pull_split,
 )
 from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.launch import own, publish, task, withdraw
 from structlearn._src.kernels.team import done, take, wait
 
 
@@ -106,19 +107,20 @@ def ascend(order, data, layout, parts, loss_weights, shares, primal, memory, err
         _add_steps(c, data, memory, errors.steps, primal.table)
 
 
-@lean
-def ascend_in_batches(
-    order, batches, board, data, layout, parts, loss_weights, shares, primal, memory, wide,
-    singles, changes, errors, work,
+@inner
+def ascend_batches(
+    number, board, order, batches, data, layout, parts, loss_weights, shares, primal, memory, wide,
+    singles, changes, all_errors, workspaces,
 ):  # fmt: skip
     """As `ascend`, where all sequences of a batch start from the same weights.
 
-    Batch ``b`` is ``order[batches[b] : batches[b + 1]]``. All threads of a team call this with the
-    same arrays but for `errors` and `work`. In the first phase of a batch they compute its changes
-    and in the second they add them, each task to its range of weights, in the order of sequences:
-    so the number of threads and ranges makes no difference to the result. The last task adds those
-    of transitions.
+    Batch ``b`` is ``order[batches[b] : batches[b + 1]]``. In the first phase of a batch threads
+    compute its changes and in the second they add them, each task to its range of weights, in the
+    order of sequences: so the number of threads and ranges makes no difference to the result. The
+    last task adds those of transitions.
     """
+    errors = own(*all_errors, number)
+    work = own(*workspaces, number)
     ranges = (wide.starts.size - 1) // (data.offsets.size - 1)
     for b in range(batches.size - 1):
         members = order[batches[b] : batches[b + 1]]
@@ -126,10 +128,10 @@ def ascend_in_batches(
         while i < members.size:
             c = members[i]
             if loss_weights[c] != 0.0:
-                own = ChainErrors(
+                mine = ChainErrors(
                     errors.scores, errors.edges, changes.nodes[i], changes.steps[i], errors.labels
                 )
-                given = data, layout, parts, loss_weights, shares[c], primal, memory, own, work
+                given = data, layout, parts, loss_weights, shares[c], primal, memory, mine, work
                 _visit(c, *given)
             done(board, 2 * b)
             i = take(board, 2 * b)
@@ -149,3 +151,11 @@ def ascend_in_batches(
             done(board, 2 * b + 1)
             i = take(board, 2 * b + 1)
         wait(board, 2 * b + 1, ranges + 1)
+
+
+@lean
+def ascend_in_threads(box, helpers, *given):
+    """Run `ascend_batches` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(ascend_batches, given))
+    ascend_batches(0, *given)
+    withdraw(box, open_)
