@@ -1,10 +1,11 @@
 """What bounds the speed-up of some work by threads, found on a machine with few cores.
 
-All parallel work goes through `threads.run`, as ranges. Here the CPU time of every range is taken,
-and all that the calling thread does beside them is serial. With `T` threads that take the ranges in
-order, the work cannot be quicker than its serial part and the time by which the last range of every
-call is done. Costs of waking threads, of the interpreter's lock, and of memory that they share, are
-not in this bound.
+All parallel work goes through `threads.run`, as ranges, or through `threads.launch`, as kernels
+that threads join. Here the CPU time of every range and of every such kernel is taken, and all that
+the calling thread does beside them is serial. With `T` threads that take the ranges in order, the
+work cannot be quicker than its serial part and the time by which the last range of every call is
+done. Costs of waking threads, of the interpreter's lock, and of memory that they share, are not in
+this bound.
 """
 
 from __future__ import annotations
@@ -53,14 +54,14 @@ class Observed:
 def observe(work: Callable[[], Any]) -> Observed:
     """Run some work and note its ranges; calls within ranges count as part of these.
 
-    Of a team, whose threads meet inside a kernel, one thread does everything here, and each would
-    do an equal share: what they wait for each other is not in the bound either.
+    A kernel that threads would join is run by one thread here, and each would do an equal share:
+    what they wait for each other is not in the bound either.
     """
     from structlearn._src.common import threads
 
     found = Observed()
     inside = threading.local()
-    plain = threads.run
+    plain, joined = threads.run, threads.launch
 
     def run(
         function: Callable[[int, int], None],
@@ -88,18 +89,18 @@ def observe(work: Callable[[], Any]) -> Observed:
         found.calls.append(seconds)
         found.owners.append(f"{function.__module__}.{function.__qualname__}")
 
-    def together(function: Callable[[int, int], None], board: Any, count: int) -> None:
+    def launch(kernel: Callable[..., Any], helpers: int, *given: Any) -> Any:
         begun = time.thread_time()
-        function(0, 1)
+        result = joined(kernel, 0, *given)
         seconds = time.thread_time() - begun
-        if count <= 1 or getattr(inside, "range", False):
-            return
-        found.serial -= seconds
-        found.calls.append([seconds / count] * count)
-        found.owners.append(f"{function.__module__}.{function.__qualname__}")
+        if helpers > 0 and not getattr(inside, "range", False):
+            found.serial -= seconds
+            found.calls.append([seconds / (helpers + 1)] * (helpers + 1))
+            found.owners.append(f"{kernel.__module__}.{kernel.__name__}")
+        return result
 
     patch = mock.patch.object
-    with patch(threads, "run", run), patch(threads, "together", together):
+    with patch(threads, "run", run), patch(threads, "launch", launch):
         begun = time.thread_time()
         work()
         found.serial += time.thread_time() - begun

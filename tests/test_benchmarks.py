@@ -17,7 +17,6 @@ import pytest
 from optional import import_or_skip
 from structlearn import RuleModel
 from structlearn._src.common import threads
-from structlearn._src.solve.team import Team
 from structlearn.fields import solve_map
 
 FOLDER = pathlib.Path(__file__).parents[1] / "benchmarks"
@@ -96,18 +95,17 @@ def test_ranges_are_observed_and_those_within_ranges_are_not(serial):
     assert [owner.endswith(".outer") for owner in found.owners] == [True]
 
 
-def test_threads_of_a_team_would_share_what_one_does(serial):
-    team = Team(4, np.arange(3), np.array([0, 3]), np.zeros(1, np.int64))
+def test_threads_would_share_what_one_does_in_a_kernel(serial):
     seen = []
 
-    def work(first, last):
-        seen.append((first, last))
-        end = time.thread_time() + 0.01
+    def kernel(box, helpers, seconds):
+        seen.append(helpers)
+        end = time.thread_time() + seconds
         while time.thread_time() < end:
             pass
 
-    found = serial.observe(lambda: team.run(work))
-    assert seen == [(0, 1)]
+    found = serial.observe(lambda: threads.launch(kernel, 3, 0.01))
+    assert seen == [0]
     (shares,) = found.calls
     assert len(set(shares)) == 1
     assert len(shares) == 4
