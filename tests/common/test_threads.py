@@ -221,3 +221,19 @@ def test_threads_get_workspaces_of_their_own():
         assert places[0, 0] == first.small.ctypes.data != other.small.ctypes.data
     with spaces.lend(3) as (_, again):
         assert again.shape[0] >= 4
+
+
+def test_workspaces_that_lie_alone_are_not_copied():
+    class Record(NamedTuple):
+        some: np.ndarray
+        others: np.ndarray
+
+    made = []
+
+    def make():
+        made.append(Record(*threads.worker_arrays((3,), (2, 2))))
+        return made[-1]
+
+    with threads.Workspaces(make, alone=True).lend(2) as (first, places):
+        assert first is made[0]
+        assert places.tolist() == [[a.ctypes.data for a in record] for record in made]

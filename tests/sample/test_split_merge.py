@@ -92,14 +92,13 @@ def test_statistics_of_accepted_moves_are_right(labels):
     assert accepted > 0
 
 
-@pytest.mark.parametrize("labels", [False, True])
-def test_threads_that_try_moves_ahead_change_no_draw(labels, monkeypatch):
+def test_threads_that_try_moves_ahead_change_no_draw(monkeypatch):
     """Moves that follow an accepted one must not be those that were tried before it."""
     monkeypatch.setitem(threads.GRAIN, "positions", 1)  # so that few positions are worth it
     ends = []
     for n_jobs in (1, 2, 3, 5):
         rng = np.random.default_rng(3)
-        model = replace(_model(rng, labels, apart=3.0)[0], n_jobs=n_jobs)
+        model = replace(_model(rng, True, apart=3.0)[0], n_jobs=n_jobs)
         state = start(model, rng.integers(3, size=60), rng)
         state, found, accepted = split_and_merge(model, state, statistics(model, state), 40, rng)
         assert 1 < accepted < 40

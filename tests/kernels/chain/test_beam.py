@@ -7,18 +7,19 @@ import pytest
 
 from franchise import joint_paths
 from structlearn._src.kernels.chain import beam
-from structlearn._src.kernels.draw.density import NO_DENSITIES, SymbolDensities
+from structlearn._src.kernels.draw.density import NO_DENSITIES, SymbolDensities, lane_workspace
 from structlearn._src.kernels.jit import lean
 
 
 @lean
 def draw_paths(
-    densities, transitions, slices, uniforms, offsets, first, last, workspace, states, counts
-):  # fmt: skip
+    densities, transitions, slices, uniforms, offsets, first, last, workspace, lanes, states, counts
+):
     """Call what only kernels call."""
     return beam.draw_paths(
-        densities, transitions, slices, uniforms, offsets, first, last, workspace, states, counts
-    )
+        densities, transitions, slices, uniforms, offsets, first, last, workspace, lanes, states,
+        counts,
+    )  # fmt: skip
 
 
 @lean
@@ -32,11 +33,12 @@ def _drawn(logs, rows, slices, uniforms, offsets, first, last, states):
     symbols = SymbolDensities(np.arange(len(logs)), np.ascontiguousarray(logs.T))
     densities = NO_DENSITIES._replace(symbols=symbols)
     K = logs.shape[1]
-    workspace = beam.beam_workspace(int(np.diff(offsets).max()), K, densities)
+    longest = int(np.diff(offsets).max())
+    workspace = beam.beam_workspace(longest, longest, K)
     counts = np.zeros((K + 1, K), np.int64)
     total = draw_paths(
         densities, beam.sorted_transitions(rows), slices, uniforms, offsets, first, last,
-        workspace, states, counts,
+        workspace, lane_workspace(densities), states, counts,
     )  # fmt: skip
     return total, counts
 

@@ -1,12 +1,11 @@
-"""Sums over the positions of states: by threads that meet, and of some positions."""
+"""Sums over the positions of states: in threads, and of some positions."""
 
 from __future__ import annotations
-
-import threading
 
 import numpy as np
 import pytest
 
+from structlearn._src.common.threads import launch
 from structlearn._src.kernels.chain import pieces
 from structlearn._src.kernels.draw import moments
 from structlearn._src.kernels.draw.moments import Members
@@ -19,15 +18,6 @@ from structlearn._src.sample.tally import tally
 def _members(states, n):
     sizes = np.bincount(states, minlength=n)
     return Members(np.argsort(states, kind="stable"), np.append(0, np.cumsum(sizes)))
-
-
-def _together(work, threads):
-    others = [threading.Thread(target=work) for _ in range(threads - 1)]
-    for other in others:
-        other.start()
-    work()
-    for other in others:
-        other.join()
 
 
 def _points(rng, D, full, n=90):
@@ -46,9 +36,8 @@ def test_moments_are_those_of_one_position_after_the_other(D, full, threads, mon
     points = _points(rng, D, full)
     states = rng.choice([0, 1, 3, 4], p=[0.6, 0.2, 0.15, 0.05], size=90)
     monkeypatch.setattr("structlearn._src.sample.tally._PART", 5)
-    board, found = make_board(2), tally(points, 5, 90)
-    _together(lambda: found.add_up(board, 0, _members(states, 5)), threads)
-    for own, expected in zip(found.total(), points.statistics(states, 5), strict=True):
+    found = tally(points, _members(states, 5), threads)
+    for own, expected in zip(found, points.statistics(states, 5), strict=True):
         assert own.shape == expected.shape
         np.testing.assert_allclose(own, expected, atol=1e-12)
 
@@ -71,9 +60,8 @@ def test_symbols_are_counted(threads, monkeypatch):
     monkeypatch.setattr("structlearn._src.sample.tally._PART", 7)
     symbols = Categorical(rng.integers(-1, 4, 90), np.ones(4))
     states = rng.choice([0, 2, 3], size=90)
-    board, found = make_board(2), tally(symbols, 5, 90)
-    _together(lambda: found.add_up(board, 0, _members(states, 5)), threads)
-    np.testing.assert_array_equal(found.total()[0], symbols.statistics(states, 5)[0])
+    (found,) = tally(symbols, _members(states, 5), threads)
+    np.testing.assert_array_equal(found, symbols.statistics(states, 5)[0])
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -86,9 +74,8 @@ def test_positions_are_listed_by_state(threads):
     for i in range(3):
         some = states[offsets[borders[i]] : offsets[borders[i + 1]]]
         found.visits[i] = np.bincount(some, minlength=6)
-    board, numbered = make_board(pieces.PHASES), states.copy()
-    board[[0, 8]] = 3  # all pieces are drawn
-    _together(lambda: pieces.arrange(board, offsets, found, numbered), threads)
+    numbered = states.copy()
+    launch(pieces.arrange_in_threads, threads - 1, make_board(1), offsets, found, numbered)
     expected = _members(states, 6)
     np.testing.assert_array_equal(found.members.positions, expected.positions)
     np.testing.assert_array_equal(found.members.starts, expected.starts)

@@ -228,15 +228,17 @@ Record = TypeVar("Record", bound=tuple[Any, ...])
 class Workspaces(Generic[Record]):
     """Workspaces of the threads of a kernel: records of arrays, which `make` returns.
 
-    Calls at the same time have some each.
+    Calls at the same time have some each. Records are copied to where they share no cache line,
+    unless they lie `alone` already, as those of `worker_arrays`.
     """
 
-    def __init__(self, make: Callable[[], Record]) -> None:
+    def __init__(self, make: Callable[[], Record], alone: bool = False) -> None:
         self._make = make
+        self._alone = alone
         self._spare: list[tuple[list[Record], Ints]] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Workspaces, (self._make,)
+        return Workspaces, (self._make, self._alone)
 
     @contextmanager
     def lend(self, helpers: int) -> Iterator[tuple[Record, Ints]]:
@@ -246,7 +248,8 @@ class Workspaces(Generic[Record]):
         except IndexError:
             records, places = [], np.empty((0, 0), np.int64)
         if len(records) <= helpers:
-            records = records + [apart(self._make()) for _ in range(helpers + 1 - len(records))]
+            made = [self._make() for _ in range(helpers + 1 - len(records))]
+            records = records + (made if self._alone else [*map(apart, made)])
             places = np.array([[array.ctypes.data for array in record] for record in records])
         try:
             yield records[0], places

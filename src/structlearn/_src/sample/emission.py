@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
 from scipy.special import gammaln
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
 from structlearn._src.kernels.draw import density, moments
 from structlearn._src.kernels.draw.density import (
@@ -150,6 +151,11 @@ class Gaussian(Conjugate):
     def _columns(self) -> Floats:
         return np.ascontiguousarray(self.data.T)
 
+    @cached_property
+    def workspaces(self) -> threads.Workspaces[moments.MomentWorkspace]:
+        """Workspaces of threads that add up points."""
+        return threads.Workspaces(partial(moments.moment_workspace, self.data.shape[1], self.full))
+
     def draw_posterior(self, statistics: Arrays, rng: Generator) -> Arrays:
         """Draw parameters given the statistics of every state."""
         return self._packed(*self.prior.posterior(Moments(*statistics)).draw(rng))
@@ -265,9 +271,10 @@ def covariances(parameters: Arrays) -> Floats:
 def _bands(upper: Floats) -> Floats:
     """Return the bands of upper triangles (n, D, D), zeros beyond their ends."""
     D = upper.shape[-1]
-    wide = np.concatenate([upper, np.zeros(upper.shape)], axis=2)
-    rows = np.arange(D)[:, None]
-    return np.ascontiguousarray(wide[:, rows, rows + np.arange(D)])
+    bands = np.zeros(upper.shape)
+    for i in range(D):
+        bands[:, i, : D - i] = upper[:, i, i:]
+    return bands
 
 
 def _unpacked(bands: Floats) -> Floats:

@@ -66,7 +66,8 @@ class Process(NamedTuple):
 
     def split(self, k: int, share: float) -> Process:
         """Break the stick of state `k`; what it loses is that of a new state, the last one."""
-        sticks = np.insert(self.sticks, self.n_states, (1.0 - share) * self.sticks[k])
+        sticks = np.append(self.sticks, self.sticks[-1])
+        sticks[-2] = (1.0 - share) * sticks[k]
         sticks[k] *= share
         return self._with(sticks)
 
@@ -127,9 +128,9 @@ class Restaurant(NamedTuple):
 
 def add_up(array: NDArray[Any], one: int, two: int) -> NDArray[Any]:
     """Add an entry along the first axis to another, and leave it out."""
-    joined = array.copy()
-    joined[one] += joined[two]
-    return np.delete(joined, two, 0)
+    joined = np.concatenate([array[:two], array[two + 1 :]])  # much quicker than `np.delete`
+    joined[one - (two < one)] += array[two]
+    return joined
 
 
 def first_value(concentration: Concentration) -> float:
@@ -216,8 +217,9 @@ def draw_process(
     new_alpha = draw_alpha(alpha, process.alpha, counts.sum(1), total, rng)
     new_gamma = draw_gamma(gamma, process.gamma, counts.shape[1], total, rng)
     sticks = draw_dirichlet(np.append(tables.sum(0), new_gamma), rng)
-    seen = np.pad(counts, ((0, 0), (0, 1)))  # nothing of the states that are not represented
-    return Process(new_alpha, new_gamma, sticks, draw_dirichlet(new_alpha * sticks + seen, rng))
+    masses = np.tile(new_alpha * sticks, (len(counts), 1))
+    masses[:, :-1] += counts  # nothing is seen of the states that are not represented
+    return Process(new_alpha, new_gamma, sticks, draw_dirichlet(masses, rng))
 
 
 def draw_dirichlet(parameters: Floats, rng: Generator) -> Floats:

@@ -29,6 +29,7 @@ from structlearn._src.sample.emission import (
 )
 from structlearn._src.sample.hdp import Concentration, Process
 from structlearn._src.sample.hinge import LabelEmission
+from structlearn._src.sample.memory import PathMemory
 
 _PIECE = 2**11  # positions whose states are drawn together: half a millisecond
 _PIECES = 2**10  # pieces of so many or more at most
@@ -59,6 +60,11 @@ class HmmModel:
         """
         n = min(1 + self.n_positions // _PIECE, _PIECES)
         return np.array([0, *(last for _, last in threads.split(self.offsets, n))])
+
+    @cached_property
+    def memory(self) -> PathMemory:
+        """What draws of paths use again."""
+        return PathMemory(self.offsets, self.borders)
 
     @property
     def conjugate(self) -> list[Conjugate]:

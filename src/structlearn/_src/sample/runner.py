@@ -123,7 +123,8 @@ def run(
         return False  # all `left` sweeps are told of, the last one too
 
     left = schedule.sweeps - _swept(chains)
-    ended = watch.repeat(together, left, lambda: f"sweep {_swept(chains)} of {schedule.sweeps}")
+    with threads.one_blas_thread():  # once, as threads are called many times in a sweep
+        ended = watch.repeat(together, left, lambda: f"sweep {_swept(chains)} of {schedule.sweeps}")
     return Ending.DONE if _swept(chains) >= schedule.sweeps else ended
 
 

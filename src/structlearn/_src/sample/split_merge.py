@@ -122,9 +122,10 @@ def split_and_merge(
     that this changes no draw. In the first sweep there are fewer where the time is over.
     """
     seeds = rng.integers(2**63, size=(n_moves, 4))
-    # Small moves hold the interpreter's lock most of the time, unless they fit classifiers.
-    small = threads.GRAIN["positions"] * (1 if model.non_conjugate else state.n_states)
-    ahead = threads.workers(model.n_jobs) if model.n_positions > small else 1
+    # Where all is conjugate, a move takes a millisecond, half of it with the interpreter's lock:
+    # only moves that fit classifiers are worth a thread.
+    long = model.non_conjugate and model.n_positions > threads.GRAIN["positions"]
+    ahead = threads.workers(model.n_jobs) if long else 1
     n_accepted = begun = 0
     while begun < n_moves and not (begun and must_end()):
         outcomes = _tried(model, state, found, seeds[begun : begun + ahead])
@@ -343,8 +344,10 @@ def split_statistics(
 
     What the smaller side has seen is summed up; the larger one has the rest.
     """
-    counts = np.pad(found.counts, ((0, 1), (0, 1)))
-    kernels.recount(union.before, union.after, sides, k, len(counts) - 2, counts)
+    n = len(found.counts)
+    counts = np.zeros((n + 1, n), np.int64)
+    counts[:-1, :-1] = found.counts
+    kernels.recount(union.before, union.after, sides, k, n - 1, counts)
     small = bool(2 * np.count_nonzero(sides) <= len(sides))
     positions = union.positions[sides if small else ~sides]
     emitted = []

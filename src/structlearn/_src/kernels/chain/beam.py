@@ -14,13 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from structlearn._src.common.arrays import Floats
-from structlearn._src.kernels.draw.density import (
-    Densities,
-    LaneWorkspace,
-    lane_workspace,
-    load,
-    weigh,
-)
+from structlearn._src.common.threads import worker_arrays
+from structlearn._src.kernels.draw.density import load, weigh
 from structlearn._src.kernels.jit import inline, inner, lean
 from structlearn._src.kernels.lanes import LANES, lowest
 
@@ -47,7 +42,7 @@ class BeamWorkspace(NamedTuple):
     marks: np.ndarray  #: (states / 32, rounded up) a bit for each state that is reached
     block: np.ndarray  #: (states,) the positions whose densities are known begin here
     known: np.ndarray  #: (states, LANES)
-    lanes: LaneWorkspace
+    uniforms: np.ndarray  #: (positions of sequences that are drawn together,)
 
 
 def sorted_transitions(rows: Floats) -> Transitions:
@@ -56,20 +51,19 @@ def sorted_transitions(rows: Floats) -> Transitions:
     return Transitions(rows, order, np.take_along_axis(rows, order, axis=1))
 
 
-def beam_workspace(
-    longest: int, states: int, densities: Densities, flat: Floats | None = None
-) -> BeamWorkspace:
-    """Return workspace for sequences of up to `longest` positions.
+def beam_workspace(longest: int, largest: int, states: int) -> BeamWorkspace:
+    """Return workspace for sequences of up to `longest` positions, and `largest` together.
 
-    `flat` is memory for what is large: three numbers for each position and state.
+    It lies apart from all else; what is never written to takes no memory.
     """
     size = longest * states
-    flat = np.empty(3 * size) if flat is None else flat[: 3 * size]
-    reached, weights, logs = flat.reshape(3, size)
-    marks = np.empty((states + _LAST) >> _SHIFT, np.int64)
+    starts, reached, weights, logs, now, marks, block, known, uniforms = worker_arrays(
+        (longest + 1,), (size,), (size,), (size,), (states,), ((states + _LAST) >> _SHIFT,),
+        (states,), (states, LANES), (largest,),
+    )  # fmt: skip
     return BeamWorkspace(
-        np.empty(longest + 1, np.int64), reached.view(np.int64), weights, logs, np.empty(states),
-        marks, np.empty(states, np.int64), np.empty((states, LANES)), lane_workspace(densities),
+        starts.view(np.int64), reached.view(np.int64), weights, logs, now, marks.view(np.int64),
+        block.view(np.int64), known, uniforms,
     )  # fmt: skip
 
 
@@ -149,7 +143,7 @@ def _weigh_in_logs(begin, stop, workspace):
 
 
 @inner
-def _forward(densities, transitions, slices, start, in_logs, workspace):
+def _forward(densities, transitions, slices, start, in_logs, workspace, lanes):
     """Filter one sequence, from position `start` on; False if weights vanished on the way.
 
     Densities of a state are found for the positions of a block when the first of them is reached.
@@ -162,7 +156,7 @@ def _forward(densities, transitions, slices, start, in_logs, workspace):
         first = start + t - b
         if b == 0:
             n = min(LANES, slices.size - t)
-            load(densities, first, n, workspace.lanes)
+            load(densities, first, n, lanes)
         begin = workspace.starts[t]
         _step(transitions, slices[t], t, in_logs, workspace)
         stop = _list(begin, workspace)
@@ -172,7 +166,7 @@ def _forward(densities, transitions, slices, start, in_logs, workspace):
             k = workspace.reached[e]
             if workspace.block[k] != first:
                 workspace.block[k] = first
-                weigh(densities, first, n, k, workspace.lanes, workspace.known[k])
+                weigh(densities, first, n, k, lanes, workspace.known[k])
             log = workspace.known[k, b]
             workspace.logs[e] = log
             top = log if log > top else top
@@ -227,7 +221,7 @@ def _backward(rows, slices, uniforms, in_logs, workspace, states):
 
 @inner
 def draw_paths(
-    densities, transitions, slices, uniforms, offsets, first, last, workspace, states, counts
+    densities, transitions, slices, uniforms, offsets, first, last, workspace, lanes, states, counts
 ):
     """Draw the states of the sequences from `first` to `last` given their slices.
 
@@ -240,9 +234,9 @@ def draw_paths(
     for c in range(first, last):
         start, stop = offsets[c], offsets[c + 1]
         limits = slices[start:stop]
-        vanished = not _forward(densities, transitions, limits, start, False, workspace)
+        vanished = not _forward(densities, transitions, limits, start, False, workspace, lanes)
         if vanished:  # rare: logs cost several times as much
-            _forward(densities, transitions, limits, start, True, workspace)
+            _forward(densities, transitions, limits, start, True, workspace, lanes)
         own = uniforms[start - low : stop - low]
         path = states[start:stop]
         total += _backward(transitions.rows, limits, own, vanished, workspace, path)

@@ -1,4 +1,7 @@
-"""Draws of all paths by threads that meet in one kernel, and lists of the positions of states."""
+"""Draws of all paths, and lists of the positions of states: pieces that threads take.
+
+For what `number` and the entries `..._in_threads` are, see `kernels/launch`.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,8 @@ from structlearn._src.kernels.chain.beam import cut, draw_paths
 from structlearn._src.kernels.draw.moments import Members
 from structlearn._src.kernels.draw.uniform import fill
 from structlearn._src.kernels.jit import inner, lean
-from structlearn._src.kernels.team import done, take, wait
-
-PHASES = 3  # in which threads that draw paths meet
-_AT_ONCE = 32  # pieces that are drawn in one call: an interrupt waits for these
+from structlearn._src.kernels.launch import own, publish, task, withdraw
+from structlearn._src.kernels.team import take
 
 
 class Pieces(NamedTuple):
@@ -35,69 +36,75 @@ def make_pieces(borders: Ints, states: int, positions: int) -> Pieces:
     return Pieces(borders, visits, np.zeros(n), numbers, members)
 
 
-@lean
-def cut_pieces(board, seed, states, offsets, borders, rows, least, out):
-    """Draw the slices of the pieces that this thread takes; return the smallest of them."""
+# ---- slices ------------------------------------------------------------------------------
+
+
+@inner
+def cut_pieces(number, board, seed, states, offsets, borders, rows, least, out, smallest):
+    """Draw the slices of pieces, and find the smallest of each."""
     n = borders.size - 1
-    smallest = np.inf
     i = take(board, 0)
     while i < n:
         first, last = borders[i], borders[i + 1]
         fill(seed, offsets[first], out[offsets[first] : offsets[last]])
-        smallest = min(smallest, cut(states, offsets, rows, first, last, least, out))
+        smallest[i] = cut(states, offsets, rows, first, last, least, out)
         i = take(board, 0)
-    return smallest
 
 
 @lean
-def draw_pieces(
-    board,
-    densities,
-    transitions,
-    slices,
-    seed,
-    offsets,
-    pieces,
-    workspace,
-    uniforms,
-    states,
-    counts,
-):
-    """Draw the states of the pieces that this thread takes; False if none was left.
+def cut_in_threads(box, helpers, *given):
+    """Run `cut_pieces` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(cut_pieces, given))
+    cut_pieces(0, *given)
+    withdraw(box, open_)
 
-    All threads of a team call this until it is False, with the same arrays but for the workspace,
-    `uniforms` for the longest piece, and `counts`: what `draw_paths` adds to these. Some pieces are
-    drawn in a call, so that it ends soon.
+
+# ---- paths -------------------------------------------------------------------------------
+
+
+@inner
+def draw_pieces(
+    number, board, begin, end, densities, transitions, slices, seed, offsets, pieces, workspaces,
+    lanes, states, counts,
+):  # fmt: skip
+    """Draw the states of the pieces from `begin` to `end`.
+
+    What `draw_paths` counts is added to ``counts[number]``.
     """
-    n = pieces.borders.size - 1
-    for _ in range(_AT_ONCE):
-        i = take(board, 0)
-        if i >= n:
-            return False
+    workspace = own(*workspaces, number)
+    columns = own(*lanes, number)
+    i = begin + take(board, 0)
+    while i < end:
         first, last = pieces.borders[i], pieces.borders[i + 1]
         low, high = offsets[first], offsets[last]
-        own = uniforms[: high - low]
-        fill(seed, low, own)
+        uniforms = workspace.uniforms[: high - low]
+        fill(seed, low, uniforms)
         pieces.log_densities[i] = draw_paths(
-            densities, transitions, slices, own, offsets, first, last, workspace, states, counts
-        )
+            densities, transitions, slices, uniforms, offsets, first, last, workspace, columns,
+            states, counts[number],
+        )  # fmt: skip
         visits = pieces.visits[i]
         for t in range(low, high):
             visits[states[t]] += 1
-        done(board, 0)
-    return True
+        i = begin + take(board, 0)
 
 
 @lean
-def arrange(board, offsets, pieces, states):
-    """List the positions of every state, and number those that occur, when all paths are drawn."""
+def draw_in_threads(box, helpers, *given):
+    """Run `draw_pieces` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(draw_pieces, given))
+    draw_pieces(0, *given)
+    withdraw(box, open_)
+
+
+# ---- positions of states -----------------------------------------------------------------
+
+
+@inner
+def arrange_pieces(number, board, offsets, pieces, states):
+    """List the positions of every state, and give those that occur their new numbers."""
     n = pieces.borders.size - 1
-    wait(board, 0, n)
-    if take(board, 1) == 0:
-        _allot(pieces)
-        done(board, 1)
-    wait(board, 1, 1)
-    i = take(board, 2)
+    i = take(board, 0)
     while i < n:
         places = pieces.visits[i]
         for t in range(offsets[pieces.borders[i]], offsets[pieces.borders[i + 1]]):
@@ -105,9 +112,17 @@ def arrange(board, offsets, pieces, states):
             pieces.members.positions[places[k]] = t
             places[k] += 1
             states[t] = pieces.numbers[k]
-        done(board, 2)
-        i = take(board, 2)
-    wait(board, 2, n)
+        i = take(board, 0)
+
+
+@lean
+def arrange_in_threads(box, helpers, board, offsets, pieces, states):
+    """Run `arrange_pieces` in the calling thread and so many helpers, when all is drawn."""
+    _allot(pieces)
+    given = board, offsets, pieces, states
+    open_ = publish(box, helpers, task(arrange_pieces, given))
+    arrange_pieces(0, *given)
+    withdraw(box, open_)
 
 
 @inner

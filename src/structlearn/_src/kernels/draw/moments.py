@@ -15,7 +15,10 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.kernels import lanes
 from structlearn._src.kernels.jit import inner, lean
 from structlearn._src.kernels.lanes import LANES
+from structlearn._src.kernels.launch import own, publish, task, withdraw
 from structlearn._src.kernels.team import done, take, wait
+
+PHASES = 2  # in which threads that find moments meet
 
 _AHEAD = 32  # positions whose points are asked for before they are read: they lie far apart
 
@@ -118,19 +121,20 @@ def _unpack(products, k, moments):
     moments.counts[k] = products[r + D]
 
 
-@lean
-def add_up_all(board, phase, points, seen, members, full, moments, workspace):
-    """Find the moments of all states. Threads meet in two phases of the board, from `phase` on.
+@inner
+def add_up_all(number, board, points, seen, members, full, moments, workspaces):
+    """Find the moments of all states.
 
     The parts of a state are added in their order, whoever sums them up.
     """
+    workspace = own(*workspaces, number)
     starts = members.starts
     size = moments.size
     total = 0
     for k in range(starts.size - 1):
         total += -(-(starts[k + 1] - starts[k]) // size)
     k = before = 0
-    i = take(board, phase)
+    i = take(board, 0)
     while i < total:
         while before - (-(starts[k + 1] - starts[k]) // size) <= i:
             before += -(-(starts[k + 1] - starts[k]) // size)
@@ -138,18 +142,18 @@ def add_up_all(board, phase, points, seen, members, full, moments, workspace):
         low = starts[k] + (i - before) * size
         some = members.positions[low : min(low + size, starts[k + 1])]
         _add_up(points, seen, some, full, workspace, moments.parts[i])
-        done(board, phase)
-        i = take(board, phase)
-    wait(board, phase, total)
-    _join_parts(board, phase + 1, starts, moments)
+        done(board, 0)
+        i = take(board, 0)
+    wait(board, 0, total)
+    _join_parts(board, starts, moments)
 
 
 @inner
-def _join_parts(board, phase, starts, moments):
+def _join_parts(board, starts, moments):
     """Add up the parts of every state, in the first of them."""
     n = starts.size - 1
     first = k = 0
-    i = take(board, phase)
+    i = take(board, 1)
     while i < n:
         while k < i:
             first += -(-(starts[k + 1] - starts[k]) // moments.size)
@@ -159,9 +163,15 @@ def _join_parts(board, phase, starts, moments):
             lanes.add_multiple(1.0, moments.parts[part], moments.parts[first])
         if last > first:
             _unpack(moments.parts[first], k, moments)
-        done(board, phase)
-        i = take(board, phase)
-    wait(board, phase, n)
+        i = take(board, 1)
+
+
+@lean
+def add_up_in_threads(box, helpers, *given):
+    """Run `add_up_all` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(add_up_all, given))
+    add_up_all(0, *given)
+    withdraw(box, open_)
 
 
 @lean
@@ -171,22 +181,29 @@ def add_up_some(points, seen, positions, full, moments, workspace):
     _unpack(moments.parts[0], 0, moments)
 
 
-@lean
-def count_symbols(board, phase, data, members, size, counts):
-    """Count the symbols of every state, (states, symbols), in those ranges that this thread takes.
+@inner
+def count_symbols(number, board, data, members, size, counts):
+    """Count the symbols of every state in ``counts[number]``, (states, symbols), by ranges.
 
-    Their number is for all threads; `size` positions make a range.
+    `size` positions make a range.
     """
     starts = members.starts
     n = members.positions.size
     k = 0
-    i = take(board, phase)
+    i = take(board, 0)
     while i * size < n:
         for m in range(i * size, min((i + 1) * size, n)):
             while starts[k + 1] <= m:
                 k += 1
             symbol = data[members.positions[m]]
             if symbol >= 0:
-                counts[k, symbol] += 1.0
-        done(board, phase)
-        i = take(board, phase)
+                counts[number, k, symbol] += 1.0
+        i = take(board, 0)
+
+
+@lean
+def count_in_threads(box, helpers, *given):
+    """Run `count_symbols` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(count_symbols, given))
+    count_symbols(0, *given)
+    withdraw(box, open_)
