@@ -17,7 +17,7 @@ def test_arrays_lie_one_after_the_other(n_jobs):
     arrays = [rng.normal(size=n) for n in (3, 0, 1, 500, 7)]
     offsets = np.cumsum([0, *map(len, arrays)])
     out = np.empty(offsets[-1])
-    assert gather.readable(out)
+    assert gather.readable()
     objects = np.array(list(map(id, arrays)))
     over(gather.join_in_threads, [np.array([0, 2, 4, 5])], n_jobs, objects, offsets, out)
     np.testing.assert_array_equal(out, np.concatenate(arrays))
@@ -29,7 +29,7 @@ def test_without_addresses_numpy_joins_them(monkeypatch):
     kept, tables = joined.taken_apart(graphs)
     offsets = joined.join(kept.wirings).graph_tables
     found = joined.joined_potentials(graphs, tables, offsets, 2)
-    monkeypatch.setattr(gather, "readable", lambda probe: False)
+    monkeypatch.setattr(gather, "readable", lambda: False)
     other = joined.joined_potentials(graphs, tables, offsets, 2)
     np.testing.assert_array_equal(found, other)
     np.testing.assert_array_equal(found, np.concatenate([g.potentials for g in graphs]))

@@ -131,7 +131,7 @@ def joined_potentials(
     out = np.empty(int(offsets[-1]))
     sizes = np.fromiter(map(len, whole), np.int64, len(whole))
     # Beyond the end of an array nothing must be read, whatever else goes wrong.
-    if not gather.readable(out) or not np.array_equal(sizes, np.diff(offsets)):
+    if not gather.readable() or not np.array_equal(sizes, np.diff(offsets)):
         return np.concatenate(whole, out=out)
     objects = np.fromiter(map(id, whole), np.int64, len(whole))
     ranges = threads.calls_of(offsets, "entries")

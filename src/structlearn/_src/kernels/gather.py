@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from functools import cache
 from typing import Any
 
-from structlearn._src.common.arrays import Floats
+import numpy as np
+
 from structlearn._src.kernels.jit import inner, intrinsic, lean
 from structlearn._src.kernels.launch import publish, task, withdraw
 from structlearn._src.kernels.team import take
@@ -20,8 +22,10 @@ _HEAD = object.__basicsize__  # bytes of an object before what is its own
 _NUMBER = 8  # bytes
 
 
-def readable(probe: Floats) -> bool:
+@cache
+def readable() -> bool:
     """Tell whether arrays of this Python lie where kernels look for their numbers."""
+    probe = np.empty(1)
     if sys.implementation.name != "cpython":  # elsewhere the identity is no address
         return False
     return ctypes.c_int64.from_address(id(probe) + _HEAD).value == probe.ctypes.data
