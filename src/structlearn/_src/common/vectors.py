@@ -118,5 +118,5 @@ def normalised(blocks: Floats, offsets: Ints, n_jobs: int | None) -> tuple[Float
         np.divide(blocks[part], each, out=out[part])
 
     if len(blocks):
-        threads.over_items(work, offsets, "arrays", n_jobs)
+        threads.over_items(work, offsets, "entries", n_jobs)
     return out, bool(found)
