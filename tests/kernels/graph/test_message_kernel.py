@@ -15,6 +15,7 @@ from structlearn._src.inference.messenger import Messenger
 from structlearn._src.kernels.graph import domain, message, readout
 from structlearn._src.kernels.graph.message import MessageState
 from structlearn._src.kernels.graph.schedule import BACK, FORTH
+from structlearn._src.kernels.launch import over
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 1), (4, 2, 3), (2, 3, 14)])
@@ -111,7 +112,8 @@ def test_linear_messages_have_a_largest_entry_of_one():
         state = MessageState(
             problem.potentials, weights, plan.ratios, messages, nothing, nothing, nothing, True, 0.0
         )
-        domain.to_linear(plan.net, state, 0, len(starts) - 1)
+        given = plan.net, state, plan.span, domain.TO_LINEAR, nothing, np.ones(1, np.bool_)
+        over(domain.convert_in_threads, plan.pieces, 1, *given)
         for a, b in pairwise(starts.tolist()):
             expected = np.exp((before[a:b] - before[a:b].max()) / 2.0)
             np.testing.assert_allclose(messages[a:b], expected)

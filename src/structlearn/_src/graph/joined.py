@@ -15,7 +15,9 @@ from structlearn._src.common.errors import GraphError
 from structlearn._src.graph.build import FactorGraph, flat_potentials
 from structlearn._src.graph.naming import NamedWirings
 from structlearn._src.graph.wiring import Wiring, compile_wiring, empty_wiring, frozen
+from structlearn._src.kernels import gather
 from structlearn._src.kernels.graph import wiring as wire
+from structlearn._src.kernels.launch import over
 
 _CACHED = 256  # graphs that the cache holds: some tens of kilobytes
 
@@ -45,11 +47,8 @@ def select(wiring: Wiring, which: Ints, n_jobs: int | None = 1) -> Wiring:
     places = np.zeros((len(which) + 1, starts.shape[1]), np.int64)
     np.cumsum(sizes, axis=0, out=places[1:])
     out = empty_wiring(places)
-
-    def work(first: int, last: int) -> None:
-        wire.copy_graphs(wiring, starts, which, places, first, last, out)
-
-    threads.over_graphs(work, places[:, 3], n_jobs)
+    ranges = threads.calls_of(places[:, 3], "graphs")
+    over(wire.copy_in_threads, ranges, n_jobs, wiring, starts, which, places, out)
     return frozen(out)
 
 
@@ -130,11 +129,11 @@ def joined_potentials(
     if any(map(is_, tables, repeat(None))):
         whole = list(map(flat_potentials, graphs))
     out = np.empty(int(offsets[-1]))
-
-    def work(first: int, last: int) -> None:
-        # At once: `np.concatenate` would let go of the interpreter's lock for every single array.
-        joined = b"".join(whole[first:last])
-        out[offsets[first] : offsets[last]] = np.frombuffer(joined)
-
-    threads.over_items(work, offsets, "entries", n_jobs)
+    sizes = np.fromiter(map(len, whole), np.int64, len(whole))
+    # Beyond the end of an array nothing must be read, whatever else goes wrong.
+    if not gather.readable() or not np.array_equal(sizes, np.diff(offsets)):
+        return np.concatenate(whole, out=out)
+    objects = np.fromiter(map(id, whole), np.int64, len(whole))
+    ranges = threads.calls_of(offsets, "entries")
+    over(gather.join_in_threads, ranges, n_jobs, objects, offsets, out)
     return out

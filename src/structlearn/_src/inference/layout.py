@@ -11,12 +11,12 @@ from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
 from structlearn._src.common.vectors import over
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.schedule import LARGE, VisitingOrder, make_schedule
+from structlearn._src.kernels import launch
 from structlearn._src.kernels.graph import schedule as kernels
 from structlearn._src.kernels.graph.message import Net
 
 _Numbers = TypeVar("_Numbers", Floats, Ints)
 _PARTS = 128  # of a graph that threads share: a few for every thread
-_RANGES = 2  # of small graphs per worker: all cost about the same
 
 
 class Parts(NamedTuple):
@@ -84,14 +84,11 @@ def _small(wiring: Wiring, weight: float, n_jobs: int | None) -> Layout:
     made = _empty(wiring, forests, order)
     rank, parents = np.empty((2, wiring.n_variables), np.int64)
     seen = np.zeros(wiring.n_variables, np.bool_), np.zeros(wiring.n_factors, np.bool_)
-
-    def work(first: int, last: int) -> None:
-        kernels.lay_out(
-            wiring, made.parts.borders, weight, first, last, parents, *seen, forests,
-            order.variables, rank, made.net, made.weights, made.ratios, made.facts,
-        )  # fmt: skip
-
-    threads.over_graphs(work, wiring.graph_tables, n_jobs, _RANGES)
+    launch.over(
+        kernels.lay_out_in_threads, threads.calls_of(wiring.graph_tables, "graphs"), n_jobs, wiring,
+        made.parts.borders, weight, parents, *seen, forests, order.variables, rank, made.net,
+        made.weights, made.ratios, made.facts,
+    )  # fmt: skip
     return made
 
 

@@ -49,6 +49,10 @@ class MessagePlan:
         self.workspaces = threads.Workspaces(self.make_workspace)
         #: Ranges of graphs, for one call of a kernel after the other.
         self.tasks = threads.calls_of(wiring.graph_tables, "few graphs")
+        #: The same of parts, and of factors.
+        some = len(self.shared) > 0
+        self.readings = threads.calls_of(self.parts.tables, "few graphs") if some else self.tasks
+        self.pieces = threads.calls_of(wiring.table_offsets, "entries")
         #: Of graphs that threads share: what is visited at the same time in a sweep, and which way.
         self.rounds = {int(g): _rounds(self.order, int(g)) for g in self.shared}
         self.weights, self.ratios = layout.weights, layout.ratios

@@ -21,11 +21,11 @@ from structlearn._src.inference.base import SCHEDULES, Problem, point_mass
 from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.kernels.graph import domain, readout, sweep, tournament
 from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
+from structlearn._src.kernels.launch import over
 from structlearn._src.kernels.team import make_board
 
 _BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
 _RANGES = 4  # per worker, of blocks that cost about the same on cores that do not
-_READINGS = 3  # ranges per worker, of graphs that are read off: they cost about the same
 
 
 class Messenger:
@@ -72,17 +72,9 @@ class Messenger:
         if start is not None:
             check_messages(start, wiring)
 
-        def work(first: int, last: int) -> None:
-            part = self._messages_of(first, last)
-            self.messages[part] = 0.0 if start is None else start[part]
-            domain.load_singles(self.plan.net, self.potentials, first, last, self.messages)
-
-        threads.over_items(work, wiring.table_offsets, "entries", self.n_jobs)
-
-    def _messages_of(self, first: int, last: int) -> slice:
-        """Where the messages of the factors first..last-1 are."""
-        wiring = self.problem.wiring
-        return slice(*wiring.message_offsets[wiring.scope_offsets[[first, last]]])
+        given = np.empty(0) if start is None else np.require(start, np.float64, ("C", "W"))
+        arrays = self.plan.net, self.potentials, given, self.messages
+        over(domain.begin_in_threads, self.plan.pieces, self.n_jobs, *arrays)
 
     def close(self) -> None:
         """End all runs, so that others may use the memory; messages can still be read."""
@@ -99,7 +91,8 @@ class Messenger:
         tables = self._tables
         self.linear = tables is not self.potentials
         if self.linear:
-            self._to_linear()
+            self._raised = np.empty(len(self.messages) if self.plan.raises else 0)
+            self._convert(domain.TO_LINEAR, tables)
         self._ready = False
         moving = self.plan.moving
         still = moving == 0
@@ -130,7 +123,7 @@ class Messenger:
             lambda: approach.share(self.residual.max() / tol) if tol else math.nan,
         )  # fmt: skip
         if self.linear:
-            self._to_log()
+            self._convert(domain.TO_LOG, tables)
         return Ending.LIMIT if ended == Ending.DONE and not self.done.all() else ended
 
     def _propagate(self, state: MessageState, sweeps: int, tol: float) -> None:
@@ -226,7 +219,8 @@ class Messenger:
         """What kernels read and write; without `tables`, the messages as they are between runs."""
         linear = tables is not None and self.linear
         tables = self.potentials if tables is None else tables
-        fresh = self.messages.copy() if self.schedule != "sequential" else np.empty(0)
+        waits = self.schedule != "sequential" and tables is not None
+        fresh = self.messages.copy() if waits else np.empty(0)
         return MessageState(
             tables, self.plan.weights, self.plan.ratios, self.messages, self._raised, fresh,
             self._beliefs, linear, float(self.damping),
@@ -238,80 +232,51 @@ class Messenger:
             return self.potentials
         if self._exponentials is None:
             self._exponentials = self.plan.exponentials.take()
-        out = self._exponentials
+        safe = self._convert(domain.TABLES, self._exponentials)
+        return self._exponentials if safe else self.potentials
+
+    def _convert(self, what: int, tables: Floats) -> bool:
+        """Convert tables or messages; tells whether that is safe."""
         plan = self.plan
-        unsafe = []
-
-        def work(first: int, last: int) -> None:
-            given = plan.net, plan.weights, self.potentials, plan.span, first, last
-            if not domain.exponentials(*given, out):
-                unsafe.append(first)
-
-        threads.over_items(work, self.problem.wiring.table_offsets, "entries", self.n_jobs)
-        return self.potentials if unsafe else out
-
-    def _to_linear(self) -> None:
-        self._raised = np.empty(len(self.messages) if self.plan.raises else 0)
-        state = self._state(self._tables)
-
-        def work(first: int, last: int) -> None:
-            domain.to_linear(self.plan.net, state, first, last)
-
-        starts = self.problem.wiring.message_offsets
-        threads.over_items(work, starts, "entries", self.n_jobs)
-
-    def _to_log(self) -> None:
-        plan = self.plan
-
-        def work(first: int, last: int) -> None:
-            domain.to_log(plan.net, plan.weights, self.potentials, first, last, self.messages)
-
-        threads.over_items(work, self.problem.wiring.table_offsets, "entries", self.n_jobs)
+        safe = np.ones(1, np.bool_)
+        given = plan.net, self._state(), plan.span, what, tables, safe
+        over(domain.convert_in_threads, plan.pieces, self.n_jobs, *given)
+        return bool(safe[0])
 
     # ---- reading off ---------------------------------------------------------------------
 
     def beliefs(self) -> tuple[Floats, Floats]:
         """Beliefs of the variables and, per graph, their part of the Bethe value."""
-        parts = self.plan.parts
-        out = np.empty(int(self.problem.wiring.belief_offsets[-1]))
-        value = np.zeros(len(parts.tables) - 1)
-        threads.over_graphs(self._reader(out, value), parts.tables, self.n_jobs, _READINGS)
-        return out, parts.sums(value)
-
-    def _reader(self, out: Floats, value: Floats) -> Callable[[int, int], None]:
-        """Return what reads the beliefs of some parts, and their part of the value."""
-        plan = self.plan
-        state = self._state()
-        eps = self.problem.eps
-
-        def read(first: int, last: int) -> None:
-            readout.read_beliefs(plan.parts.borders, plan.net, state, eps, first, last, out, value)
-
-        return read
+        beliefs, value, _ = self._read([(True, False)])
+        return beliefs, value
 
     def value(self, factor_beliefs: bool = False) -> tuple[Floats, Floats, Floats]:
         """Bethe value per graph, beliefs, and on request factor beliefs, else an empty array."""
+        # Factors of a graph that threads share have variables in other parts: all those come first.
+        apart = len(self.plan.shared) > 0
+        steps = [(True, False), (False, True)] if apart else [(True, True)]
+        beliefs, value, factors = self._read(steps, factor_beliefs)
+        return value, beliefs, factors
+
+    def _read(
+        self, steps: list[tuple[bool, bool]], factor_beliefs: bool = False
+    ) -> tuple[Floats, Floats, Floats]:
+        """Read beliefs and values of variables, of factors, or of both in each of some steps."""
         plan = self.plan
         parts = plan.parts
-        state = self._state()
         beliefs = np.empty(int(self.problem.wiring.belief_offsets[-1]))
         value = np.zeros(len(parts.tables) - 1)
         out = np.empty(int(parts.tables[-1]) if factor_beliefs else 0)
-        read = self._reader(beliefs, value)
-        apart = len(plan.shared) > 0  # whether factors have variables in other parts
-
-        def work(first: int, last: int) -> None:
-            if not apart:
-                read(first, last)
-            readout.read_factors(
-                parts.borders, plan.net, state, beliefs, self._workspace(), first, last,
-                factor_beliefs, out, value,
-            )  # fmt: skip
-
-        if apart:
-            threads.over_graphs(read, parts.tables, self.n_jobs, _READINGS)
-        threads.over_graphs(work, parts.tables, self.n_jobs, _READINGS)
-        return parts.sums(value), beliefs, out
+        state = self._state()
+        helpers = threads.helpers(self.n_jobs, len(plan.readings[0]) - 1)
+        with plan.workspaces.lend(helpers) as workspaces:
+            given = parts.borders, plan.net, state, self.problem.eps, workspaces
+            for step in steps:
+                over(
+                    readout.read_in_threads, plan.readings, self.n_jobs, *given, *step,
+                    factor_beliefs, beliefs, out, value,
+                )  # fmt: skip
+        return beliefs, parts.sums(value), out
 
     def decode(self, uniforms: Floats | None = None) -> Ints:
         """Assign one variable after the other given those before; a draw if `uniforms` come."""

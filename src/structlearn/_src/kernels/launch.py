@@ -17,13 +17,16 @@ argument of the kernel is the number of the thread, for `own` workspaces.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from structlearn._src.common import threads
 from structlearn._src.common.arrays import Ints
 from structlearn._src.kernels.atomic import exchange, fetch_add, give_way, load, pause
 from structlearn._src.kernels.jit import inner, intrinsic, lean
+from structlearn._src.kernels.team import make_board
 
 # Entries of a box, on cache lines of their own where threads write to them.
 _CALLERS, _SEATS, _INSIDE, CALLS, _CODE, _GIVEN = 0, 8, 16, 24, 32, 33
@@ -33,6 +36,17 @@ _PAUSES = 20  # a microsecond in which the core is left to the other thread on i
 def make_box() -> Ints:
     """Return where callers and helpers find each other: nothing is published."""
     return np.zeros(40, np.int64)
+
+
+def over(kernel: Callable[..., Any], calls: list[Ints], n_jobs: int | None, *given: Any) -> None:
+    """Let threads take ranges of work, of one call of a kernel after the other.
+
+    The first arguments of the kernel are the board on which ranges are counted, and their borders,
+    as `threads.calls_of` returns them.
+    """
+    for ranges in calls:
+        helpers = threads.helpers(n_jobs, len(ranges) - 1)
+        threads.launch(kernel, helpers, make_board(1), ranges, *given)
 
 
 # ---- code and arguments as addresses -----------------------------------------------------

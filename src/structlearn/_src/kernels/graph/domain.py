@@ -1,8 +1,8 @@
 """Tables and messages as exponentials or as logarithms, and whole runs between the two.
 
 Messages are exponentials while they are passed, where the tables allow it, and logarithms before
-and after. Every function here does in one call what takes NumPy several: a thread that calls NumPy
-gives the interpreter's lock away, and waits for it, with every operation.
+and after. Threads take ranges of factors; `ranges` are the borders between them. For what `number`
+and the entries `..._in_threads` are, see `kernels/launch`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ import numpy as np
 from structlearn._src.kernels.graph.readout import read_beliefs
 from structlearn._src.kernels.graph.sweep import level, propagate, raise_all
 from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.launch import publish, task, withdraw
+from structlearn._src.kernels.team import take
+
+# What `convert_ranges` does.
+TABLES, TO_LINEAR, TO_LOG = 0, 1, 2
 
 
 class Span(NamedTuple):
@@ -24,7 +29,7 @@ class Span(NamedTuple):
     power: float  #: to which messages are raised at most
 
 
-@lean
+@inner
 def exponentials(net, weights, potentials, span, first, last, out):
     """Write exp(potentials / weight) of the factors first..last-1; tells whether that is safe.
 
@@ -49,7 +54,7 @@ def exponentials(net, weights, potentials, span, first, last, out):
     return True
 
 
-@lean
+@inner
 def load_singles(net, potentials, first, last, messages):
     """Let the factors over one variable of first..last-1 send their potentials."""
     for f in range(first, last):
@@ -60,7 +65,7 @@ def load_singles(net, potentials, first, last, messages):
                 messages[m + k] = potentials[k]
 
 
-@lean
+@inner
 def to_linear(net, state, first, last):
     """Replace the messages of the slots first..last-1 by their exponentials, the largest 1."""
     level(net, state.weights, state.messages, first, last)
@@ -71,7 +76,7 @@ def to_linear(net, state, first, last):
     raise_all(net, state, first, last)
 
 
-@lean
+@inner
 def to_log(net, weights, potentials, first, last, messages):
     """Replace the messages of the factors first..last-1 by w log of them.
 
@@ -84,6 +89,60 @@ def to_log(net, weights, potentials, first, last, messages):
             for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
                 messages[k] = weights[f] * np.log(messages[k])
     load_singles(net, potentials, first, last, messages)
+
+
+# ---- by ranges of factors ----------------------------------------------------------------
+
+
+@inner
+def begin_ranges(number, board, ranges, net, potentials, start, messages):
+    """Let messages begin as those of `start`, or as 0 where that is empty, with `load_singles`."""
+    r = take(board, 0)
+    while r < ranges.size - 1:
+        first, last = ranges[r], ranges[r + 1]
+        for t in range(net.factors[first, 0], net.factors[last, 0]):
+            v, m = net.slots[t, 0], net.slots[t, 2]
+            for k in range(m, m + net.variables[v + 1, 1] - net.variables[v, 1]):
+                messages[k] = start[k] if start.size > 0 else 0.0
+        load_singles(net, potentials, first, last, messages)
+        r = take(board, 0)
+
+
+@lean
+def begin_in_threads(box, helpers, *given):
+    """Run `begin_ranges` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(begin_ranges, given))
+    begin_ranges(0, *given)
+    withdraw(box, open_)
+
+
+@inner
+def convert_ranges(number, board, ranges, net, state, span, what, tables, safe):
+    """Write the exponentials of tables to `tables`, or convert messages, as `what` says.
+
+    The state holds potentials. safe[0] becomes False where some table has no safe exponentials.
+    """
+    r = take(board, 0)
+    while r < ranges.size - 1:
+        first, last = ranges[r], ranges[r + 1]
+        if what == TO_LINEAR:
+            to_linear(net, state, net.factors[first, 0], net.factors[last, 0])
+        elif what == TO_LOG:
+            to_log(net, state.weights, state.tables, first, last, state.messages)
+        elif not exponentials(net, state.weights, state.tables, span, first, last, tables):
+            safe[0] = False
+        r = take(board, 0)
+
+
+@lean
+def convert_in_threads(box, helpers, *given):
+    """Run `convert_ranges` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(convert_ranges, given))
+    convert_ranges(0, *given)
+    withdraw(box, open_)
+
+
+# ---- whole runs --------------------------------------------------------------------------
 
 
 @inner

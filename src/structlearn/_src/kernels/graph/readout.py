@@ -9,6 +9,8 @@ import numpy as np
 
 from structlearn._src.kernels.graph.message import START, outgoing, reduce, update_belief
 from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.launch import own, publish, task, withdraw
+from structlearn._src.kernels.team import take
 
 
 @inner
@@ -37,7 +39,7 @@ def soften(values, start, stop, eps, out):
     return top + eps * np.log(total)
 
 
-@lean
+@inner
 def read_beliefs(borders, net, state, eps, first, last, out, value):
     r"""Beliefs of all variables and, in `value`, their part of the Bethe value.
 
@@ -88,7 +90,7 @@ def _add_pair(start, net, state, workspace):
             workspace.one[k] = log + workspace.incoming[0, x]
 
 
-@lean
+@inner
 def read_factors(borders, net, state, marginals, workspace, first, last, wanted, out, value):
     r"""Add the factors' part of the Bethe value, and write their beliefs if `wanted`.
 
@@ -124,6 +126,31 @@ def read_factors(borders, net, state, marginals, workspace, first, last, wanted,
             for k in range(low, high if wanted else low):
                 out[k] = workspace.two[k - low]
         value[g] = total
+
+
+@inner
+def read_parts(
+    number, board, ranges, borders, net, state, eps, workspaces, variables, factors, wanted,
+    marginals, out, value,
+):  # fmt: skip
+    """Read what `variables` and `factors` say, or one of them, in ranges that threads take."""
+    workspace = own(*workspaces, number)
+    r = take(board, 0)
+    while r < ranges.size - 1:
+        first, last = ranges[r], ranges[r + 1]
+        if variables:
+            read_beliefs(borders, net, state, eps, first, last, marginals, value)
+        if factors:
+            read_factors(borders, net, state, marginals, workspace, first, last, wanted, out, value)
+        r = take(board, 0)
+
+
+@lean
+def read_in_threads(box, helpers, *given):
+    """Run `read_parts` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(read_parts, given))
+    read_parts(0, *given)
+    withdraw(box, open_)
 
 
 @inner

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from structlearn._src.kernels.graph.wiring import is_forest, visit
-from structlearn._src.kernels.jit import lean
+from structlearn._src.kernels.jit import inner, lean
+from structlearn._src.kernels.launch import publish, task, withdraw
+from structlearn._src.kernels.team import take
 
 BACK, FORTH = 1, 2  # bits of a turn
 FLOODING = 4  # a way of its own
@@ -45,21 +47,32 @@ def colour(w, colours, taken):
         colours[v] = lowest
 
 
-@lean
+@inner
 def lay_out(
-    w, borders, weight, first, last, parents, seen, seen_factor,
+    number, board, ranges, w, borders, weight, parents, seen, seen_factor,
     forests, order, rank, net, weights, ratios, facts,
 ):  # fmt: skip
-    """Find out all about the graphs first..last-1, each of which is one part and one block.
+    """Find out all about graphs, each of which is one part and one block, in ranges of them.
 
     `forests` tells which may have no cycle. Graph by graph, while the cache holds it.
     """
-    for g in range(first, last):
-        forests[g] = forests[g] and is_forest(w, parents, g)
-        visit(w, g, forests[g], seen, seen_factor, order)
-        turn(w, order, w.graph_variables[g], w.graph_variables[g + 1], rank, net)
-        pack(w, rank, weight, borders[g, 2], borders[g + 1, 2], net, weights, ratios)
-        survey(w, borders, g, g + 1, facts)
+    i = take(board, 0)
+    while i < ranges.size - 1:
+        for g in range(ranges[i], ranges[i + 1]):
+            forests[g] = forests[g] and is_forest(w, parents, g)
+            visit(w, g, forests[g], seen, seen_factor, order)
+            turn(w, order, w.graph_variables[g], w.graph_variables[g + 1], rank, net)
+            pack(w, rank, weight, borders[g, 2], borders[g + 1, 2], net, weights, ratios)
+            survey(w, borders, g, g + 1, facts)
+        i = take(board, 0)
+
+
+@lean
+def lay_out_in_threads(box, helpers, *given):
+    """Run `lay_out` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(lay_out, given))
+    lay_out(0, *given)
+    withdraw(box, open_)
 
 
 @lean

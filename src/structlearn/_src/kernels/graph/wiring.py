@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from structlearn._src.kernels.jit import inner, kernel, lean
+from structlearn._src.kernels.launch import publish, task, withdraw
+from structlearn._src.kernels.team import take
 
 BRANCH, CYCLE = -1, -2  # why variables do not form paths
 
@@ -46,8 +48,8 @@ def slots_by_variable(scopes, next_place, out):
         next_place[scopes[s]] += 1
 
 
-@lean
-def copy_graphs(w, starts, which, places, first, last, out):
+@inner
+def _copy(w, starts, which, places, first, last, out):
     """Copy the graphs `which[first:last]` of a wiring to their places in another one.
 
     Rows of `starts` and `places` say where the variables, factors, slots, tables, messages and
@@ -75,6 +77,23 @@ def copy_graphs(w, starts, which, places, first, last, out):
             out.slot_factors[s + to_slot] = w.slot_factors[s] + to_factor
             out.slots[s + to_slot] = w.slots[s] + to_slot
             out.message_offsets[s + to_slot] = w.message_offsets[s] + to_message
+
+
+@inner
+def copy_graphs(number, board, ranges, w, starts, which, places, out):
+    """Copy the graphs `which` of a wiring to their places in another one, in ranges of them."""
+    i = take(board, 0)
+    while i < ranges.size - 1:
+        _copy(w, starts, which, places, ranges[i], ranges[i + 1], out)
+        i = take(board, 0)
+
+
+@lean
+def copy_in_threads(box, helpers, *given):
+    """Run `copy_graphs` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(copy_graphs, given))
+    copy_graphs(0, *given)
+    withdraw(box, open_)
 
 
 @inner
