@@ -11,7 +11,6 @@ from numba import config
 from structlearn._src.kernels import atomic  # by its name: compiled functions are put there
 from structlearn._src.kernels.jit import lean
 from structlearn._src.kernels.team import done, make_board, take, wait
-from structlearn._src.solve.team import Team
 
 
 @lean
@@ -82,39 +81,3 @@ def test_a_thread_that_comes_late_finds_all_done():
     relay(board, 10, 4, values, takers, 2)
     np.testing.assert_array_equal(values, before)
     assert (takers == 1).all()
-
-
-@lean
-def begin(board):
-    """Take a task, which is then left undone."""
-    return take(board, 0)
-
-
-@lean
-def meet(board):
-    """Wait for the only task."""
-    wait(board, 0, 1)
-
-
-def test_nobody_waits_for_a_thread_that_fails():
-    """Kernels cannot fail, but what is around them can, and plain Python can be interrupted."""
-    nothing = np.empty(0, np.int64)
-    team = Team(2, nothing, nothing, make_board(1))
-    caught = []
-
-    def work(number, _):
-        if number == 1:
-            meet(team.board)
-            return
-        begin(team.board)
-        raise KeyboardInterrupt
-
-    def run():
-        with pytest.raises(KeyboardInterrupt):
-            team.run(work)
-        caught.append(True)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(60.0)
-    assert caught == [True]

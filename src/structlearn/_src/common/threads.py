@@ -46,7 +46,6 @@ GRAIN = {
 }
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
 _TASKS = 2**13  # in a call of a kernel: a second or two of work on one thread
-_ALL = 2**40  # tasks that were taken and done: more than there ever are
 _LINES = 128  # bytes of two lines of the cache, which processors fetch together
 _LINE = 16  # numbers that keep two arrays on different cache lines
 _most: ContextVar[int | None] = ContextVar(
@@ -164,22 +163,6 @@ def run(
         return
     with BLAS.alone():
         POOL.run(Job(function, ranges), threads)
-
-
-def together(work: Callable[[int, int], None], board: Ints, count: int) -> None:
-    """Let so many threads do all of some work, in which they meet: see `kernels/team`.
-
-    Every thread calls ``work(number, number + 1)``, with the `board` on which tasks are counted.
-    """
-
-    def alone(first: int, last: int) -> None:
-        try:
-            work(first, last)
-        except BaseException:
-            board.fill(_ALL)  # nobody waits for what this thread leaves undone
-            raise
-
-    run(alone, [(i, i + 1) for i in range(count)], count)
 
 
 def launch(kernel: Callable[..., Any], helpers: int, *given: Any) -> Any:
