@@ -17,12 +17,14 @@ from structlearn._src.kernels.jit import inner, lean
 from structlearn._src.kernels.launch import own, publish, task, withdraw
 from structlearn._src.kernels.team import take
 
+_APART = 16  # numbers between the rows of two pieces, so that threads share no lines of the cache
+
 
 class Pieces(NamedTuple):
     """Some sequences each, which one thread works on, and what is found there."""
 
     borders: np.ndarray  #: (pieces + 1,) the sequences where they begin and end
-    visits: np.ndarray  #: (pieces, states) how often each occurs, then where its positions go
+    visits: np.ndarray  #: (pieces, states and more) how often each occurs, then where it goes
     log_densities: np.ndarray  #: (pieces,) along the paths
     numbers: np.ndarray  #: (states,) of those that occur, counted from 0
     members: Members  #: of all states, by their old numbers
@@ -32,8 +34,8 @@ def make_pieces(borders: Ints, states: int, positions: int) -> Pieces:
     """Return pieces of which nothing is known yet."""
     n = len(borders) - 1
     members = Members(np.empty(positions, np.int64), np.zeros(states + 1, np.int64))
-    visits, numbers = np.zeros((n, states), np.int64), np.zeros(states, np.int64)
-    return Pieces(borders, visits, np.zeros(n), numbers, members)
+    visits = np.zeros((n, states + _APART), np.int64)
+    return Pieces(borders, visits, np.zeros(n), np.zeros(states, np.int64), members)
 
 
 # ---- slices ------------------------------------------------------------------------------
