@@ -88,8 +88,10 @@ def _messages() -> None:
         _ask(large, "bp", "map", schedule=schedule, max_iter=1, restarts=0)
     colour(LOOP.wiring)  # of graphs that no narrow band cuts, which are
     LOOP.wiring.breadth_first()  # first cut in this order
-    learning = GridLabeler(inference="bp").objective([np.zeros((2, 2, 1))], [[[0, 1], [-1, 0]]])
-    learning.value(np.zeros(learning.n_weights))
+    for loss in ("log", "hinge"):  # in one go, and in steps
+        labeler = GridLabeler(inference="bp", loss=loss)
+        learning = labeler.objective([np.zeros((2, 2, 1))], [[[0, 1], [-1, 0]]])
+        learning.value(np.zeros(learning.n_weights))
 
 
 def _searches() -> None:

@@ -38,6 +38,7 @@ GRAIN = {
     "parts of vectors": 2**15,  # numbers in kernels: some tens of microseconds
     "pairs": 2**17,  # steps of a solver times weights: a megabyte, of which threads take a few
     "positions": 2**13,  # of sequences that are sampled: some milliseconds
+    "products": 2**23,  # of two numbers, by BLAS: a millisecond, as long as it takes to wake 16
     "sequences": 2**16,  # states of all positions of labelled sequences
     "strings": 2**14,  # to be looked up
     "tokens": 2**13,  # whose text stays in the cache

@@ -8,6 +8,7 @@ Several threads may use one engine at a time.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ class Clamped(NamedTuple):
     kept: Ints  #: entries of the potentials that agree with the states, of factors with a free one
     gone: Ints  #: of factors without, one entry each
     gone_borders: Ints  #: (graphs + 1) where those of each graph begin
+    workspaces: threads.Workspaces[many.GraphWorkspace]  #: for the tables of a whole graph
     n_jobs: int | None = 1
 
     @property
@@ -62,6 +64,11 @@ class Clamped(NamedTuple):
         """Whether one call of a kernel does it all."""
         return self.engine is not None and self.engine.in_kernels
 
+    @property
+    def ranges(self) -> int:
+        """How many ranges of graphs a kernel sums beliefs over, one by one."""
+        return 0 if self.engine is None else self.engine.ranges
+
     def begin(self) -> Memory:
         """Return what the first call goes on from."""
         return () if self.engine is None else self.engine.begin()
@@ -69,8 +76,9 @@ class Clamped(NamedTuple):
     def answer(self, x: Exchange, memory: Memory, sweeps: int, tol: float) -> tuple[Floats, int]:
         """As that of the other engines, with the fixed variables fixed."""
         assert self.engine is not None  # it is in kernels
-        fixed = Fixed(True, self.kept, self.gone, self.gone_borders)
-        return self.engine.answer(x._replace(fixed=fixed), memory, sweeps, tol)
+        with self.workspaces.lend(threads.helpers(self.n_jobs, self.ranges)) as workspaces:
+            fixed = Fixed(True, self.kept, self.gone, self.gone_borders, workspaces)
+            return self.engine.answer(x._replace(fixed=fixed), memory, sweeps, tol)
 
     def solve(
         self, potentials: Floats, memory: Memory, sweeps: int, tol: float, beliefs: bool = True
@@ -121,6 +129,11 @@ class MessageEngine:
             eps = float(problem.eps.max())
             self._rest = clamp(problem.wiring, fixed, eps, method, options, shares)
 
+    @property
+    def ranges(self) -> int:
+        """How many ranges of graphs a kernel sums beliefs over, one by one."""
+        return len(self.plan.tasks[0]) - 1
+
     def begin(self) -> Memory:
         """Return messages that say nothing."""
         inner = () if self._rest is None else self._rest.begin()
@@ -158,11 +171,15 @@ class MessageEngine:
         self, potentials: Floats, start: Floats, sweeps: int, tol: float, wanted: bool
     ) -> Solution:
         """Do all that a `Messenger` does, in one call of a kernel."""
-        check_messages(start, self.problem.wiring)
-        tables = self.problem.wiring.graph_tables
-        n = len(tables) - 1 if wanted else 0
+        wiring = self.problem.wiring
+        check_messages(start, wiring)
+        n = wiring.n_graphs if wanted else 0
         found = potentials if not wanted else np.empty(len(potentials))
-        x = Exchange(tables, potentials, np.ones(n), found, nothing_fixed())
+        nothing = np.empty(0)
+        x = Exchange(
+            wiring.graph_factors, wiring.table_offsets, wiring.table_offsets, potentials, nothing,
+            nothing, np.ones(n), found, False, np.empty((0, 0)), nothing_fixed(),
+        )  # fmt: skip
         messages = np.empty(len(start))
         values, taken = self._run(x, found, start, messages, sweeps, tol)
         return Solution(values, found if wanted else np.empty(0), (messages,), taken)
@@ -172,15 +189,13 @@ class MessageEngine:
 
         Returns their values, and the most sweeps that one of them needed.
         """
-        if not x.fixed.some:  # beliefs take the place of the potentials
-            return self._run(x, x.potentials, memory[0], memory[0], sweeps, tol)
         with self._tables.lend() as tables:
             return self._run(x, tables, memory[0], memory[0], sweeps, tol)
 
     def _run(
         self, x: Exchange, tables: Floats, start: Floats, messages: Floats, sweeps: int, tol: float
     ) -> tuple[Floats, int]:
-        """Pass messages from those of `start`; `tables` is workspace, maybe the potentials."""
+        """Pass messages from those of `start`; `tables` is workspace, maybe that of the beliefs."""
         plan = self.plan
         wiring = self.problem.wiring
         values, change = np.empty((2, wiring.n_graphs))
@@ -276,7 +291,9 @@ def clamp(
     borders = wiring.graph_factors - small.wiring.graph_factors
     gone_graphs = np.repeat(np.arange(wiring.n_graphs), np.diff(borders))
     nothing = np.empty(0, np.int64)
-    held = Clamped(wiring, gone_graphs, engine, nothing, nothing, borders, options.n_jobs)
+    largest = int(np.diff(wiring.graph_tables).max(initial=0))
+    whole = threads.Workspaces(partial(many.make_graph_workspace, largest))
+    held = Clamped(wiring, gone_graphs, engine, nothing, nothing, borders, whole, options.n_jobs)
     return held.at(fixed)
 
 

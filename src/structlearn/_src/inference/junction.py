@@ -122,6 +122,11 @@ class EliminationTree:
             partial(eliminate.make_workspace, *self._workspace_sizes)
         )
 
+    @property
+    def ranges(self) -> int:
+        """How many ranges of graphs a kernel sums beliefs over, one by one."""
+        return len(self._tasks[0]) - 1
+
     def begin(self) -> Memory:
         """Return nothing: each call stands alone."""
         return ()

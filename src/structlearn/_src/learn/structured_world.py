@@ -23,8 +23,8 @@ from structlearn._src.graph.wiring import HIDDEN, OUTPUT, Wiring
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.chain_batch import Chains, forbid_ends, tables_to_chains
 from structlearn._src.inference.engine import Engine, clamp, forest_shares, make_engine
-from structlearn._src.kernels.graph.many import Exchange, nothing_fixed
-from structlearn._src.learn.vectors import add_multiple
+from structlearn._src.inference.group_tables import GroupTables
+from structlearn._src.learn.vectors import add_multiple, plain
 from structlearn._src.learn.world import (
     CONVERGED,
     Budget,
@@ -190,7 +190,8 @@ class GraphWorld:
         self.n_jobs = settings.n_jobs
         self.sweeps = settings.sweeps or _SWEEPS
         self.tol = _TOL if settings.tol is None else settings.tol
-        self._added = [x for x in (added, graphs.forbidden_potentials) if x is not None]
+        extra = [x for x in (added, graphs.forbidden_potentials) if x is not None]
+        self._added = plain(sum(extra[1:], extra[0])) if extra else np.empty(0)
         wiring = graphs.wiring
         if not clamped:
             wiring = wiring._replace(roles=np.where(labels < 0, HIDDEN, OUTPUT))
@@ -206,6 +207,7 @@ class GraphWorld:
             self._engine = make_engine(problem, *how)
         self.approximate = not self._engine.exact
         self._potentials = threads.Scratch(int(wiring.table_offsets[-1]))
+        self._groups: GroupTables | None = None  # of the tables that came last
         self._sizes = tuple(map(len, self._engine.begin()))
 
     def begin(self) -> GraphMemory | None:
@@ -224,37 +226,48 @@ class GraphWorld:
         tol = self.tol if budget.sweeps is None else 0.0
         messages = () if memory is None else memory.messages
         check_fits(tuple(map(len, messages)) == self._sizes)
-        with self._potentials.lend() as potentials:
-            tables_to_potentials(self.graphs, parameters, self.n_jobs, potentials)
-            for extra in self._added:
-                add_multiple(potentials, 1.0, extra, self.n_jobs)
-            # Beliefs, times the factor of their graph, take the place of the potentials.
-            values, taken = self._replaced(potentials, factors, messages, sweeps, tol)
-            given = self.graphs, potentials, parameters, self.n_jobs, into
-            expected = potentials_to_tables(*given)
+        given = parameters, factors, messages, sweeps, tol, into
+        once = self._engine.in_kernels
+        values, expected, taken = self._at_once(*given) if once else self._in_steps(*given)
         if memory is not None:
             memory.iterations[...] += taken
         return values, expected, memory
 
-    def _replaced(
-        self, potentials: Floats, factors: Floats, messages: Memory, sweeps: int, tol: float
-    ) -> tuple[Floats, int]:
-        """Replace potentials by beliefs times factors, and messages; values, and sweeps taken."""
+    def _at_once(
+        self, parameters: Tables, factors: Floats, messages: Memory, sweeps: int, tol: float,
+        into: Tables | None,
+    ) -> tuple[Floats, Tables, int]:  # fmt: skip
+        """Let one call of a kernel do it all; values, expected tables, and sweeps taken."""
+        groups, shapes = self._groups, tuple(table.shape for table in parameters)
+        if groups is None or groups.shapes != shapes:
+            groups = self._groups = GroupTables(self.graphs, shapes)
+        x = groups.exchange(parameters, factors, self._added, self._engine.ranges, into)
+        values, taken = self._engine.answer(x, messages, sweeps, tol)
+        return values, groups.expected(x, into), taken
+
+    def _in_steps(
+        self, parameters: Tables, factors: Floats, messages: Memory, sweeps: int, tol: float,
+        into: Tables | None,
+    ) -> tuple[Floats, Tables, int]:  # fmt: skip
+        """Do the same where there is more to do between sweeps than a kernel can."""
         starts = self.graphs.wiring.graph_tables
-        if self._engine.in_kernels:
-            x = Exchange(starts, potentials, factors, potentials, nothing_fixed())
-            return self._engine.answer(x, messages, sweeps, tol)
-        found = self._engine.solve(potentials, messages, sweeps, tol)
-        for old, new in zip(messages, found.memory, strict=True):
-            np.copyto(old, new)
+        with self._potentials.lend() as potentials:
+            tables_to_potentials(self.graphs, parameters, self.n_jobs, potentials)
+            if len(self._added):
+                add_multiple(potentials, 1.0, self._added, self.n_jobs)
+            found = self._engine.solve(potentials, messages, sweeps, tol)
+            for old, new in zip(messages, found.memory, strict=True):
+                np.copyto(old, new)
 
-        def work(first: int, last: int) -> None:
-            part = slice(starts[first], starts[last])
-            each = np.repeat(factors[first:last], np.diff(starts[first : last + 1]))
-            np.multiply(found.beliefs[part], each, out=potentials[part])
+            def work(first: int, last: int) -> None:
+                part = slice(starts[first], starts[last])
+                each = np.repeat(factors[first:last], np.diff(starts[first : last + 1]))
+                np.multiply(found.beliefs[part], each, out=potentials[part])
 
-        threads.over_graphs(work, starts, self.n_jobs)
-        return found.values, found.sweeps
+            threads.over_graphs(work, starts, self.n_jobs)
+            given = self.graphs, potentials, parameters, self.n_jobs, into
+            expected = potentials_to_tables(*given)
+        return found.values, expected, found.sweeps
 
 
 def cost_entries(graphs: Graphs, labels: Ints, rows: Floats) -> Floats:

@@ -242,20 +242,28 @@ def _times(features: Floats, matrix: Floats, n_jobs: int | None) -> Floats:
     def work(part: slice) -> None:
         np.matmul(features[part], matrix, out=out[part])
 
-    over(work, len(features), n_jobs, _rows(features))
+    over(work, len(features), _threads(features, matrix, n_jobs), _rows(features))
     return out
 
 
 def _transposed_times(features: Floats, marginals: Floats, n_jobs: int | None) -> Floats:
     """Product of transposed dense features and marginals, the sum of those of ranges of rows."""
     return summed(
-        lambda part: features[part].T @ marginals[part], len(features), n_jobs, _rows(features)
+        lambda part: features[part].T @ marginals[part],
+        len(features),
+        _threads(features, marginals, n_jobs),
+        _rows(features),
     )
 
 
 def _rows(features: Floats) -> int:
     """Rows of dense features that make one range."""
     return max(1, threads.GRAIN["arrays"] // max(features.shape[1], 1))
+
+
+def _threads(features: Floats, other: Floats, n_jobs: int | None) -> int:
+    """Threads that are worth being woken for a product with as many columns as `other` has."""
+    return threads.few(n_jobs, features.size * other.shape[1], threads.GRAIN["products"])
 
 
 def _unfit(features: Features, need: str) -> str:
