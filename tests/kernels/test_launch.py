@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from typing import NamedTuple
 
@@ -106,3 +109,19 @@ def test_calls_in_python_between_kernels():
 
         threads.run(work, [(i, i + 1) for i in range(8)], 4)
         assert total.tolist() == [1.0] * 8
+
+
+ALONE = """
+import numpy as np
+from structlearn import chain, infer_many
+
+graphs = [chain(np.ones((5, 3)), np.eye(3)) for _ in range(200)]
+few = infer_many(graphs, method="bp", n_jobs=1)
+many = infer_many(graphs, method="bp", n_jobs=4)
+assert [a.value for a in few] == [a.value for a in many]
+"""
+
+
+def test_without_the_compiler_the_caller_works_alone():
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-c", ALONE], check=True, timeout=120, env=environment)

@@ -90,7 +90,8 @@ def _address(typing: Any, function: Any, given: Any) -> Any:
 def task(function, given):
     """Return the addresses of code that calls a kernel, and of its arguments but for the first.
 
-    They hold until the kernel that asks for them returns. Without the compiler nobody helps.
+    They hold until the kernel that asks for them returns. Without the compiler there are none, and
+    nobody helps.
     """
     return 0, 0
 
@@ -149,7 +150,7 @@ def own(workspace, places, number):
 @inner
 def publish(box, helpers, where):
     """Let so many helpers do a task; tells whether they may, as there is one caller at a time."""
-    if helpers == 0:
+    if helpers == 0 or where[0] == 0:
         return False
     if fetch_add(box, _CALLERS, 1) > 0:  # somebody else's work is there: this caller does its own
         fetch_add(box, _CALLERS, -1)
