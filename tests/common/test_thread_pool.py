@@ -6,7 +6,9 @@ import os
 import signal
 import threading
 import time
+from contextlib import nullcontext, suppress
 from contextvars import Context, ContextVar
+from functools import partialmethod
 
 import numpy as np
 import pytest
@@ -227,3 +229,88 @@ def test_calls_without_any_context():
     caller.start()
     caller.join(60)
     assert done
+
+
+@pytest.mark.parametrize("call", range(8))
+def test_blas_has_its_threads_again_after_an_interrupt(call, monkeypatch):
+    """The interrupt comes when a library is held, or when it is let go."""
+    before = blas_threads()
+    threads.run(work_nothing, singles(2), 2)
+    libraries = threadpoolctl.ThreadpoolController().lib_controllers
+    left = [call]
+
+    def interrupted(library, count, set_threads):
+        left[0] -= 1
+        if left[0] == -1:
+            raise KeyboardInterrupt
+        set_threads(library, count)
+
+    for kind in {type(each) for each in libraries if each.user_api == "blas"}:
+        given = partialmethod(interrupted, set_threads=kind.set_num_threads)
+        monkeypatch.setattr(kind, "set_num_threads", given)
+    with suppress(KeyboardInterrupt):
+        threads.run(work_nothing, singles(2), 2)
+    left[0] = -1
+    assert blas_threads() == before
+    inside = []
+    threads.run(lambda first, last: inside.append(blas_threads()), singles(2), 2)
+    assert inside == [{1}] * 2
+    assert blas_threads() == before
+
+
+def test_an_interrupt_at_the_end_of_a_call_leaves_no_helper_behind(monkeypatch):
+    """It comes just before the caller lets no more helpers in, and waits for the others."""
+    monkeypatch.setattr(threads, "POOL", pool.Pool())
+    meet = threading.Barrier(2, timeout=60)
+    over, calls = [], []
+    close = pool.Job.close
+
+    def interrupted(job):
+        calls.append(job)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        close(job)
+
+    def work(first, last):
+        meet.wait()
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.2)
+        over.append(first)
+
+    monkeypatch.setattr(pool.Job, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        threads.run(work, singles(2), 2)
+    assert len(over) == 2
+    assert not threads.POOL._jobs
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("here", [False, True])
+def test_a_forked_process_has_all_threads_of_blas(here):
+    """Though a thread that it does not have holds them; its own still does."""
+    before = blas_threads()
+    held, end = threading.Event(), threading.Event()
+
+    def hold():
+        with threads.one_blas_thread():
+            held.set()
+            end.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(60)
+    with threads.one_blas_thread() if here else nullcontext():
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            seen = [blas_threads()]
+            threads.run(lambda first, last: seen.append(blas_threads()), singles(2), 2)
+            seen.append(blas_threads())
+            usual = {1} if here else before
+            os._exit(0 if seen == [usual, {1}, {1}, usual] else 1)
+        status = os.waitpid(child, 0)[1]
+    end.set()
+    holder.join()
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert blas_threads() == before

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import Context, copy_context
 from itertools import repeat
 from queue import SimpleQueue
@@ -166,12 +166,20 @@ class Pool:
             raise
         finally:
             try:
-                with self._lock, suppress(ValueError):  # not there after an early interrupt
-                    self._jobs.remove(job)
-            finally:
-                job.close()
-                patient = self.compiled if self._patient else None
-                job.wait(patient and patient.linger)
+                self._finish(job)
+            except KeyboardInterrupt:  # helpers must not go on with what the caller has left
+                job.cancel()
+                self._finish(job)
+                raise
+
+    def _finish(self, job: Job) -> None:
+        """Return when all helpers are through with a job, or raise its error; maybe once more."""
+        with self._lock:
+            if job in self._jobs:  # not so after an early interrupt
+                self._jobs.remove(job)
+        job.close()
+        patient = self.compiled if self._patient else None
+        job.wait(patient and patient.linger)
 
     def summon(self, wanted: int) -> Ints:
         """Have so many threads look for kernels to take part in; returns the box they look at."""
@@ -259,36 +267,63 @@ class Blas:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._holders = 0
-        self._limit: Any = None
-        self._controller: Any = None
+        self._holders: dict[object, int] = {}  # the thread of each
+        self._before: list[tuple[Any, int]] = []  # libraries that are held, and their threads
+        self._libraries: list[Any] = []
         self._known: tuple[str, ...] = ()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold BLAS to one thread; within others that do so it costs nothing."""
-        with self._lock:
-            self._holders += 1
-            if self._holders == 1:
-                self._limit = self._look().limit(limits=1, user_api="blas")
+        holder = object()
         try:
+            self._hold(holder)
             yield
         finally:
-            with self._lock:
-                self._holders -= 1
-                if self._holders == 0:
-                    self._limit.restore_original_limits()
-                    self._limit = None
+            try:
+                self._free(holder)
+            except KeyboardInterrupt:  # which may come at any step, but not twice
+                self._free(holder)
+                raise
 
-    def _look(self) -> Any:
-        """Return the controller of all libraries that are loaded: a search of a millisecond."""
+    def _hold(self, holder: object) -> None:
+        with self._lock:
+            if not self._holders:
+                # Written down before anything changes, as an interrupt may come in between.
+                self._before = self._before or [(each, each.num_threads) for each in self._look()]
+                self._limit()
+            self._holders[holder] = threading.get_ident()
+
+    def _limit(self) -> None:
+        for library, _ in self._before:
+            library.set_num_threads(1)
+
+    def _free(self, holder: object | None) -> None:
+        with self._lock:
+            self._holders.pop(holder, None)
+            if not self._holders:
+                for library, count in self._before:
+                    library.set_num_threads(count)
+                self._before = []
+
+    def begin_anew(self) -> None:
+        """Forget those who hold BLAS in threads that a fork does not copy."""
+        self._lock = threading.Lock()
+        here = threading.get_ident()
+        self._holders = {each: own for each, own in self._holders.items() if own == here}
+        self._limit()  # a fork may undo it
+        self._free(None)
+
+    def _look(self) -> list[Any]:
+        """Return all libraries of BLAS that are loaded: a search of a millisecond."""
         loaded = tuple(name for name in _WITH_BLAS if name in sys.modules)
         if loaded != self._known:
             from threadpoolctl import ThreadpoolController
 
-            self._controller = ThreadpoolController()
+            found = ThreadpoolController().lib_controllers
+            self._libraries = [each for each in found if each.user_api == "blas"]
             self._known = loaded
-        return self._controller
+        return self._libraries
 
 
 POOL = Pool()
@@ -298,7 +333,7 @@ BLAS = Blas()
 def _begin_anew() -> None:
     """Forget the threads of the parent, which a fork does not copy, and its locks."""
     POOL.__init__()  # type: ignore[misc]  # the object that modules hold stays
-    BLAS._lock = threading.Lock()
+    BLAS.begin_anew()
 
 
 if hasattr(os, "register_at_fork"):
