@@ -13,6 +13,7 @@ from structlearn._src.graph.joined import join
 from structlearn._src.graph.wiring import HIDDEN
 from structlearn._src.inference.base import Options, Problem
 from structlearn._src.inference.engine import clamp, forest_shares, make_engine
+from structlearn._src.inference.messenger import Messenger
 from tests import naive
 
 EPS = [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0), (0.0, 1.0), (1.0, 0.3)]
@@ -228,6 +229,20 @@ def test_values_alone():
         short = engine.solve(problem.potentials, engine.begin(), 5, 0.0, beliefs=False)
         np.testing.assert_array_equal(whole.values, short.values)
         assert len(short.beliefs) == 0
+
+
+@pytest.mark.parametrize("eps", [(0.0, 1.0), (0.0, 0.0)])
+def test_an_interrupt_between_sweeps_is_raised(eps, monkeypatch):
+    """The work around the engine must end, too."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    problem = joined(graphs_of(10, hidden=0.4), eps)
+    engine = make_engine(problem, "bp")
+    monkeypatch.setattr(Messenger, "_propagate", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        engine.solve(problem.potentials, engine.begin(), 5, 0.0)
 
 
 # ---- which engine ------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from structlearn._src.common.errors import (
 from structlearn._src.common.watch import Ending
 from structlearn._src.inference import front
 from structlearn._src.inference.base import Options
+from structlearn._src.inference.messenger import Messenger
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.pick import AUTO, METHODS
 
@@ -460,6 +461,17 @@ def test_progress_is_told_and_an_interrupt_keeps_what_there_is(query, method):
     else:
         sums = [m.sum() for m in answer.marginals.values()]
         np.testing.assert_allclose(sums, 1.0)
+
+
+@pytest.mark.parametrize(("query", "method"), [("marginals", "tree"), ("map", "tree")])
+def test_an_interrupted_pass_is_no_exact_answer(query, method, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    graph = naive.random_graph(np.random.default_rng(3), 8, kind="tree")
+    monkeypatch.setattr(Messenger, "_propagate", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        infer(graph, query, method=method)
 
 
 def test_messages_warm_start_a_later_call(loop):

@@ -11,6 +11,7 @@ from hinge_fields import random_field
 from structlearn._src.common.errors import ArgumentError, InfeasibleError
 from structlearn._src.common.watch import Watch
 from structlearn._src.field.admm import solve_map
+from structlearn._src.field.consensus import Consensus
 from structlearn._src.field.examples import make_field_examples
 from structlearn._src.field.hinges import AT_MOST, Hinges
 from structlearn._src.learn.field_objective import Anchored, FieldError
@@ -87,6 +88,18 @@ def test_a_memory_of_another_field_is_refused():
 def test_what_time_cuts_short_is_worth_nothing():
     error = objective(0, watch=Watch(1e-9))
     assert error.loss_gradient(error.start).value == math.inf
+
+
+def test_an_interrupt_is_raised_to_end_the_work_around(monkeypatch):
+    error = objective(3)
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    error.begin()
+    monkeypatch.setattr(Consensus, "run", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        error.value_gradient(error.start)
 
 
 def test_the_penalty_pulls_to_the_start():

@@ -85,7 +85,10 @@ class Messenger:
     # ---- running -------------------------------------------------------------------------
 
     def run(self, sweeps: int, tol: float, watch: Watch | None = None) -> Ending:
-        """Sweep until every graph's messages move by at most `tol`; says why it ended."""
+        """Sweep until every graph's messages move by at most `tol`; says why it ended.
+
+        Without a `watch`, which keeps interrupts in mind, they are raised.
+        """
         if self._tables is None:
             self._tables = self._prepared()
         tables = self._tables
@@ -99,8 +102,8 @@ class Messenger:
         self.done |= still
         self.residual[still] = 0.0
         left = sweeps
-        watch = watch or Watch()
-        pace = Pace(watch)
+        clock = watch or Watch()
+        pace = Pace(clock)
         approach = Approach()
         stops = f" (stops at {brief(tol)})" if tol else ""
 
@@ -117,11 +120,13 @@ class Messenger:
             pace.some(take, min(max(1, _BATCH // int(moving[~self.done].sum())), left))
             return bool(self.done.all())
 
-        ended = watch.repeat(
+        ended = clock.repeat(
             step, sweeps,
             lambda: f"sweep {sweeps - left}, largest change {brief(self.residual.max())}{stops}",
             lambda: approach.share(self.residual.max() / tol) if tol else math.nan,
         )  # fmt: skip
+        if watch is None and ended == Ending.INTERRUPTED:
+            raise KeyboardInterrupt
         if self.linear:
             self._convert(domain.TO_LOG, tables)
         return Ending.LIMIT if ended == Ending.DONE and not self.done.all() else ended

@@ -11,7 +11,7 @@ import numpy as np
 
 from structlearn._src.common import checks
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.common.watch import Watch
+from structlearn._src.common.watch import Ending, Watch
 from structlearn._src.field.admm import solve_map
 from structlearn._src.field.consensus import Consensus, make_consensus
 from structlearn._src.field.examples import HingeExamples
@@ -292,6 +292,8 @@ class FieldError(_FieldWeights, Objective):
             time_limit=max(self.watch.left, _INSTANT) if self.watch.left < math.inf else None,
             n_jobs=self.settings.n_jobs,
         )  # fmt: skip
+        if found.ended == Ending.INTERRUPTED:  # the work around must end, too
+            raise KeyboardInterrupt
         memory.y[:] = found.y
         self._system.consensus.blocks.copy(found.multipliers, memory.multipliers)
         memory.iterations[()] += found.iterations
