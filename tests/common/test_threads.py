@@ -163,6 +163,20 @@ def test_graphs_are_cut_for_the_workers_there_are(monkeypatch):
     assert [first for first, _ in cut] == [0, *(last for _, last in cut[:-1])]
     assert ranges_of(threads.over_graphs, np.array([0, 1000]), 2) == [(0, 1)]
     assert ranges_of(threads.over_graphs, np.zeros(1, np.int64), 2) == []
+    # However few the threads are, no range may be so long that an interrupt waits for it.
+    monkeypatch.setitem(threads.GRAIN, "arrays", 4)
+    assert len(ranges_of(threads.over_graphs, offsets, 1)) == 26
+    assert len(ranges_of(threads.over_graphs, offsets, 2)) == 26
+
+
+def test_calls_of_kernels_are_shorter_where_they_solve_graphs(monkeypatch):
+    monkeypatch.setitem(threads.GRAIN, "few graphs", 1)
+    offsets = np.arange(10_001)
+    for whole, most in ((False, 2**13), (True, 2**9)):
+        calls = threads.calls_of(offsets, "few graphs", whole)
+        assert max(map(len, calls)) == most + 1
+        assert [call[0] for call in calls[1:]] == [call[-1] for call in calls[:-1]]
+        assert (calls[0][0], calls[-1][-1]) == (0, 10_000)
 
 
 def test_scratch_is_lent_to_one_at_a_time():

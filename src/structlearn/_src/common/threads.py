@@ -47,6 +47,7 @@ GRAIN = {
 }
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps
 _TASKS = 2**13  # in a call of a kernel: a second or two of work on one thread
+_WHOLE = 2**9  # the same of tasks that solve graphs from the first sweep to the last
 _LINES = 128  # bytes of two lines of the cache, which processors fetch together
 _LINE = 16  # numbers that keep two arrays on different cache lines
 _most: ContextVar[int | None] = ContextVar(
@@ -137,12 +138,14 @@ def over_graphs(
 ) -> None:
     """Call ``work(first, last)`` on ranges of graphs, given where the tables of each begin.
 
-    There are `each` of them per worker: few where all graphs cost the same.
+    There are `each` of them per worker: few where all graphs cost the same. But there are never so
+    few that one takes long: between two of them interrupts are heeded.
     """
     parts = 1
     if len(offsets) > 2 and offsets[-1] > GRAIN["graphs"]:
         count = workers(n_jobs)
-        parts = min(count * each, len(offsets) - 1) if count > 1 else 1
+        least = 1 + int(offsets[-1]) // GRAIN["arrays"]
+        parts = min(max(count * each if count > 1 else 1, least), len(offsets) - 1)
     run(work, split(offsets, parts), n_jobs)
 
 
@@ -189,16 +192,18 @@ def worker_arrays(*shapes: tuple[int, ...]) -> list[Floats]:
     return [whole[a:b].reshape(s) for (a, b), s in zip(pairwise(ends), shapes, strict=True)]
 
 
-def calls_of(offsets: Ints, kind: str) -> list[Ints]:
+def calls_of(offsets: Ints, kind: str, whole: bool = False) -> list[Ints]:
     """Cut items into ranges of work of some kind in `GRAIN`, which depend on the items alone.
 
     Returns where the ranges begin, and the end, for one call of a kernel that threads join after
-    the other: between two of them interrupts are heeded.
+    the other: between two of them interrupts are heeded. There are more of them where the `whole`
+    of inference is done in one call, and not a sweep.
     """
+    most = _WHOLE if whole else _TASKS
     ranges = split(offsets, 1 + int(offsets[-1]) // GRAIN[kind])
     borders = np.array([0, *(last for _, last in ranges)])
-    calls = range(0, max(len(ranges), 1), _TASKS)
-    return [borders[i : i + _TASKS + 1] for i in calls]
+    calls = range(0, max(len(ranges), 1), most)
+    return [borders[i : i + most + 1] for i in calls]
 
 
 def helpers(n_jobs: int | None, tasks: int) -> int:

@@ -132,7 +132,7 @@ class MessageEngine:
     @property
     def ranges(self) -> int:
         """How many ranges of graphs a kernel sums beliefs over, one by one."""
-        return len(self.plan.tasks[0]) - 1
+        return len(self.plan.runs[0]) - 1
 
     def begin(self) -> Memory:
         """Return messages that say nothing."""
@@ -202,7 +202,7 @@ class MessageEngine:
         iterations = np.zeros(wiring.n_graphs, np.int64)
         done = plan.moving == 0
         sure, marginals = np.empty((2, int(wiring.belief_offsets[-1])))
-        helpers = threads.helpers(self.options.n_jobs, len(plan.tasks[0]) - 1)
+        helpers = threads.helpers(self.options.n_jobs, len(plan.runs[0]) - 1)
         with (
             plan.exponentials.lend() as exponentials,
             plan.workspaces.lend(helpers) as workspaces,
@@ -213,7 +213,7 @@ class MessageEngine:
                 float(self.options.damping or 0.0),
             )  # fmt: skip
             plain = warm._replace(tables=tables, raised=np.empty(0), linear=False)
-            for tasks in plan.tasks:
+            for tasks in plan.runs:
                 threads.launch(
                     many.message_in_threads, helpers, make_board(1), tasks, x,
                     wiring.graph_tables, plan.borders, plan.net, plan.order, warm, plain,
