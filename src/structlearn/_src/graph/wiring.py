@@ -21,8 +21,8 @@ ROLES = ("output", "hidden", "observed")
 OUTPUT, HIDDEN, OBSERVED = range(3)
 _MOST_STATES = 2**31  # far beyond memory, and products of two still fit 64 bits
 _LARGEST_ARITY = 60  # kernels keep the digits of an entry in 64 places
-_SMALL = 2**10  # variables and slots of a graph that shares its wiring: some 30 kB
-_KEPT = 256  # such wirings, of the latest graphs: some megabytes
+_SMALL = 2**12  # variables and slots of a graph that shares its wiring: a grid of 25 x 25
+_KEPT = 256  # such wirings, of the latest graphs: each takes up to 0.2 MB
 _EACH = 2  # ranges of graphs per worker, where what they cost goes by their size
 
 
