@@ -171,6 +171,12 @@ def run(
         POOL.run(Job(function, ranges), threads)
 
 
+def together(works: Sequence[Callable[[], Any]], size: int, n_jobs: int | None = None) -> None:
+    """Do some pieces of work that do not depend on each other: at once, if on so many numbers."""
+    pieces = [(i, i + 1) for i in range(len(works))]
+    run(lambda i, _: works[i](), pieces, n_jobs if size > GRAIN["entries"] else 1)
+
+
 def launch(kernel: Callable[..., Any], helpers: int, *given: Any) -> Any:
     """Call a kernel in which so many helpers may join the calling thread: see `kernels/launch`."""
     if helpers <= 0:

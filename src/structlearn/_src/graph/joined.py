@@ -29,7 +29,7 @@ def join(wirings: Sequence[Wiring], n_jobs: int | None = 1) -> Wiring:
     # In loops of C: the rest costs next to nothing for each of many small graphs.
     identities = list(map(id, wirings))
     distinct = dict(zip(identities, wirings, strict=True))
-    together = _together(list(distinct.values()))
+    together = _together(list(distinct.values()), n_jobs)
     if len(distinct) == len(wirings):
         return together
     number = dict(zip(distinct, range(len(distinct)), strict=True))
@@ -66,7 +66,7 @@ def _starts(wiring: Wiring) -> Ints:
     return np.stack([*own, wiring.message_offsets[slots], wiring.belief_offsets[variables]], axis=1)
 
 
-def _together(wirings: list[Wiring]) -> Wiring:
+def _together(wirings: list[Wiring], n_jobs: int | None) -> Wiring:
     """Put wirings side by side, compiled anew."""
     if len(wirings) == 1:
         return wirings[0]
@@ -88,7 +88,7 @@ def _together(wirings: list[Wiring]) -> Wiring:
     )
     for array in own:
         array.setflags(write=False)  # made here, so no copy is needed
-    return compile_wiring(*own, graph_variables, graph_factors)
+    return compile_wiring(*own, graph_variables, graph_factors, n_jobs)
 
 
 def _chained(parts: list[Ints]) -> Ints:
