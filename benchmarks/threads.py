@@ -55,7 +55,7 @@ class Sizes(NamedTuple):
     sweeps: int = 20  #: of samplers
 
 
-QUICK = Sizes(1500, 0.05, 10, 300_000, 125, 300, 100, 2, 5)
+QUICK = Sizes(2000, 0.05, 10, 300_000, 125, 300, 100, 2, 5)
 #: Seconds by phase; the first is what counts.
 Phases = dict[str, float]
 Section = Callable[[Sizes], Callable[[int], Phases]]
