@@ -55,7 +55,7 @@ class Sizes(NamedTuple):
     sweeps: int = 20  #: of samplers
 
 
-QUICK = Sizes(1500, 0.05, 10, 300_000, 125, 300, 100, 2, 5)
+QUICK = Sizes(2000, 0.05, 10, 300_000, 125, 300, 100, 2, 5)
 #: Seconds by phase; the first is what counts.
 Phases = dict[str, float]
 Section = Callable[[Sizes], Callable[[int], Phases]]
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--limit", type=float, help="seconds for each section")
     parser.add_argument("--quick", action="store_true", help="small sizes, in minutes")
     parser.add_argument("--serial", action="store_true", help="what bounds the speed-up")
-    parser.add_argument("--out", type=pathlib.Path, help="JSON file for the wall times")
+    parser.add_argument("--out", type=pathlib.Path, help="JSON file to add the wall times to")
     given = parser.parse_args(arguments)
     cores = os.cpu_count() or 1
     sizes = QUICK if given.quick else Sizes()
@@ -76,20 +76,27 @@ def main(arguments: list[str]) -> int:
     limit = given.limit or (5.0 if given.quick else 60.0)
     begun = time.monotonic()
     print(f"{cores} cores, load average {os.getloadavg()[0]:.2f}")
-    curves = {}
     for name in given.only or SECTIONS:
         if given.serial:
             serial_share(name, sizes, max(counts))
-        else:
-            curves[name] = measure(name, sizes, counts, limit)
-    if given.out:
-        given.out.write_text(json.dumps({"cores": cores, "curves": curves}, indent=1) + "\n")
+            continue
+        least = measure(name, sizes, counts, limit)
+        if given.out and least:
+            keep(given.out, cores, name, least)
     print(f"\n{time.monotonic() - begun:.0f} s in all")
     return 0
 
 
-def measure(name: str, sizes: Sizes, counts: list[int], limit: float) -> dict[int, float]:
-    """Run one section with every number of threads, print a table, and return wall times."""
+def keep(path: pathlib.Path, cores: int, name: str, least: dict[int, Phases]) -> None:
+    """Add the times of a section to a file, which may have others, or other numbers of threads."""
+    found = json.loads(path.read_text()) if path.exists() else {"cores": cores, "curves": {}}
+    curve = found["curves"].setdefault(name, {})
+    curve |= {str(count): next(iter(seconds.values())) for count, seconds in least.items()}
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def measure(name: str, sizes: Sizes, counts: list[int], limit: float) -> dict[int, Phases]:
+    """Run one section with every number of threads, print a table, and return the least times."""
     from structlearn.errors import DataNotFoundError
 
     end = time.monotonic() + limit
@@ -113,7 +120,7 @@ def measure(name: str, sizes: Sizes, counts: list[int], limit: float) -> dict[in
     for count, seconds in least.items():
         times = " ".join(f"{seconds.get(phase, 0.0):12.4f}" for phase in phases)
         print(f"{count:8d} {base / seconds[phases[0]]:8.2f} {times}", flush=True)
-    return {count: seconds[phases[0]] for count, seconds in least.items()}
+    return least
 
 
 def serial_share(name: str, sizes: Sizes, threads: int) -> None:

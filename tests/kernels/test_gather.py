@@ -19,8 +19,21 @@ def test_arrays_lie_one_after_the_other(n_jobs):
     out = np.empty(offsets[-1])
     assert gather.readable()
     objects = np.array(list(map(id, arrays)))
-    over(gather.join_in_threads, [np.array([0, 2, 4, 5])], n_jobs, objects, offsets, out)
+    unlike = np.zeros(1, np.bool_)
+    over(gather.join_in_threads, [np.array([0, 2, 4, 5])], n_jobs, objects, offsets, out, unlike)
     np.testing.assert_array_equal(out, np.concatenate(arrays))
+    assert not unlike[0]
+
+
+def test_arrays_of_other_sizes_are_left_out():
+    """Nothing is read beyond their ends."""
+    arrays = [np.ones(2), np.ones(5), np.ones(3)]
+    offsets = np.array([0, 2, 9, 12])
+    out, unlike = np.zeros(12), np.zeros(1, np.bool_)
+    objects = np.array(list(map(id, arrays)))
+    over(gather.join_in_threads, [np.array([0, 3])], 1, objects, offsets, out, unlike)
+    np.testing.assert_array_equal(out, [1.0] * 2 + [0.0] * 7 + [1.0] * 3)
+    assert unlike[0]
 
 
 def test_without_addresses_numpy_joins_them(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import gammaln
 
 from structlearn._src.common.errors import ArgumentError
@@ -123,6 +124,35 @@ def test_tables_are_at_least_one_and_at_most_the_customers():
     expected = [[sum(m / (m + i) for i in range(n)) for m, n in zip(masses, row, strict=True)]
                 for row in COUNTS]  # fmt: skip
     np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.1)
+
+
+def _table_probabilities(n, mass):
+    """Probability of every number of tables of some customers: one may be opened by each."""
+    found = np.array([1.0])
+    for i in range(n):
+        opens = mass / (mass + i)
+        found = np.append(found * (1.0 - opens), 0.0) + np.append(0.0, found * opens)
+    return found
+
+
+@pytest.mark.parametrize("seated", [2**13, 10])
+@pytest.mark.parametrize("n", [2, 5, 60, 900])
+@pytest.mark.parametrize("mass", [1e-3, 0.2, 3.0, 150.0, 1e6])
+def test_numbers_of_tables_have_their_exact_probabilities(n, mass, seated, monkeypatch):
+    """Also where random numbers run out within a cell, time and again."""
+    monkeypatch.setattr(hdp, "_SEATED", seated)
+    counts = np.full((41, 40), n if seated > 10 else min(n, 60))
+    probabilities = _table_probabilities(counts[0, 0], mass)
+    rng, sticks = np.random.default_rng(8), np.append(np.full(40, 1.0 / 40), 0.0)
+    drawn = [hdp.draw_tables(counts, 40 * mass, sticks, rng).ravel() for _ in range(3)]
+    found = np.bincount(np.concatenate(drawn), minlength=len(probabilities)).astype(float)
+    expected = probabilities * found.sum()
+    often = expected > 5.0
+    rest = np.array([found[~often].sum(), expected[~often].sum()])
+    assert rest[0] <= rest[1] + 6.0 * np.sqrt(rest[1] + 1.0)
+    if often.sum() > 1:
+        share = found[often].sum() / expected[often].sum()
+        assert stats.chisquare(found[often], share * expected[often]).pvalue > 1e-5
 
 
 def _grid_moments(log_density):

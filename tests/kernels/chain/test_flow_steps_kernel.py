@@ -109,6 +109,29 @@ def test_a_search_finds_the_losses_and_adds_best_labellings(kind):
     assert found == pytest.approx(expected)
 
 
+def test_a_search_leaves_no_link_whose_state_before_is_gone():
+    """Two links of too little share each end in a state, and one of their sum leaves it."""
+    flow = Flow(chains(**SMALL | {"longest": 3}))
+    K, first = flow.dense.states, flow.dense.cuts[1][0]
+    one, two, three = flow.dense.data.labels[first : first + 3]
+    other = (two + 1) % K
+    begun = one, (one + 1) % K
+    links = [(0, s, -1, 0.5) for s in begun]
+    links += [(1, s, r, x) for r in begun for s, x in ((other, 0.5), (two, 0.8e-13))]
+    links += [(2, three, other, 1.0), (2, three, two, 1.6e-13)]
+    columns = zip(*sorted((t * K + s, r, x) for t, s, r, x in links), strict=True)
+    flows.make_room(flow.objective.chain_arrays, flow.state)
+    place = flow.state["starts"][1] + np.arange(len(links))
+    for name, column in zip(("ends", "befores", "shares"), columns, strict=True):
+        flow.state[name][place] = column
+    flow.state["counts"][1] = len(links)
+    flow.run(np.array([1]), search=True)
+    found = flow.links(1)
+    ends = {(t, s) for t, _, s in found}
+    assert all((t - 1, r) in ends for t, r, _ in found if t)
+    assert (1, one, two) not in found
+
+
 @pytest.mark.parametrize("kind", ["dense", "sparse", "pairs", "bars", "mean"])
 @pytest.mark.parametrize("pairwise", [False, True])
 def test_steps_of_batches_raise_the_dual_and_keep_a_flow(kind, pairwise):

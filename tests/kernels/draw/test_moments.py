@@ -73,7 +73,7 @@ def test_positions_are_listed_by_state(threads):
     found = pieces.make_pieces(borders, 6, 60)
     for i in range(3):
         some = states[offsets[borders[i]] : offsets[borders[i + 1]]]
-        found.visits[i] = np.bincount(some, minlength=6)
+        found.visits[i, :6] = np.bincount(some, minlength=6)
     numbered = states.copy()
     launch(pieces.arrange_in_threads, threads - 1, make_board(1), offsets, found, numbered)
     expected = _members(states, 6)

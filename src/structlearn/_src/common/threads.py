@@ -105,17 +105,22 @@ def split(offsets: Ints, parts: int) -> list[tuple[int, int]]:
     >>> split(np.array([0, 1, 2, 3, 9, 10]), 2)
     [(0, 3), (3, 5)]
     """
+    return list(pairwise(_borders(offsets, parts).tolist()))
+
+
+def _borders(offsets: Ints, parts: int) -> Ints:
+    """Return where the ranges of `split` begin, and the end."""
     n = len(offsets) - 1
     if parts <= 1 or n <= 1:
-        return [(0, n)] if n else []
+        return np.unique([0, n])
     targets = offsets[0] + (offsets[-1] - offsets[0]) * (np.arange(1, parts) / parts)
     # Whole numbers, as the offsets are: to look for others, NumPy would first convert them all.
     above = np.searchsorted(offsets, np.ceil(targets).astype(offsets.dtype))
     np.maximum(above, 1, out=above)
     np.minimum(above, n, out=above)
     nearer_below = targets - offsets[above - 1] < offsets[above] - targets
-    borders = [0, *(above - nearer_below).tolist(), n]
-    return [(a, b) for a, b in pairwise(borders) if a < b]
+    borders = np.concatenate(([0], above - nearer_below, [n]))
+    return borders[np.append(True, borders[1:] > borders[:-1])]
 
 
 def over_items(
@@ -169,6 +174,12 @@ def run(
         POOL.run(Job(function, ranges), threads)
 
 
+def together(works: Sequence[Callable[[], Any]], size: int, n_jobs: int | None = None) -> None:
+    """Do some pieces of work that do not depend on each other: at once, if on so many numbers."""
+    pieces = [(i, i + 1) for i in range(len(works))]
+    run(lambda i, _: works[i](), pieces, n_jobs if size > GRAIN["entries"] else 1)
+
+
 def launch(kernel: Callable[..., Any], helpers: int, *given: Any) -> Any:
     """Call a kernel in which so many helpers may join the calling thread: see `kernels/launch`."""
     if helpers <= 0:
@@ -200,9 +211,8 @@ def calls_of(offsets: Ints, kind: str, whole: bool = False) -> list[Ints]:
     of inference is done in one call, and not a sweep.
     """
     most = _WHOLE if whole else _TASKS
-    ranges = split(offsets, 1 + int(offsets[-1]) // GRAIN[kind])
-    borders = np.array([0, *(last for _, last in ranges)])
-    calls = range(0, max(len(ranges), 1), most)
+    borders = _borders(offsets, 1 + int(offsets[-1]) // GRAIN[kind])
+    calls = range(0, max(len(borders) - 1, 1), most)
     return [borders[i : i + most + 1] for i in calls]
 
 

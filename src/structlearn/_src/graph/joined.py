@@ -29,7 +29,7 @@ def join(wirings: Sequence[Wiring], n_jobs: int | None = 1) -> Wiring:
     # In loops of C: the rest costs next to nothing for each of many small graphs.
     identities = list(map(id, wirings))
     distinct = dict(zip(identities, wirings, strict=True))
-    together = _together(list(distinct.values()))
+    together = _together(list(distinct.values()), n_jobs)
     if len(distinct) == len(wirings):
         return together
     number = dict(zip(distinct, range(len(distinct)), strict=True))
@@ -66,7 +66,7 @@ def _starts(wiring: Wiring) -> Ints:
     return np.stack([*own, wiring.message_offsets[slots], wiring.belief_offsets[variables]], axis=1)
 
 
-def _together(wirings: list[Wiring]) -> Wiring:
+def _together(wirings: list[Wiring], n_jobs: int | None) -> Wiring:
     """Put wirings side by side, compiled anew."""
     if len(wirings) == 1:
         return wirings[0]
@@ -88,7 +88,7 @@ def _together(wirings: list[Wiring]) -> Wiring:
     )
     for array in own:
         array.setflags(write=False)  # made here, so no copy is needed
-    return compile_wiring(*own, graph_variables, graph_factors)
+    return compile_wiring(*own, graph_variables, graph_factors, n_jobs)
 
 
 def _chained(parts: list[Ints]) -> Ints:
@@ -129,11 +129,10 @@ def joined_potentials(
     if any(map(is_, tables, repeat(None))):
         whole = list(map(flat_potentials, graphs))
     out = np.empty(int(offsets[-1]))
-    sizes = np.fromiter(map(len, whole), np.int64, len(whole))
-    # Beyond the end of an array nothing must be read, whatever else goes wrong.
-    if not gather.readable() or not np.array_equal(sizes, np.diff(offsets)):
+    if not gather.readable():
         return np.concatenate(whole, out=out)
     objects = np.fromiter(map(id, whole), np.int64, len(whole))
+    unlike = np.zeros(1, np.bool_)
     ranges = threads.calls_of(offsets, "entries")
-    over(gather.join_in_threads, ranges, n_jobs, objects, offsets, out)
-    return out
+    over(gather.join_in_threads, ranges, n_jobs, objects, offsets, out, unlike)
+    return np.concatenate(whole, out=out) if unlike[0] else out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -186,7 +187,8 @@ def infer_many(
     if not isinstance(given, Sequence) or (evidence is not None and len(given) != len(graphs)):
         n = len(graphs)
         raise EvidenceError(f"for {n} graphs give a list of {n} mappings (or None each)")
-    return _ask(graphs, given, asked, eps, method, settings) if graphs else []
+    with threads.one_blas_thread() if len(graphs) > 1 else nullcontext():  # once for all calls
+        return _ask(graphs, given, asked, eps, method, settings) if graphs else []
 
 
 def _ask(

@@ -20,15 +20,22 @@ from structlearn._src.kernels.team import take
 
 _HEAD = object.__basicsize__  # bytes of an object before what is its own
 _NUMBER = 8  # bytes
+# Where a record has the address of the numbers, how many axes there are, and where their sizes are.
+_START, _AXES, _LENGTHS = _HEAD, _HEAD + _NUMBER, _HEAD + 2 * _NUMBER
 
 
 @cache
 def readable() -> bool:
     """Tell whether arrays of this Python lie where kernels look for their numbers."""
-    probe = np.empty(1)
+    probe = np.empty(3)
     if sys.implementation.name != "cpython":  # elsewhere the identity is no address
         return False
-    return ctypes.c_int64.from_address(id(probe) + _HEAD).value == probe.ctypes.data
+    start = ctypes.c_int64.from_address(id(probe) + _START).value
+    axes = ctypes.c_int.from_address(id(probe) + _AXES).value
+    if start != probe.ctypes.data or axes != 1:
+        return False
+    lengths = ctypes.c_int64.from_address(id(probe) + _LENGTHS).value
+    return ctypes.c_int64.from_address(lengths).value == len(probe)
 
 
 def _read(kind: str) -> Any:
@@ -57,16 +64,21 @@ def number_at(address):
 
 
 @inner
-def join_arrays(number, board, ranges, objects, offsets, out):
+def join_arrays(number, board, ranges, objects, offsets, out, unlike):
     """Copy the numbers of arrays, which begin at `offsets`, in ranges that threads take.
 
-    `objects` are the addresses of the arrays: contiguous, of as many numbers as offsets say.
+    `objects` are the addresses of the arrays, contiguous and of one axis. One that has not as many
+    numbers as offsets say is left out, and ``unlike[0]`` is set.
     """
     r = take(board, 0)
     while r < ranges.size - 1:
         for i in range(ranges[r], ranges[r + 1]):
-            start = integer_at(objects[i] + _HEAD)
-            for k in range(offsets[i + 1] - offsets[i]):
+            size = offsets[i + 1] - offsets[i]
+            if integer_at(integer_at(objects[i] + _LENGTHS)) != size:
+                unlike[0] = True  # beyond the end of an array nothing must be read
+                continue
+            start = integer_at(objects[i] + _START)
+            for k in range(size):
                 out[offsets[i] + k] = number_at(start + _NUMBER * k)
         r = take(board, 0)
 

@@ -102,26 +102,32 @@ def search_in_threads(box, helpers, *given):
 
 @inner
 def _add_links(c, n, dual, work):
-    """Drop the links of a sequence that have no share, and add those of a path."""
+    """Drop the links of a sequence that have no share, and add those of a path.
+
+    Those from a state in which no link ends any more have none but what rounding left: they go too.
+    """
     K = work.nodes.shape[1]
+    reached = work.best_link  # whether a link ends in a state
     q = dual.starts[c]
     stop = q + dual.counts[c]
     m = 0
     for t in range(n):
         state, before = work.labels[t], work.labels[t - 1] if t > 0 else -1
         missing = True
+        reached[t] = 0
+        reached[t, state] = 1
         while q < stop and dual.ends[q] < (t + 1) * K:
-            own = dual.ends[q] == t * K + state and dual.befores[q] == before
-            if own or dual.shares[q] > TINY:
-                work.ends[m] = dual.ends[q]
-                work.befores[m] = dual.befores[q]
+            s, r = dual.ends[q] - t * K, dual.befores[q]
+            own = s == state and r == before
+            if own or (dual.shares[q] > TINY and (t == 0 or reached[t - 1, r] > 0)):
+                reached[t, s] = 1
+                work.ends[m], work.befores[m] = dual.ends[q], r
                 work.scores[m] = dual.shares[q]
                 missing = missing and not own
                 m += 1
             q += 1
         if missing:
-            work.ends[m] = t * K + state
-            work.befores[m] = before
+            work.ends[m], work.befores[m] = t * K + state, before
             work.scores[m] = 0.0
             m += 1
     q = dual.starts[c]

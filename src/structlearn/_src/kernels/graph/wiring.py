@@ -12,14 +12,24 @@ BRANCH, CYCLE = -1, -2  # why variables do not form paths
 
 
 @lean
-def strides(cards, scope_offsets, scopes, out_strides, out_sizes):
-    """C-order strides of every slot in its factor's table, and the size of every table."""
+def lay_out_factors(cards, scope_offsets, scopes, strides, slot_factors, table_offsets):
+    """C-order stride and factor of every slot, and where the tables of factors begin."""
+    table_offsets[0] = 0
     for f in range(scope_offsets.size - 1):
         step = 1
         for s in range(scope_offsets[f + 1] - 1, scope_offsets[f] - 1, -1):
-            out_strides[s] = step
+            strides[s] = step
+            slot_factors[s] = f
             step *= cards[scopes[s]]
-        out_sizes[f] = step
+        table_offsets[f + 1] = table_offsets[f] + step
+
+
+@lean
+def lay_out_messages(cards, scopes, message_offsets):
+    """Where the messages of slots begin: a number for every state of the variable."""
+    message_offsets[0] = 0
+    for s in range(scopes.size):
+        message_offsets[s + 1] = message_offsets[s] + cards[scopes[s]]
 
 
 @lean
@@ -41,11 +51,20 @@ def bad_scope(scope_offsets, scopes, n_variables, report):
 
 
 @lean
-def slots_by_variable(scopes, next_place, out):
-    """Slots of every variable, in order; `next_place` holds where each variable's begin."""
+def slots_by_variable(scopes, slot_offsets, slots):
+    """Slots of every variable, in order, and where those of each begin."""
+    slot_offsets[:] = 0
     for s in range(scopes.size):
-        out[next_place[scopes[s]]] = s
-        next_place[scopes[s]] += 1
+        slot_offsets[scopes[s] + 1] += 1
+    for v in range(slot_offsets.size - 1):
+        slot_offsets[v + 1] += slot_offsets[v]
+    for s in range(scopes.size):
+        slots[slot_offsets[scopes[s]]] = s
+        slot_offsets[scopes[s]] += 1
+    # By now each has gone to where the slots of the next variable begin.
+    for v in range(slot_offsets.size - 1, 0, -1):
+        slot_offsets[v] = slot_offsets[v - 1]
+    slot_offsets[0] = 0
 
 
 @inner
