@@ -41,6 +41,19 @@ def test_threads_stay_alive_and_only_grow(monkeypatch):
     assert fresh.size == 5
 
 
+def test_work_is_done_where_no_thread_can_be_started(monkeypatch):
+    """As where the number of processes is limited, and when Python ends."""
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "POOL", pool.Pool())
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    seen = []
+    threads.run(lambda first, last: seen.append(first), singles(5), 4)
+    assert seen == list(range(5))
+
+
 def test_all_threads_come_back_for_the_next_call():
     meet = threading.Barrier(4, timeout=60)
     for _ in range(200):

@@ -205,7 +205,11 @@ class Pool:
         while self.size < wanted:
             name = f"structlearn-{self.size}"
             # No work of theirs outlives the call that waits for it: they may die with Python.
-            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            helper = threading.Thread(target=self._serve, name=name, daemon=True)
+            try:
+                helper.start()
+            except RuntimeError:  # a limit of processes, or Python ends: those there are will do
+                return
             self.size += 1
 
     def _serve(self) -> None:
