@@ -17,14 +17,12 @@ from structlearn._src.kernels.chain.flow_steps import (
     take_steps,
 )
 from structlearn._src.kernels.chain.frank_wolfe import DualFlow
-from structlearn._src.kernels.chain.frank_wolfe_batch import take_batches_in_threads
+from structlearn._src.kernels.chain.frank_wolfe_batch import PHASES, take_batches_in_threads
 from structlearn._src.kernels.team import make_board
 from structlearn._src.learn.chain_arrays import ChainArrays
 from structlearn._src.solve.base import State
 from structlearn._src.solve.flows import make_step_workspace, make_steps, most_links
 from structlearn._src.solve.team import Team
-
-_PHASES = 2  # of a batch: steps are found, then taken
 
 
 class Round:
@@ -74,25 +72,28 @@ class Round:
         size = self.state.get("batch_size", 1)  # old files have none
         team = Team.of(order, size, choices, self.n_jobs)
         rooms = offsets_of((self.flow.counts * self.widths)[team.order])
-        steps = self._steps(size, int(np.diff(rooms[team.batches]).max(initial=0)))
+        both = self._steps(size, int(np.diff(rooms[team.batches]).max(initial=0)))
         with self._workspaces(len(self.weights)).lend(team.threads - 1) as spaces:
+            if size == 1:
+                for pairwise, reach in rules:
+                    take_steps(order, pairwise, reach, *self._given, both[0], spaces[0])
+                return
+            ahead = self.weights.copy(), self.edges.copy()
             for pairwise, reach in rules:
-                if size == 1:
-                    take_steps(order, pairwise, reach, *self._given, steps, spaces[0])
-                    continue
-                board = make_board(_PHASES * len(team.batches))
                 threads.launch(
-                    take_batches_in_threads, team.threads - 1, board, team.order, team.batches,
-                    rooms, pairwise, reach, *self._given, steps, spaces,
+                    take_batches_in_threads, team.threads - 1,
+                    make_board(PHASES * len(team.batches)), team.order, team.batches, rooms,
+                    pairwise, reach, *self._given, both, ahead, spaces,
                 )  # fmt: skip
 
-    def _steps(self, size: int, room: int) -> Steps:
-        """Return room for the steps of a batch, kept from round to round."""
-        steps: Steps | None = self.state.get("_steps")
-        if steps is None or steps.moves.shape[1] < self.links or len(steps.values) < room:
-            steps = make_steps(self.chains, self.links, size, room + room // 4)
-            self.state["_steps"] = steps
-        return steps
+    def _steps(self, size: int, room: int) -> tuple[Steps, Steps]:
+        """Return room for the steps of two batches, kept from round to round."""
+        both: tuple[Steps, Steps] | None = self.state.get("_steps")
+        if both is None or both[0].moves.shape[1] < self.links or len(both[0].values) < room:
+            given = self.chains, self.links, size, room + room // 4
+            both = make_steps(*given), make_steps(*given)
+            self.state["_steps"] = both
+        return both
 
     def _workspaces(self, n_weights: int) -> Workspaces[StepWorkspace]:
         """Return workspaces for so many weights, kept as pages that are new cost time."""
