@@ -23,8 +23,8 @@ from structlearn._src.graph.wiring import Wiring
 from structlearn._src.kernels.graph import schedule as kernels
 
 LARGE = 2**17  # entries of the tables of a graph from which on threads share it
-_BLOCKS = 128  # of a graph at most: a few for every thread and each of two colours
-_BANDS = 8  # widths of the band in a block at least: messages then need no more sweeps (measured)
+_BLOCKS = 256  # of a graph at most: some for every thread and each of two colours
+_BANDS = 4  # widths of the band in a block at least: messages then need no more sweeps (measured)
 _FEW = 8  # blocks below which threads would mostly wait
 _SMALLEST = 2**9  # variables in a block of single colours
 _COLOURS = 64  # of single variables at most; more would be mostly waiting
