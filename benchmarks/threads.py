@@ -88,10 +88,12 @@ def main(arguments: list[str]) -> int:
 
 
 def keep(path: pathlib.Path, cores: int, name: str, least: dict[int, Phases]) -> None:
-    """Add the times of a section to a file, which may have others, or other numbers of threads."""
+    """Add the times of a section to a file, unless that has shorter ones of an earlier run."""
     found = json.loads(path.read_text()) if path.exists() else {"cores": cores, "curves": {}}
     curve = found["curves"].setdefault(name, {})
-    curve |= {str(count): next(iter(seconds.values())) for count, seconds in least.items()}
+    for count, phases in least.items():
+        seconds = next(iter(phases.values()))
+        curve[str(count)] = min(seconds, curve.get(str(count), seconds))
     path.write_text(json.dumps(found, indent=1) + "\n")
 
 
