@@ -81,9 +81,9 @@ class FrankWolfe(Solver):
         Number of sequences whose steps are found at once, for the same weights, each by another
         thread. One thread then takes these steps in turn, with the lengths that suit the weights of
         that time, so that every step raises the dual; meanwhile the others find the steps of the
-        next batch. The result depends on the number of sequences, but not on that of threads. By
-        default it is 32 where there are 4 threads or more, sparse features
-        and at least 50 such batches, else 1. Not for several `shards`.
+        next batch. The result depends on `batch_size`, but not on the number of threads. By default
+        it is 32 where there are 4 threads or more, sparse features and at least 50 such batches,
+        else 1. Not for several `shards`.
 
     References
     ----------
