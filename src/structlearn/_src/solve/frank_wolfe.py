@@ -20,6 +20,7 @@ from structlearn._src.kernels.chain.frank_wolfe import (
 from structlearn._src.learn.chain_arrays import ChainArrays
 from structlearn._src.learn.objective import Objective
 from structlearn._src.learn.structured_objective import chain_refusal, over_chains
+from structlearn._src.learn.vectors import add_multiple
 from structlearn._src.solve import shards
 from structlearn._src.solve.base import Report, Solver, State, draw_seed, stream
 from structlearn._src.solve.flow_round import Round
@@ -38,6 +39,7 @@ _ROUNDS = 4  # of shards in a pass
 _PARTS = 64  # of the data: half of them are searched in turn in iteration 1, a quarter in 2, ...
 _FEW = 50  # sequences that make a part
 _REACH = 1.4  # times the best length of a step: over-relaxation, which converges sooner
+_RECENT = 0.1  # share of the last weights in their running mean, once it is not less
 _BATCH = 32  # sequences: with 128, directions are too old, and twice as many passes are needed
 
 
@@ -57,8 +59,8 @@ class FrankWolfe(Solver):
     which there is no choice. A step has 1.4 times the length that raises the dual most, in the last
     pass just that length (over-relaxation): so every step raises the dual, and no step size is
     needed. The gap bounds the distance to the optimum. The result are the best weights of all
-    searches. It always starts at weights of 0; in the first iterations, parts of the data are
-    searched one after the other.
+    searches, or their running mean where that is better. It always starts at weights of 0; in the
+    first iterations, parts of the data are searched one after the other.
 
     Parameters
     ----------
@@ -67,8 +69,8 @@ class FrankWolfe(Solver):
         worst labelling in use, instead of from all of them. In shards, every `pairwise`-th pass
         does so. 0 never does, which is the classic method.
     evaluate
-        In shards: passes between two evaluations of objective and gap, each of which costs up to a
-        pass. Otherwise every search comes with both.
+        Iterations between two evaluations of the running mean; in shards, passes between two
+        evaluations of objective and gap. Each costs up to a pass.
     passes
         Passes of steps after each search.
     shards
@@ -182,15 +184,32 @@ class FrankWolfe(Solver):
             state["average"] = state["weights"]
         else:
             value = run.search(order) + objective.penalty.value(state["weights"])
-            if value < state.get("least", np.inf):  # checkpoints of old have none
-                state["least"] = value
-                state["average"] = state["weights"].copy()
+            _keep(state, value, state["weights"])
         rules = [(number > 0 and self.pairwise > 0, _REACH) for number in range(self.passes)]
         run.take_steps(order, [*rules[:-1], (rules[-1][0], 1.0)])
         run.end()
+        mean = _running_mean(state, objective.n_jobs)
         if parts > 1:
             return Report()
+        if state["iteration"] % self.evaluate == 0:
+            _keep(state, _value(objective, mean), mean)
         return Report(state["least"], gap=max(state["least"] - dual_value(state), 0.0))
+
+
+def _keep(state: State, value: float, weights: Floats) -> None:
+    """Keep weights if they are the best so far."""
+    if value < state.get("least", np.inf):  # checkpoints of old have none
+        state["least"] = value
+        state["average"] = weights.copy()
+
+
+def _running_mean(state: State, n_jobs: int | None) -> Floats:
+    """Let a mean follow the weights: it forgets the first ones, and later swings less than they."""
+    mean: Floats = state.setdefault("mean", state["weights"].copy())
+    share = max(2.0 / (state["iteration"] + 1.0), _RECENT)
+    add_multiple(mean, -share, mean, n_jobs)
+    add_multiple(mean, share, state["weights"], n_jobs)
+    return mean
 
 
 def dual_value(state: State) -> float:
