@@ -151,3 +151,17 @@ def test_steps_of_batches_raise_the_dual_and_keep_a_flow(kind, pairwise):
                 leaving[t - 1, r] += share
         np.testing.assert_allclose(coming.sum(axis=1), 1.0, atol=1e-9)
         np.testing.assert_allclose(coming[:-1], leaving[:-1], atol=1e-9)
+
+
+def test_shares_that_rounding_left_below_zero_let_no_step_go_too_far():
+    """A step in a batch may go back: not beyond a share of 0, nor forth where the dual falls."""
+    flow = Flow(chains(**SMALL | {"n": 30, "C": 3.0}), batch_size=30)
+    rng = np.random.default_rng(2)
+    for _ in range(6):
+        flow.run(rng.permutation(30), (False, 1.0), search=True)
+        shares = flow.state["shares"]
+        shares[shares < 1e-13] = -1e-18
+        before = flow.dual
+        flow.run(rng.permutation(30), (False, 1.0), (False, 1.9))
+        assert flow.dual >= before
+        assert all(share >= -1e-15 for c in range(30) for share in flow.links(c).values())

@@ -208,11 +208,11 @@ def go(c, i, j, reach, loss_weights, weights, edges, steps):
 
 @inner
 def settle(c, i, j, loss_weights, dual, steps):
-    """Move shares between the links of a sequence, as far as its step `j` went."""
+    """Move shares between the links of a sequence as far as its step `j` went, none below 0."""
     length = steps.lengths[i, j]
     start = dual.starts[c]
     for m in range(steps.links[i, j, 0], steps.links[i, j, 1]):
-        dual.shares[m] -= length * steps.moves[i, m - start]
+        dual.shares[m] = max(dual.shares[m] - length * steps.moves[i, m - start], 0.0)
     dual.losses[c] += loss_weights[c] * length * steps.costs[i, j]
 
 
@@ -340,11 +340,11 @@ def _limit(a, last, dual, moves, limits, work):
     start = work.borders[a]
     limits[0], limits[1] = -1.0, 1.0
     for m in range(start, work.borders[last + 1]):
-        x = moves[m - start]
+        x, share = moves[m - start], max(dual.shares[m], 0.0)
         if x > 0.0:
-            limits[1] = min(limits[1], dual.shares[m] / x)
+            limits[1] = min(limits[1], share / x)
         elif x < 0.0:
-            limits[0] = max(limits[0], dual.shares[m] / x)
+            limits[0] = max(limits[0], share / x)
 
 
 @inner
