@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from structlearn._src.common import threads
-from structlearn._src.common.arrays import Ints, offsets_of
+from structlearn._src.common.arrays import Floats, Ints, offsets_of
 from structlearn._src.common.threads import Workspaces
 from structlearn._src.kernels.chain.flow_steps import (
     Steps,
@@ -41,6 +41,11 @@ class Round:
             entries = np.diff(chains.data.rows)
             state["_widths"] = 1 + np.maximum.reduceat(entries, chains.data.offsets[:-1])
         self.widths: Ints = state["_widths"]  # weights of a link, at most
+
+    @cached_property
+    def _ahead(self) -> tuple[Floats, Floats]:
+        """Copies of the weights and scores of pairs, which kernels keep up to date."""
+        return self.weights.copy(), self.edges.copy()
 
     @property
     def _given(self) -> tuple[Any, ...]:
@@ -78,12 +83,11 @@ class Round:
                 for pairwise, reach in rules:
                     take_steps(order, pairwise, reach, *self._given, both[0], spaces[0])
                 return
-            ahead = self.weights.copy(), self.edges.copy()
             for pairwise, reach in rules:
                 threads.launch(
                     take_batches_in_threads, team.threads - 1,
                     make_board(PHASES * len(team.batches)), team.order, team.batches, rooms,
-                    pairwise, reach, *self._given, both, ahead, spaces,
+                    pairwise, reach, *self._given, both, self._ahead, spaces,
                 )  # fmt: skip
 
     def _steps(self, size: int, room: int) -> tuple[Steps, Steps]:
@@ -91,7 +95,8 @@ class Round:
         both: tuple[Steps, Steps] | None = self.state.get("_steps")
         if both is None or both[0].moves.shape[1] < self.links or len(both[0].values) < room:
             given = self.chains, self.links, size, room + room // 4
-            both = make_steps(*given), make_steps(*given)
+            first = make_steps(*given)
+            both = first, first if size == 1 else make_steps(*given)
             self.state["_steps"] = both
         return both
 
