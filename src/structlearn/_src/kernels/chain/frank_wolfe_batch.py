@@ -37,23 +37,24 @@ def take_batches(
     work = own(*workspaces, number)
     for b in range(batches.size):
         steps, past = both if b % 2 == 0 else (both[1], both[0])
+        phase = PHASES * b
         start = batches[b]
         before = batches[b - 1] if b > 0 else start
         size = batches[b + 1] - start if b + 1 < batches.size else 0
         if number == _TAKER:
             _go_all(order[before:start], reach, loss_weights, *ahead, past)
-            done(board, 2 * b)
-        i = take(board, 2 * b)
+            done(board, phase)
+        i = take(board, phase)
         while i < size:
             base = rooms[start + i] - rooms[start]
             plan(
                 order[start + i], i, base, pairwise, reach, False, data, loss_weights, weights,
                 edges, dual, steps, work,
             )  # fmt: skip
-            done(board, 2 * b)
-            i = take(board, 2 * b)
-        wait(board, 2 * b, size + 1)
-        _share(board, 2 * b + 1, order[before:start], loss_weights, weights, edges, dual, past)
+            done(board, phase)
+            i = take(board, phase)
+        wait(board, phase, size + 1)
+        _share(board, phase + 1, order[before:start], loss_weights, weights, edges, dual, past)
 
 
 @inner
