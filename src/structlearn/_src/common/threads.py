@@ -22,6 +22,7 @@ from structlearn._src.common import checks
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.pool import BLAS, POOL, Job
+from structlearn._src.common.reuse import empty
 
 VARIABLE = "STRUCTLEARN_N_JOBS"
 #: How much of each kind of work makes one range: it fits the cache, and is worth a thread.
@@ -299,7 +300,7 @@ class Scratch:
         try:
             return self._spare.pop()
         except IndexError:
-            return np.empty(self.size)
+            return empty(self.size)
 
     def give(self, array: Floats) -> None:
         """Put an array back."""

@@ -97,26 +97,3 @@ def put(into: Floats, where: Ints, values: Floats, n_jobs: int | None) -> None:
         into[where[part]] = values[part] if each else values
 
     over(work, len(where), n_jobs, _rows(where))
-
-
-def normalise(blocks: Floats, offsets: Ints, n_jobs: int | None = 1) -> Floats:
-    """Divide every block of a flat array by its sum, unless that is 0."""
-    return normalised(blocks, offsets, n_jobs)[0]
-
-
-def normalised(blocks: Floats, offsets: Ints, n_jobs: int | None) -> tuple[Floats, bool]:
-    """Return the same, and whether the sum of some block was below a half."""
-    out = np.empty_like(blocks)
-    found: list[int] = []
-
-    def work(first: int, last: int) -> None:
-        part = slice(offsets[first], offsets[last])
-        sums = np.add.reduceat(blocks[part], offsets[first:last] - offsets[first])
-        if (sums < 0.5).any():
-            found.append(first)
-        each = np.repeat(np.where(sums > 0, sums, 1.0), np.diff(offsets[first : last + 1]))
-        np.divide(blocks[part], each, out=out[part])
-
-    if len(blocks):
-        threads.over_items(work, offsets, "entries", n_jobs)
-    return out, bool(found)

@@ -105,6 +105,11 @@ class Watch:
         return self._interrupted or (self._end is not None and time.monotonic() >= self._end)
 
     @property
+    def idle(self) -> bool:
+        """Whether there is no time limit and nobody to tell of progress."""
+        return self._end is None and self._progress is None
+
+    @property
     def left(self) -> float:
         """Seconds until the time limit; infinite without one."""
         return math.inf if self._end is None else max(self._end - time.monotonic(), 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import GraphError
+from structlearn._src.common.reuse import empty
 from structlearn._src.graph.build import FactorGraph, flat_potentials
 from structlearn._src.graph.naming import NamedWirings
 from structlearn._src.graph.wiring import Wiring, compile_wiring, empty_wiring, frozen
@@ -128,7 +129,7 @@ def joined_potentials(
     whole: list[Any] = tables
     if any(map(is_, tables, repeat(None))):
         whole = list(map(flat_potentials, graphs))
-    out = np.empty(int(offsets[-1]))
+    out = empty(int(offsets[-1]))
     if not gather.readable():
         return np.concatenate(whole, out=out)
     objects = np.fromiter(map(id, whole), np.int64, len(whole))

@@ -13,6 +13,7 @@ import numpy as np
 from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, block_indices, offsets_of
 from structlearn._src.common.errors import GraphError
+from structlearn._src.common.reuse import empty
 from structlearn._src.kernels.graph import condition as cutting
 from structlearn._src.kernels.graph import local
 from structlearn._src.kernels.graph import wiring as wire
@@ -303,7 +304,7 @@ def empty_wiring(ends: Ints) -> Wiring:
         "belief_offsets": variables + 1,
     }  # fmt: skip
     out = Wiring(
-        **{name: np.empty(length, np.int64) for name, length in lengths.items()},
+        **{name: empty(length, np.int64) for name, length in lengths.items()},
         graph_variables=np.ascontiguousarray(ends[:, 0]),
         graph_factors=np.ascontiguousarray(ends[:, 1]),
     )

@@ -11,16 +11,10 @@ import numpy as np
 
 from structlearn._src.common.arrays import Floats, Ints, cut
 from structlearn._src.common.errors import ImpossibleEvidenceError
-from structlearn._src.common.vectors import normalise, normalised
 from structlearn._src.graph.naming import NamedWiring, NamedWirings
 from structlearn._src.graph.wiring import HIDDEN, Conditioned, Wiring, places
-from structlearn._src.inference.base import (
-    Answer,
-    Options,
-    Problem,
-    Result,
-    sure_beliefs,
-)
+from structlearn._src.inference.base import Answer, Options, Problem, Result
+from structlearn._src.inference.beliefs import normalise, normalised, sure_beliefs
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.inference.portfolio import OutputScore
 

@@ -10,14 +10,8 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import QueryError
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference import k_best
-from structlearn._src.inference.base import (
-    BuiltInInferer,
-    Options,
-    Problem,
-    Result,
-    point_mass,
-    read_exactly,
-)
+from structlearn._src.inference.base import BuiltInInferer, Options, Problem, Result, read_exactly
+from structlearn._src.inference.beliefs import point_mass
 from structlearn._src.inference.chain_batch import Chains
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.kernels.graph import wiring as wire

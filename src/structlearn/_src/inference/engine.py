@@ -16,10 +16,11 @@ import numpy as np
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError, TooWideError
-from structlearn._src.common.place import current
+from structlearn._src.common.reuse import empty
 from structlearn._src.common.vectors import filled, put, taken
 from structlearn._src.graph.wiring import Wiring, condition, places
-from structlearn._src.inference.base import Memory, Options, Problem, Solution, best_states
+from structlearn._src.inference.base import Memory, Options, Problem, Solution
+from structlearn._src.inference.beliefs import best_states
 from structlearn._src.inference.junction import (
     EliminationTree,
     JunctionTree,
@@ -30,11 +31,10 @@ from structlearn._src.inference.message_plan import MessagePlan
 from structlearn._src.inference.messenger import check_messages, make_messenger
 from structlearn._src.inference.names import TRAINED, Query
 from structlearn._src.inference.order import Elimination
+from structlearn._src.inference.separate import in_place, separable, solve_graphs
 from structlearn._src.inference.trw import cover
 from structlearn._src.kernels.graph import many
-from structlearn._src.kernels.graph.many import Exchange, Fixed, nothing_fixed
-from structlearn._src.kernels.graph.message import MessageState
-from structlearn._src.kernels.team import make_board
+from structlearn._src.kernels.graph.many import Exchange, Fixed
 
 
 class Clamped(NamedTuple):
@@ -121,7 +121,7 @@ class MessageEngine:
         self.plan = MessagePlan(problem, shares, options.n_jobs)
         self._maximised = problem.eps == 0.0
         #: Whether there is nothing between sweeps that only Python can do.
-        self.in_kernels = self.plan.warm and not len(self.plan.shared) and not current().at_once
+        self.in_kernels = separable(self.plan)
         self._tables = threads.Scratch(int(problem.wiring.table_offsets[-1]))
         self._rest: Clamped | None = None
         if self._maximised.any() and not self._maximised.all():
@@ -173,13 +173,13 @@ class MessageEngine:
         """Do all that a `Messenger` does, in one call of a kernel."""
         wiring = self.problem.wiring
         check_messages(start, wiring)
-        n = wiring.n_graphs if wanted else 0
-        found = potentials if not wanted else np.empty(len(potentials))
-        nothing = np.empty(0)
-        x = Exchange(
-            wiring.graph_factors, wiring.table_offsets, wiring.table_offsets, potentials, nothing,
-            nothing, np.ones(n), found, False, np.empty((0, 0)), nothing_fixed(),
-        )  # fmt: skip
+        x, found = in_place(wiring), potentials
+        if wanted:
+            found = np.empty(len(potentials))
+            x = x._replace(
+                places=wiring.table_offsets, tables=potentials, factors=np.ones(wiring.n_graphs),
+                beliefs=found,
+            )  # fmt: skip
         messages = np.empty(len(start))
         values, taken = self._run(x, found, start, messages, sweeps, tol)
         return Solution(values, found if wanted else np.empty(0), (messages,), taken)
@@ -196,30 +196,16 @@ class MessageEngine:
         self, x: Exchange, tables: Floats, start: Floats, messages: Floats, sweeps: int, tol: float
     ) -> tuple[Floats, int]:
         """Pass messages from those of `start`; `tables` is workspace, maybe that of the beliefs."""
-        plan = self.plan
         wiring = self.problem.wiring
         values, change = np.empty((2, wiring.n_graphs))
         iterations = np.zeros(wiring.n_graphs, np.int64)
-        done = plan.moving == 0
-        sure, marginals = np.empty((2, int(wiring.belief_offsets[-1])))
-        helpers = threads.helpers(self.options.n_jobs, len(plan.runs[0]) - 1)
-        with (
-            plan.exponentials.lend() as exponentials,
-            plan.workspaces.lend(helpers) as workspaces,
-        ):
-            warm = MessageState(
-                exponentials, plan.weights, plan.ratios, messages,
-                np.empty(len(start) if plan.raises else 0), np.empty(0), sure, True,
-                float(self.options.damping or 0.0),
+        how = float(self.options.damping or 0.0), tol, sweeps
+        read = values, empty(int(wiring.belief_offsets[-1]))
+        for tasks in self.plan.runs:
+            solve_graphs(
+                self.plan, self.problem, tasks, x, tables, (start, messages), how, read,
+                (change, iterations, self.plan.moving == 0), self.options.n_jobs,
             )  # fmt: skip
-            plain = warm._replace(tables=tables, raised=np.empty(0), linear=False)
-            for tasks in plan.runs:
-                threads.launch(
-                    many.message_in_threads, helpers, make_board(1), tasks, x,
-                    wiring.graph_tables, plan.borders, plan.net, plan.order, warm, plain,
-                    plan.span, start, self.problem.eps, tol, sweeps, marginals, workspaces, values,
-                    change, iterations, done,
-                )  # fmt: skip
         return values, int(iterations.max(initial=0))
 
 

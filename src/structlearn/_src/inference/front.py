@@ -29,6 +29,7 @@ from structlearn._src.inference.answer import Reply, collect
 from structlearn._src.inference.base import Answer, Inferer, Options, Problem, level
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.pick import METHODS, pick
+from structlearn._src.kernels.graph.tables import count_large
 
 Evidence = Mapping[Hashable, int]
 _COLDEST = 1e-9  # above 0: potentials of 1 are then known to 1e-7 temperatures
@@ -231,8 +232,7 @@ def _levelled(small: Conditioned, n_jobs: int | None) -> Conditioned:
     large: list[int] = []
 
     def work(first: int, last: int) -> None:
-        part = tables[first:last]
-        if part.max() > _LEVEL or (part.min() < -_LEVEL and _has_large(part)):
+        if count_large(tables, _LEVEL, first, last):
             large.append(first)
 
     pieces = 1 + len(tables) // threads.GRAIN["arrays"]
@@ -244,11 +244,6 @@ def _levelled(small: Conditioned, n_jobs: int | None) -> Conditioned:
     shifted, tops = level(wiring, tables)
     constant = small.constant + np.bincount(wiring.factor_graphs, tops, wiring.n_graphs)
     return small._replace(potentials=shifted, constant=constant)
-
-
-def _has_large(part: Floats) -> bool:
-    """Whether there are large finite numbers."""
-    return bool(np.abs(part[np.isfinite(part)]).max(initial=0.0) > _LEVEL)
 
 
 def _check_states(wiring: Wiring, most: int, n_jobs: int | None) -> None:

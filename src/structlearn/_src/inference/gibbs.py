@@ -8,16 +8,9 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.common.vectors import normalise
 from structlearn._src.common.watch import Ending
-from structlearn._src.inference.base import (
-    BuiltInInferer,
-    Options,
-    Problem,
-    Result,
-    belief_distance,
-    in_graphs,
-)
+from structlearn._src.inference.base import BuiltInInferer, Options, Problem, Result, in_graphs
+from structlearn._src.inference.beliefs import belief_distance, normalise
 from structlearn._src.inference.icm import climb, unary_labels
 from structlearn._src.inference.names import Query
 from structlearn._src.kernels.graph import local

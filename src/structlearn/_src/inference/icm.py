@@ -17,9 +17,9 @@ from structlearn._src.inference.base import (
     Options,
     Problem,
     Result,
-    best_states,
     in_graphs,
 )
+from structlearn._src.inference.beliefs import best_states
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 from structlearn._src.kernels.graph import local
 

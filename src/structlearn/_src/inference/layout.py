@@ -8,6 +8,7 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints, offsets_of
+from structlearn._src.common.reuse import empty
 from structlearn._src.common.vectors import over
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.schedule import LARGE, VisitingOrder, make_schedule
@@ -79,10 +80,10 @@ def _small(wiring: Wiring, weight: float, n_jobs: int | None) -> Layout:
     forests = wiring.sparse()
     blocks = wiring.graph_variables.copy()  # which kernels are used to write to
     order = VisitingOrder(
-        np.empty(wiring.n_variables, np.int64), blocks, np.arange(n + 1), np.arange(n + 1)
+        empty(wiring.n_variables, np.int64), blocks, np.arange(n + 1), np.arange(n + 1)
     )
     made = _empty(wiring, forests, order)
-    rank, parents = np.empty((2, wiring.n_variables), np.int64)
+    rank, parents = empty((2, wiring.n_variables), np.int64)
     seen = np.zeros(wiring.n_variables, np.bool_), np.zeros(wiring.n_factors, np.bool_)
     launch.over(
         kernels.lay_out_in_threads, threads.calls_of(wiring.graph_tables, "graphs"), n_jobs, wiring,
@@ -94,15 +95,15 @@ def _small(wiring: Wiring, weight: float, n_jobs: int | None) -> Layout:
 
 def _empty(wiring: Wiring, forests: Bools, order: VisitingOrder) -> Layout:
     """Return the arrays that are to be filled."""
-    slots = np.empty((len(wiring.scopes), 4), np.int64)
-    variables = np.empty((wiring.n_variables + 1, 2), np.int64)
+    slots = empty((len(wiring.scopes), 4), np.int64)
+    variables = empty((wiring.n_variables + 1, 2), np.int64)
     variables[-1] = wiring.slot_offsets[-1], wiring.belief_offsets[-1]
-    factors = np.empty((wiring.n_factors + 1, 2), np.int64)
+    factors = empty((wiring.n_factors + 1, 2), np.int64)
     factors[-1] = wiring.scope_offsets[-1], wiring.table_offsets[-1]
     net = Net(slots, variables, factors, wiring.slots)
     parts = _parts(wiring, order.shared)
     facts = np.empty((len(parts.tables) - 1, 4), np.int64)
-    weights, ratios = np.empty(wiring.n_factors), np.empty(len(slots))
+    weights, ratios = empty(wiring.n_factors), empty(len(slots))
     return Layout(forests, order, net, parts, facts, weights, ratios)
 
 

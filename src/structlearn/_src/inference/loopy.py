@@ -16,12 +16,11 @@ from structlearn._src.inference.base import (
     Options,
     Problem,
     Result,
-    belief_distance,
-    best_states,
     exceeds,
     in_graphs,
     read_exactly,
 )
+from structlearn._src.inference.beliefs import belief_distance, best_states
 from structlearn._src.inference.messenger import Messenger, make_messenger
 from structlearn._src.inference.names import ASSIGNMENTS, Query
 
@@ -211,7 +210,7 @@ class MessageRuns:
     def _take(self, other: Messenger, better: Bools) -> None:
         if not better.any():
             return
-        self._found = None
+        self._found = self.messenger.found = None
         wiring = self.problem.wiring
         starts = wiring.message_offsets[wiring.scope_offsets[wiring.graph_factors]]
         mine = self.messenger.messages

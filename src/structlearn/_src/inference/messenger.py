@@ -15,16 +15,20 @@ from structlearn._src.common import checks, threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError
 from structlearn._src.common.place import placed
+from structlearn._src.common.reuse import empty
 from structlearn._src.common.watch import Approach, Ending, Pace, Watch, brief
 from structlearn._src.graph.wiring import Wiring
-from structlearn._src.inference.base import SCHEDULES, Problem, point_mass
+from structlearn._src.inference.base import SCHEDULES, Problem
+from structlearn._src.inference.beliefs import point_mass
 from structlearn._src.inference.message_plan import MessagePlan
+from structlearn._src.inference.separate import in_place, separable, solve_graphs
 from structlearn._src.kernels.graph import domain, readout, sweep, tournament
 from structlearn._src.kernels.graph.message import MessageState, MessageWorkspace
 from structlearn._src.kernels.launch import over
 from structlearn._src.kernels.team import make_board
 
 _BATCH = 2_000_000  # messages per call of the kernel, so that interrupts are seen
+_ALONE = 30  # sweeps over one graph after the other: few need more, and no call takes long
 _RANGES = 4  # per worker, of blocks that cost about the same on cores that do not
 
 
@@ -54,9 +58,9 @@ class Messenger:
         self.n_jobs = n_jobs
         self.plan = plan or MessagePlan(problem, appearance, n_jobs)
         wiring = problem.wiring
-        self.messages = np.empty(int(wiring.message_offsets[-1]))
+        self.messages = empty(int(wiring.message_offsets[-1]))
         self._begin(start)
-        self._beliefs = np.empty(int(wiring.belief_offsets[-1]))
+        self._beliefs = empty(int(wiring.belief_offsets[-1]))
         self._exponentials: Floats | None = None
         self._tables: Floats | None = None
         self.linear = False  # whether the last run kept exponentials of messages, which is quicker
@@ -65,6 +69,9 @@ class Messenger:
         self.done = np.zeros(wiring.n_graphs, np.bool_)  # which graphs met the tolerance
         self._raised = np.empty(0)
         self._ready = False  # whether beliefs are those of the messages
+        self._fresh = True  # whether nothing has run yet
+        #: Bethe values and beliefs of the variables, if they were read off the messages already.
+        self.found: tuple[Floats, Floats] | None = None
 
     def _begin(self, start: Floats | None) -> None:
         """Begin with these messages; those of single-variable factors are their potentials."""
@@ -87,8 +94,56 @@ class Messenger:
     def run(self, sweeps: int, tol: float, watch: Watch | None = None) -> Ending:
         """Sweep until every graph's messages move by at most `tol`; says why it ended.
 
-        Without a `watch`, which keeps interrupts in mind, they are raised.
+        Without a `watch`, which keeps interrupts in mind, they are raised. Where nothing must be
+        told or decided between two sweeps, the first ones are those of one graph after the other.
         """
+        clock = watch or Watch()
+        alone = min(sweeps, _ALONE) if self._separable(clock) else 0
+        self._fresh = False
+        ended = self._run_graphs(alone, tol, clock) if alone else Ending.LIMIT
+        if ended == Ending.LIMIT and sweeps > alone:
+            ended = self._run_sweeps(sweeps - alone, tol, clock)
+        if watch is None and ended == Ending.INTERRUPTED:
+            raise KeyboardInterrupt
+        return ended
+
+    def _separable(self, clock: Watch) -> bool:
+        if not self._fresh or self.schedule != "sequential" or not clock.idle:
+            return False
+        several = self.problem.uniform and self.problem.wiring.n_graphs > 1
+        return several and separable(self.plan)
+
+    def _run_graphs(self, sweeps: int, tol: float, clock: Watch) -> Ending:
+        """Sweep over one graph after the other, and read values and beliefs off its messages."""
+        plan = self.plan
+        given = in_place(self.problem.wiring), self.potentials, (self.messages, self.messages)
+        read = np.empty(len(self.done)), empty(len(self._beliefs))
+        progress = self.residual, self.iterations, self.done
+        self._rest()
+        tasks = iter(plan.runs)
+
+        def step() -> bool:
+            solve_graphs(
+                plan, self.problem, next(tasks), *given, (float(self.damping), tol, sweeps), read,
+                progress, self.n_jobs,
+            )  # fmt: skip
+            return False
+
+        ended = clock.repeat(step, len(plan.runs), lambda: "")
+        if not ended.early:
+            self.found = read
+            ended = Ending.DONE if self.done.all() else Ending.LIMIT
+        return ended
+
+    def _rest(self) -> None:
+        """Say that graphs whose messages cannot change are done."""
+        still = self.plan.moving == 0
+        self.done |= still
+        self.residual[still] = 0.0
+
+    def _run_sweeps(self, sweeps: int, tol: float, clock: Watch) -> Ending:
+        """Sweep over all graphs that are not done."""
+        self.found = None
         if self._tables is None:
             self._tables = self._prepared()
         tables = self._tables
@@ -98,11 +153,8 @@ class Messenger:
             self._convert(domain.TO_LINEAR, tables)
         self._ready = False
         moving = self.plan.moving
-        still = moving == 0
-        self.done |= still
-        self.residual[still] = 0.0
+        self._rest()
         left = sweeps
-        clock = watch or Watch()
         pace = Pace(clock)
         approach = Approach()
         stops = f" (stops at {brief(tol)})" if tol else ""
@@ -125,8 +177,6 @@ class Messenger:
             lambda: f"sweep {sweeps - left}, largest change {brief(self.residual.max())}{stops}",
             lambda: approach.share(self.residual.max() / tol) if tol else math.nan,
         )  # fmt: skip
-        if watch is None and ended == Ending.INTERRUPTED:
-            raise KeyboardInterrupt
         if self.linear:
             self._convert(domain.TO_LOG, tables)
         return Ending.LIMIT if ended == Ending.DONE and not self.done.all() else ended
@@ -257,6 +307,8 @@ class Messenger:
 
     def value(self, factor_beliefs: bool = False) -> tuple[Floats, Floats, Floats]:
         """Bethe value per graph, beliefs, and on request factor beliefs, else an empty array."""
+        if self.found is not None and not factor_beliefs:
+            return *self.found, np.empty(0)
         # Factors of a graph that threads share have variables in other parts: all those come first.
         apart = len(self.plan.shared) > 0
         steps = [(True, False), (False, True)] if apart else [(True, True)]
@@ -269,7 +321,7 @@ class Messenger:
         """Read beliefs and values of variables, of factors, or of both in each of some steps."""
         plan = self.plan
         parts = plan.parts
-        beliefs = np.empty(int(self.problem.wiring.belief_offsets[-1]))
+        beliefs = empty(int(self.problem.wiring.belief_offsets[-1]))
         value = np.zeros(len(parts.tables) - 1)
         out = np.empty(int(parts.tables[-1]) if factor_beliefs else 0)
         state = self._state()

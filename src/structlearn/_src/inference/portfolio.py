@@ -16,10 +16,10 @@ from structlearn._src.inference.base import (
     Options,
     Problem,
     Result,
-    best_states,
     exceeds,
     in_graphs,
 )
+from structlearn._src.inference.beliefs import best_states
 from structlearn._src.inference.engine import clamp
 from structlearn._src.inference.icm import climb, unary_labels
 from structlearn._src.inference.junction import EliminationTree

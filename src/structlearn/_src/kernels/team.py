@@ -46,10 +46,16 @@ def done(board, phase):
 
 
 @inner
+def unfinished(board, phase, tasks):
+    """Tell whether some tasks of a phase are not done yet."""
+    return load(board, 2 * _LINE * phase + _LINE) < tasks
+
+
+@inner
 def wait(board, phase, tasks):
     """Return when all tasks of a phase are done."""
     looks = 0
-    while load(board, 2 * _LINE * phase + _LINE) < tasks:
+    while unfinished(board, phase, tasks):
         looks += 1
         pause()
         if looks > _SPINS:

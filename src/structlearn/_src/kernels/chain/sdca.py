@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from structlearn._src.kernels.atomic import claim
 from structlearn._src.kernels.chain.sequence import ChainErrors, loss_and_errors
 from structlearn._src.kernels.chain.split import (
     add_rows,
@@ -21,7 +22,9 @@ from structlearn._src.kernels.chain.split import (
 )
 from structlearn._src.kernels.jit import inner, lean
 from structlearn._src.kernels.launch import own, publish, task, withdraw
-from structlearn._src.kernels.team import done, take, wait
+from structlearn._src.kernels.team import done, take, unfinished, wait
+
+_LINE = 2**3  # numbers on a cache line
 
 
 class Memory(NamedTuple):
@@ -116,8 +119,9 @@ def ascend_batches(
 
     Batch ``b`` is ``order[batches[b] : batches[b + 1]]``. In the first phase of a batch threads
     compute its changes and in the second they add them, each task to its range of weights, in the
-    order of sequences: so the number of threads and ranges makes no difference to the result. The
-    last task adds those of transitions.
+    order of sequences: so the number of threads and ranges makes no difference to the result. Who
+    waits for the first phase to end asks for the weights of its range meanwhile, which are in the
+    caches of other threads.
     """
     errors = own(*all_errors, number)
     work = own(*workspaces, number)
@@ -135,22 +139,49 @@ def ascend_batches(
                 _visit(c, *given)
             done(board, 2 * b)
             i = take(board, 2 * b)
-        wait(board, 2 * b, members.size)
 
         i = take(board, 2 * b + 1)
-        while i <= ranges:
+        if i < ranges and unfinished(board, 2 * b, members.size):
+            _claim_range(i, ranges, members, wide, singles, primal)
+        wait(board, 2 * b, members.size)
+        while i < ranges:
             for j in range(members.size):
                 c = members[j]
-                if loss_weights[c] == 0.0:
-                    continue
-                if i == ranges:
-                    _add_steps(c, data, memory, changes.steps[j], primal.table)
-                else:
+                if loss_weights[c] != 0.0:
                     add_rows(wide, c * ranges + i, changes.flat[j], layout.kept, primal.wide)
                     add_singles(singles, c * ranges + i, changes.flat[j], primal.singles)
+            for r in range(i, primal.table.shape[0] if memory.steps.shape[0] > 0 else 0, ranges):
+                _add_pairs(r, members, data, loss_weights, changes.steps, primal.table)
             done(board, 2 * b + 1)
             i = take(board, 2 * b + 1)
-        wait(board, 2 * b + 1, ranges + 1)
+        wait(board, 2 * b + 1, ranges)
+
+
+@inner
+def _claim_range(i, ranges, members, wide, singles, primal):
+    """Ask for the lines of the weights in one range that a batch changes."""
+    K = primal.wide.shape[1]
+    for j in range(members.size):
+        at = members[j] * ranges + i
+        for e in range(wide.starts[at], wide.starts[at + 1]):
+            row = wide.numbers[e] * K
+            for s in range(0, K, _LINE):
+                claim(primal.wide, row + s)
+        for e in range(singles.starts[at], singles.starts[at + 1]):
+            claim(primal.singles, singles.numbers[e])
+
+
+@inner
+def _add_pairs(r, members, data, loss_weights, changes, table):
+    """Add the changes of a batch to the weights of the transitions from one state."""
+    for s in range(table.shape[1]):
+        if data.learnt[r, s]:
+            total = table[r, s]
+            for j in range(members.size):
+                c = members[j]
+                if loss_weights[c] != 0.0 and data.offsets[c + 1] - data.offsets[c] > 1:
+                    total += changes[j, r, s]
+            table[r, s] = total
 
 
 @lean

@@ -43,7 +43,9 @@ class Exchange(NamedTuple):
 
     graph_factors: np.ndarray  #: (graphs + 1)
     offsets: np.ndarray  #: (factors + 1) into all potentials
-    places: np.ndarray  #: where each table begins in `tables`, and then in `shared`; -1 if it is 0
+    #: where each table begins in `tables`, and then in `shared`; -1 if it is 0; empty if all
+    #: potentials are where they belong already
+    places: np.ndarray
     tables: np.ndarray
     shared: np.ndarray
     added: np.ndarray  #: to all potentials; may be empty
@@ -107,7 +109,8 @@ def _take(x, i, g, shift, found):
 def _read(number, x, g, tables, out):
     """Write the potentials of what is left of a graph; returns the sum of the others."""
     if not x.fixed.some:
-        _put(x, g, START, out)
+        if x.places.size > 0:
+            _put(x, g, START, out)
         return 0.0
     whole = own(*x.fixed.workspaces, number).tables
     start = x.offsets[x.graph_factors[g]]

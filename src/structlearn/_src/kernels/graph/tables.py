@@ -5,7 +5,9 @@ Threads take ranges of the factors: see `kernels/launch` for the entries `..._in
 
 from __future__ import annotations
 
-from structlearn._src.kernels.jit import inner, lean
+import numpy as np
+
+from structlearn._src.kernels.jit import inner, lean, or_python
 from structlearn._src.kernels.launch import publish, task, withdraw
 from structlearn._src.kernels.team import take
 
@@ -55,3 +57,34 @@ def take_in_threads(box, helpers, *given):
     open_ = publish(box, helpers, task(take_tables, given))
     take_tables(0, *given)
     withdraw(box, open_)
+
+
+# ---- blocks of flat arrays ---------------------------------------------------------------
+
+
+@or_python
+@lean
+def normalise(blocks, offsets, first, last, out):
+    """Divide the blocks first..last-1 by their sums, unless these are 0; returns the least sum."""
+    least = np.inf
+    for i in range(first, last):
+        total = 0.0
+        for k in range(offsets[i], offsets[i + 1]):
+            total += blocks[k]
+        if total < least:
+            least = total
+        by = total if total > 0.0 else 1.0
+        for k in range(offsets[i], offsets[i + 1]):
+            out[k] = blocks[k] / by
+    return least
+
+
+@or_python
+@lean
+def count_large(values, bound, first, last):
+    """Count the finite numbers first..last-1 whose size is above a bound."""
+    count = 0
+    for value in values[first:last]:
+        size = abs(value)
+        count += (size > bound) & (size < np.inf)  # without branches: several in one instruction
+    return count
