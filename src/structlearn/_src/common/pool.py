@@ -44,6 +44,7 @@ class Compiled(NamedTuple):
     serve: Linger  #: in a box, see `kernels/launch`
     make_box: Callable[[], Ints]
     calls: int  #: where in the box the calls of the pool are counted
+    begun: int  #: where in the box the kernels are counted that threads may take part in
 
 
 class Job:
@@ -137,6 +138,8 @@ class Pool:
         self._tokens: SimpleQueue[None] = SimpleQueue()  # each wakes a helper
         self._asleep = 0  # helpers that wait for a token, less the tokens that there are
         self._woken = 0  # how often helpers were woken
+        self._summons = 0  # kernels that helpers were woken for: those that begin raise `_begun`
+        self._callers: set[int] = set()  # threads that call such kernels now
         self._ready = False  # whether the compiled code is loaded
         self.box = self.compiled.make_box() if self.compiled else np.zeros(1, np.int64)
 
@@ -186,8 +189,17 @@ class Pool:
         self._load()
         with self._lock:
             self._grow(wanted)
+            self._callers.add(threading.get_ident())
+            self._summons += 1
         self._wake(wanted)
         return self.box
+
+    def dismiss(self) -> None:
+        """Say that the kernel of this thread has ended, or could not begin."""
+        with self._lock:
+            self._callers.discard(threading.get_ident())
+            if not self._callers:
+                self._summons = self._begun
 
     def _load(self) -> None:
         """Load the compiled code, before several threads do."""
@@ -223,14 +235,22 @@ class Pool:
         """Return the next job: lingers for a moment, then sleeps until there may be one."""
         looks = max(self._patience, _GLANCES)
         while True:
-            calls, woken = self._calls, self._woken  # before all looks: what comes raises them
+            # Before all looks: what comes raises them.
+            calls, woken, begun = self._calls, self._woken, self._begun
             if found := self._enter():
                 return found
-            if looks and self._ready and self.compiled:
-                looks = self.compiled.serve(self.box, calls, looks)
-            elif self._may_sleep(woken):
-                self._tokens.get()
+            looks = self._look(calls, looks)
+            if not looks:
+                # After the last look this thread may have waited for the interpreter's lock.
+                if begun == self._begun >= self._summons and self._may_sleep(woken):
+                    self._tokens.get()
                 looks = max(self._patience, _GLANCES)
+
+    def _look(self, calls: int, looks: int) -> int:
+        """Take part in kernels until there is a new job; returns the looks that are left."""
+        if self._ready and self.compiled:
+            return self.compiled.serve(self.box, calls, looks)
+        return 0
 
     def _enter(self) -> tuple[Job, Context] | None:
         """Enter the newest job that needs help: others may wait for it."""
@@ -264,6 +284,11 @@ class Pool:
     def _calls(self) -> int:
         """Number of calls so far, once somebody may wait for it in compiled code."""
         return int(self.box[self.compiled.calls]) if self.compiled else 0
+
+    @property
+    def _begun(self) -> int:
+        """Number of kernels that helpers were woken for and that have begun."""
+        return int(self.box[self.compiled.begun]) if self.compiled else 0
 
 
 class Blas:

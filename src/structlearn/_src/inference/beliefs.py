@@ -9,6 +9,7 @@ from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.reuse import empty
 from structlearn._src.common.vectors import over
 from structlearn._src.graph.wiring import Wiring
+from structlearn._src.kernels import launch
 from structlearn._src.kernels.graph import tables
 
 
@@ -20,15 +21,11 @@ def normalise(blocks: Floats, offsets: Ints, n_jobs: int | None = 1) -> Floats:
 def normalised(blocks: Floats, offsets: Ints, n_jobs: int | None) -> tuple[Floats, bool]:
     """Return the same, and whether the sum of some block was below a half."""
     out = empty(len(blocks))
-    found: list[int] = []
-
-    def work(first: int, last: int) -> None:
-        if tables.normalise(blocks, offsets, first, last, out) < 0.5:
-            found.append(first)
-
+    low = np.zeros(1, np.bool_)
     if len(blocks):
-        threads.over_items(work, offsets, "entries", n_jobs)
-    return out, bool(found)
+        ranges = threads.calls_of(offsets, "entries")
+        launch.over(tables.normalise_in_threads, ranges, n_jobs, offsets, blocks, out, low)
+    return out, bool(low[0])
 
 
 def point_mass(wiring: Wiring, labels: Ints) -> tuple[Floats, Floats]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from structlearn._src.common.errors import (
     TooWideError,
 )
 from structlearn._src.common.place import placed
+from structlearn._src.common.reuse import empty
 from structlearn._src.common.vectors import summed
 from structlearn._src.common.watch import Progress
 from structlearn._src.graph.build import FactorGraph, shared_chain
@@ -29,7 +29,8 @@ from structlearn._src.inference.answer import Reply, collect
 from structlearn._src.inference.base import Answer, Inferer, Options, Problem, level
 from structlearn._src.inference.names import Query
 from structlearn._src.inference.pick import METHODS, pick
-from structlearn._src.kernels.graph.tables import count_large
+from structlearn._src.kernels.graph.tables import find_large_in_threads
+from structlearn._src.kernels.launch import over
 
 Evidence = Mapping[Hashable, int]
 _COLDEST = 1e-9  # above 0: potentials of 1 are then known to 1e-7 temperatures
@@ -228,19 +229,13 @@ def _ask(
 
 def _levelled(small: Conditioned, n_jobs: int | None) -> Conditioned:
     """Move the largest entries of large tables to the constants of the graphs."""
-    tables = small.potentials
-    large: list[int] = []
-
-    def work(first: int, last: int) -> None:
-        if count_large(tables, _LEVEL, first, last):
-            large.append(first)
-
-    pieces = 1 + len(tables) // threads.GRAIN["arrays"]
-    borders = np.linspace(0, len(tables), pieces + 1).astype(np.int64)
-    threads.run(work, list(pairwise(borders.tolist())) if len(tables) else [], n_jobs)
-    if not large:
+    tables, wiring = small.potentials, small.wiring
+    large = np.zeros(1, np.bool_)
+    if len(tables):
+        ranges = threads.calls_of(wiring.graph_tables, "arrays")
+        over(find_large_in_threads, ranges, n_jobs, wiring.graph_tables, tables, _LEVEL, large)
+    if not large[0]:
         return small
-    wiring = small.wiring
     shifted, tops = level(wiring, tables)
     constant = small.constant + np.bincount(wiring.factor_graphs, tops, wiring.n_graphs)
     return small._replace(potentials=shifted, constant=constant)
@@ -264,7 +259,8 @@ def _check_states(wiring: Wiring, most: int, n_jobs: int | None) -> None:
 
 def _fixed(graphs: list[FactorGraph], evidence: Sequence[Any], wiring: Wiring) -> Ints:
     """State of every variable of all graphs in the evidence, -1 if it has none."""
-    labels = np.full(wiring.n_variables, -1, np.int64)
+    labels = empty(wiring.n_variables, np.int64)
+    labels.fill(-1)
     stated = [(g, given) for g, given in enumerate(evidence) if given is not None]
     for g, given in stated:
         if not isinstance(given, Mapping):

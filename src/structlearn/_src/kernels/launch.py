@@ -29,13 +29,13 @@ from structlearn._src.kernels.jit import inner, intrinsic, lean
 from structlearn._src.kernels.team import make_board
 
 # Entries of a box, on cache lines of their own where threads write to them.
-_CALLERS, _SEATS, _INSIDE, CALLS, _CODE, _GIVEN = 0, 8, 16, 24, 32, 33
+_CALLERS, _SEATS, _INSIDE, CALLS, BEGUN, _CODE, _GIVEN = 0, 8, 16, 24, 32, 40, 41
 _PAUSES = 20  # a microsecond in which the core is left to the other thread on it
 
 
 def make_box() -> Ints:
     """Return where callers and helpers find each other: nothing is published."""
-    return np.zeros(40, np.int64)
+    return np.zeros(48, np.int64)
 
 
 def over(kernel: Callable[..., Any], calls: list[Ints], n_jobs: int | None, *given: Any) -> None:
@@ -150,14 +150,16 @@ def own(workspace, places, number):
 @inner
 def publish(box, helpers, where):
     """Let so many helpers do a task; tells whether they may, as there is one caller at a time."""
-    if helpers == 0 or where[0] == 0:
+    if helpers == 0:
         return False
-    if fetch_add(box, _CALLERS, 1) > 0:  # somebody else's work is there: this caller does its own
+    open_ = where[0] != 0 and fetch_add(box, _CALLERS, 1) == 0
+    if open_:
+        box[_CODE], box[_GIVEN] = where
+        exchange(box, _SEATS, helpers)  # all that was written before is seen by who takes a seat
+    elif where[0] != 0:  # somebody else's work is there: this caller does its own
         fetch_add(box, _CALLERS, -1)
-        return False
-    box[_CODE], box[_GIVEN] = where
-    exchange(box, _SEATS, helpers)  # all that was written before is seen by who takes a seat
-    return True
+    fetch_add(box, BEGUN, 1)  # after the seats: who sees it looks once more
+    return open_
 
 
 @inner

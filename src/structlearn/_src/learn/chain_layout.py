@@ -10,15 +10,16 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import (
-    Bools,
     Floats,
     Ints,
     block_indices,
     count_numbers,
     offsets_of,
 )
+from structlearn._src.common.reuse import empty
 from structlearn._src.common.vectors import ranges_of, summed
 from structlearn._src.kernels.chain.evaluate import RareEntries
+from structlearn._src.kernels.chain.lay_out import Kinds, count, fill, measure
 from structlearn._src.kernels.chain.sequence import ChainData
 from structlearn._src.kernels.chain.split import (
     DealtEntries,
@@ -34,7 +35,7 @@ from structlearn._src.learn.chain_arrays import ChainArrays
 from structlearn._src.model.term import PairsTerm, Term
 from structlearn._src.text.rows import Index
 
-_PIECE = 2**20  # entries that are counted together: some milliseconds
+_PIECE = 2**18  # entries that are counted together: half a millisecond
 _RARE = 8  # entries of a weight up to which threads, often 16, write down what each of them adds
 _SHARE = 3  # a feature with one of so many states has a row of weights
 
@@ -121,10 +122,13 @@ class ChainLayout:
         ]
 
 
-def lay_out(chains: ChainArrays, term: Term) -> ChainLayout:
+def lay_out(chains: ChainArrays, term: Term, n_jobs: int | None = 1) -> ChainLayout:
     """Return how the features of all positions are read."""
     data = chains.data
-    found = _split(data, term) if isinstance(term, PairsTerm) else _whole(data, term.n_weights)
+    if isinstance(term, PairsTerm):
+        found = _split(data, term, n_jobs)
+    else:
+        found = _whole(data, term.n_weights)
     for array in (*found.layout, *found.moves):  # kernels compile once, whichever of the two it is
         array.flags.writeable = False
     return found
@@ -139,7 +143,7 @@ def _whole(data: ChainData, n_weights: int) -> ChainLayout:
     return ChainLayout(layout, n_weights, Moves(index, index, index), rows)
 
 
-def _split(data: ChainData, term: PairsTerm) -> ChainLayout:
+def _split(data: ChainData, term: PairsTerm, n_jobs: int | None) -> ChainLayout:
     """Only features with many states have one."""
     counts = np.diff(term.offsets)
     states = len(data.bars)
@@ -151,57 +155,63 @@ def _split(data: ChainData, term: PairsTerm) -> ChainLayout:
     kept = np.zeros((max(int(wide.sum()), 1), states))
     kept.flat[places] = 1.0
 
-    rare = count_numbers(data.columns, len(counts)) <= _RARE
+    rare = count_entries(data.columns, len(counts), n_jobs) <= _RARE
     common = np.flatnonzero(~wide & ~rare)
     single = np.append(common, np.flatnonzero(~wide & rare))
     starts = np.zeros(len(counts), np.int64)
     starts[single] = offsets_of(counts[single])[:-1]
     origins = block_indices(term.offsets, single).astype(np.int32)
 
-    inside = wide[data.columns]
-    rows = np.append(0, np.cumsum(inside, dtype=np.int32))[data.rows].astype(np.int64)
-    columns = data.columns[~inside]
-    order = _last(data.rows - rows, rare[columns])
-    columns = columns[order]
-    times = counts[columns]
-    borders = offsets_of(times)
-    shifts = (starts[columns] - borders[:-1]).astype(np.int32)
-    singles = np.arange(borders[-1], dtype=np.int32) + np.repeat(shifts, times)
-    values = single_values = data.values
-    if len(values):
-        values, single_values = values[inside], np.repeat(values[~inside][order], times)
-    layout = SplitFeatures(
-        rows=rows,
-        columns=numbers[data.columns[inside]],
-        values=values,
-        kept=kept,
-        single_rows=borders[data.rows - rows],
-        singles=singles,
-        single_states=term.states[origins][singles],
-        single_values=single_values,
-    )
+    kinds = Kinds(np.where(wide, numbers, -1), starts, counts, rare, term.states[origins])
+    layout, entries = _entries(data, kinds, kept, n_jobs)
     moves = Moves(which[in_order], places[in_order], origins)
-    entries = offsets_of(np.where(rare[columns], times, 0))[data.rows - rows]
     return ChainLayout(layout, term.n_weights, moves, entries, int(counts[common].sum()))
 
 
-def _last(rows: Ints, rare: Bools) -> Ints:
-    """Return the order of entries in which those of rare features are the last of their row."""
-    entries = np.flatnonzero(rare)
-    before = np.searchsorted(entries, rows)
-    late = np.zeros(len(rare), np.bool_)
-    late[np.arange(len(entries)) + np.repeat(rows[1:] - before[1:], np.diff(before))] = True
-    order = np.empty(len(rare), np.int64)
-    order[late] = entries
-    order[~late] = np.flatnonzero(~rare)
-    return order
+def _entries(
+    data: ChainData, kinds: Kinds, kept: Floats, n_jobs: int | None
+) -> tuple[SplitFeatures, Ints]:
+    """Return the entries of all positions, and how many rare ones there were so far."""
+    sizes = np.zeros((len(data.rows), 3), np.int64)
+    given = data.rows, data.columns
+    threads.over_items(
+        lambda first, last: measure(*given, kinds, first, last, sizes), data.rows, "features",
+        n_jobs,
+    )  # fmt: skip
+    rows, single_rows, rare = np.ascontiguousarray(np.cumsum(sizes, axis=0).T)
+    weighed = len(data.values) > 0
+    layout = SplitFeatures(
+        rows=rows,
+        columns=empty(int(rows[-1]), np.int32),
+        values=empty(int(rows[-1]) if weighed else 0),
+        kept=kept,
+        single_rows=single_rows,
+        singles=empty(int(single_rows[-1]), np.int32),
+        single_states=empty(int(single_rows[-1]), np.int32),
+        single_values=empty(int(single_rows[-1]) if weighed else 0),
+    )
+    threads.over_items(
+        lambda first, last: fill(*given, data.values, kinds, first, last, layout), data.rows,
+        "features", n_jobs,
+    )  # fmt: skip
+    return layout, rare
 
 
-def cut_by_entries(entries: Ints, size: int, count: int, n_jobs: int | None = 1) -> Ints:
+def count_entries(entries: Index, size: int, n_jobs: int | None) -> Ints:
+    """Count how often each of the numbers below `size` occurs."""
+
+    def work(part: slice) -> Ints:
+        counts = np.zeros(size, np.int64)
+        count(entries, part.start, part.stop, counts)
+        return counts
+
+    # Pieces no shorter than what is added up for each of them.
+    return summed(work, len(entries), n_jobs, max(_PIECE, 2 * size))
+
+
+def cut_by_entries(entries: Index, size: int, count: int, n_jobs: int | None = 1) -> Ints:
     """Borders of ranges of weights that have about the same number of entries each."""
-    pieces = len(entries), n_jobs, max(_PIECE, size)
-    counts: Ints = summed(lambda part: np.bincount(entries[part], minlength=size), *pieces)
-    offsets = offsets_of(counts)
+    offsets = offsets_of(count_entries(entries, size, n_jobs))
     targets = offsets[-1] * (np.arange(1, count) / count)
     return np.concatenate([[0], np.searchsorted(offsets, targets), [size]])
 
@@ -219,7 +229,7 @@ def deal_entries(
     offsets = chains.data.offsets
     starts = np.empty((len(offsets) - 1) * ranges + 1, np.int64)
     starts[-1] = len(numbers)
-    room = np.empty((2, len(numbers)), np.int32)
+    room = empty((2, len(numbers)), np.int32)
     out = DealtEntries(starts, room[0], room[1], np.empty(len(entries.values)))
 
     def work(first: int, last: int) -> None:

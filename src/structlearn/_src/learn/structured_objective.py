@@ -253,7 +253,7 @@ class StructuredObjective(TwoWorlds):
     @cached_property
     def chain_layout(self) -> ChainLayout:
         """Their features, laid out for many passes."""
-        return lay_out(self.chain_arrays, self.model.groups[0][0])
+        return lay_out(self.chain_arrays, self.model.groups[0][0], self.settings.n_jobs)
 
     @cached_property
     def _evaluation(self) -> ChainEvaluation | None:

@@ -198,7 +198,8 @@ def message_graphs(
             read_factors(
                 borders, net, plain, marginals, workspace, g, g + 1, wanted, plain.tables, value
             )
-            value[g] += sure
+            if sure != 0.0:
+                value[g] += sure
             if wanted:
                 _write(number, x, i, g, tables, plain.tables)
         i = take(board, 0)

@@ -100,16 +100,23 @@ def propagate(
     for g in range(first, last):
         low, high = borders[g, 0], borders[g + 1, 0]
         several = order.graph_colours[g + 1] > order.graph_colours[g] + 1
-        for i in range(0 if done[g] or several else sweeps):
-            for v in range(low, high if flooding or (i == 0 and not ready) else low):
+        if done[g] or several or sweeps <= 0:
+            continue
+        count = 0
+        moved = np.inf
+        while count < sweeps:
+            for v in range(low, high if flooding or (count == 0 and not ready) else low):
                 update_belief(v, net, state)
-            change[g] = _sweep(low, high, ways, net, order, state, workspace)
-            iterations[g] += 1
+            moved = _sweep(low, high, ways, net, order, state, workspace)
+            count += 1
             for t in range(borders[g, 1], borders[g + 1, 1] if flooding else borders[g, 1]):
                 _accept(t, net, state)
-            if change[g] <= tol:
-                done[g] = True
+            if moved <= tol:
                 break
+        # Written at the end: other threads write beside it.
+        change[g] = moved
+        iterations[g] += count
+        done[g] = moved <= tol
 
 
 @inner

@@ -62,29 +62,50 @@ def take_in_threads(box, helpers, *given):
 # ---- blocks of flat arrays ---------------------------------------------------------------
 
 
-@or_python
-@lean
-def normalise(blocks, offsets, first, last, out):
-    """Divide the blocks first..last-1 by their sums, unless these are 0; returns the least sum."""
-    least = np.inf
-    for i in range(first, last):
-        total = 0.0
-        for k in range(offsets[i], offsets[i + 1]):
-            total += blocks[k]
-        if total < least:
-            least = total
-        by = total if total > 0.0 else 1.0
-        for k in range(offsets[i], offsets[i + 1]):
-            out[k] = blocks[k] / by
-    return least
+@inner
+def normalise_blocks(number, board, ranges, offsets, blocks, out, low):
+    """Divide blocks by their sums, unless these are 0; low[0] tells whether one is below a half."""
+    r = take(board, 0)
+    while r < ranges.size - 1:
+        for i in range(ranges[r], ranges[r + 1]):
+            total = 0.0
+            for k in range(offsets[i], offsets[i + 1]):
+                total += blocks[k]
+            if total < 0.5:
+                low[0] = True
+            by = total if total > 0.0 else 1.0
+            for k in range(offsets[i], offsets[i + 1]):
+                out[k] = blocks[k] / by
+        r = take(board, 0)
 
 
 @or_python
 @lean
-def count_large(values, bound, first, last):
-    """Count the finite numbers first..last-1 whose size is above a bound."""
-    count = 0
-    for value in values[first:last]:
-        size = abs(value)
-        count += (size > bound) & (size < np.inf)  # without branches: several in one instruction
-    return count
+def normalise_in_threads(box, helpers, *given):
+    """Run `normalise_blocks` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(normalise_blocks, given))
+    normalise_blocks(0, *given)
+    withdraw(box, open_)
+
+
+@inner
+def find_large(number, board, ranges, offsets, values, bound, found):
+    """Tell by found[0] whether the size of some finite entry of the blocks is above a bound."""
+    r = take(board, 0)
+    while r < ranges.size - 1:
+        count = 0
+        for value in values[offsets[ranges[r]] : offsets[ranges[r + 1]]]:
+            size = abs(value)
+            count += (size > bound) & (size < np.inf)  # without branches: several at a time
+        if count > 0:
+            found[0] = True
+        r = take(board, 0)
+
+
+@or_python
+@lean
+def find_large_in_threads(box, helpers, *given):
+    """Run `find_large` in the calling thread and so many helpers."""
+    open_ = publish(box, helpers, task(find_large, given))
+    find_large(0, *given)
+    withdraw(box, open_)
