@@ -147,11 +147,12 @@ def _least(runs: list[Phases]) -> Phases:
 
 PIECES, ROUNDS = 64, 2000  # of work that share nothing, and passes over each
 MEETINGS = 200  # of threads, each for some tens of microseconds of work
+KEPT = 2**11  # numbers that stay in the nearest cache
 CACHED, STREAMED = 2**12, 2**22  # numbers of a piece that stay in the cache of a core, or do not
 
 
 def machine(sizes: Sizes) -> Callable[[int], Phases]:
-    """Logarithms of numbers that stay in the cache, then sums of others: nothing is shared."""
+    """Logarithms, then multiplications of numbers in the cache, then others: nothing is shared."""
     from numba import njit
 
     from structlearn._src.common import threads
@@ -172,6 +173,19 @@ def machine(sizes: Sizes) -> Callable[[int], Phases]:
             for i in range(len(numbers)):
                 numbers[i] *= 0.5
 
+    @njit(nogil=True)
+    def soften(numbers: Any, rounds: int) -> None:
+        for _ in range(rounds):
+            for i in range(len(numbers)):
+                numbers[i] = 0.5 * numbers[i] + 0.5
+
+    def on_a_line() -> Any:
+        """Return numbers that begin with a cache line: else two threads need not be alike."""
+        room = np.ones(KEPT + 8)
+        first = -room.ctypes.data % 64 // 8
+        return room[first : first + KEPT]
+
+    near = [on_a_line() for _ in range(PIECES)]
     cached = [np.arange(1.0, CACHED) for _ in range(PIECES)]
     streamed = [np.ones(STREAMED) for _ in range(PIECES)]
     pieces = [(i, i + 1) for i in range(PIECES)]
@@ -179,6 +193,9 @@ def machine(sizes: Sizes) -> Callable[[int], Phases]:
     def work(n_jobs: int) -> Phases:
         _, computed = _clock(
             lambda: threads.run(lambda i, _: work_in_cache(cached[i], ROUNDS), pieces, n_jobs)
+        )
+        _, softened = _clock(
+            lambda: threads.run(lambda i, _: soften(near[i], 100 * ROUNDS), pieces, n_jobs)
         )
         _, moved = _clock(lambda: threads.run(lambda i, _: scale(streamed[i], 5), pieces, n_jobs))
         one = pieces[:n_jobs]
@@ -197,7 +214,7 @@ def machine(sizes: Sizes) -> Callable[[int], Phases]:
             ]
         )
         return {
-            "seconds": computed, "memory": moved, "meeting": met / MEETINGS,
+            "seconds": computed, "arithmetic": softened, "memory": moved, "meeting": met / MEETINGS,
             "launch": launched / MEETINGS,
         }  # fmt: skip
 

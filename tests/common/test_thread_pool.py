@@ -327,3 +327,78 @@ def test_a_forked_process_has_all_threads_of_blas(here):
     holder.join()
     assert os.waitstatus_to_exitcode(status) == 0
     assert blas_threads() == before
+
+
+class Looks:
+    """Stands for compiled code: notes when a helper looks for kernels, and lets it wait."""
+
+    def __init__(self, hold=0):
+        self.seen = 0
+        self.hold = hold  # after which look a helper waits until it is let go
+        self.held, self.go = threading.Event(), threading.Event()
+        self.again = threading.Event()
+
+    def serve(self, box, calls, looks):
+        if looks:
+            self.seen += 1
+            if self.seen == self.hold:
+                self.held.set()
+                self.go.wait(60)
+            elif self.seen > self.hold:
+                self.again.set()
+        return 0
+
+    def pool(self):
+        compiled = pool.Compiled(
+            lambda *given: 0, self.serve, lambda: np.zeros(2, np.int64), calls=0, begun=1
+        )
+        fresh = pool.Pool()
+        fresh.use(compiled)
+        return fresh
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_who_is_called_after_the_last_look_looks_again():
+    looks = Looks(hold=1)
+    fresh = looks.pool()
+    fresh.summon(1)
+    fresh.box[1] += 1  # the kernel begins
+    fresh.dismiss()
+    assert looks.held.wait(60)  # the helper has looked for the last time, and comes back
+    fresh.summon(1)
+    fresh.box[1] += 1
+    looks.go.set()
+    assert looks.again.wait(60)
+    fresh.dismiss()
+    wait_for(lambda: fresh._asleep == 1)
+
+
+def test_nobody_sleeps_before_the_kernel_begins_that_they_are_woken_for():
+    looks = Looks()
+    fresh = looks.pool()
+    fresh.summon(1)
+    wait_for(lambda: looks.seen > 20)
+    assert fresh._asleep == 0
+    fresh.box[1] += 1
+    wait_for(lambda: fresh._asleep == 1)  # a kernel that goes on does not keep others awake
+    fresh.dismiss()
+
+
+def test_a_kernel_that_cannot_begin_keeps_nobody_awake(monkeypatch):
+    looks = Looks()
+    fresh = looks.pool()
+    monkeypatch.setattr(threads, "POOL", fresh)
+
+    def fails(box, helpers):
+        raise TypeError("no such types")
+
+    with pytest.raises(TypeError, match="no such"):
+        threads.launch(fails, 1)
+    wait_for(lambda: fresh._asleep == 1)
+    assert fresh._summons == fresh.box[1]

@@ -8,6 +8,7 @@ import pytest
 from structlearn import chain, grid, hidden_chain, infer, infer_many
 from structlearn._src.common import threads
 from structlearn._src.graph.joined import join
+from structlearn._src.inference import messenger, separate
 from structlearn._src.inference.base import Problem
 from structlearn._src.inference.messenger import Messenger
 
@@ -39,6 +40,7 @@ def batch(monkeypatch):
     monkeypatch.setitem(threads.GRAIN, "arrays", 2000)
     monkeypatch.setitem(threads.GRAIN, "entries", 500)
     monkeypatch.setitem(threads.GRAIN, "graphs", 1000)
+    monkeypatch.setitem(threads.GRAIN, "whole graphs", 300)
     return mixed(np.random.default_rng(8), 250)
 
 
@@ -98,8 +100,8 @@ def test_messages_do_not_depend_on_how_tables_are_kept(batch, stretch):
     potentials = np.concatenate([g.potentials for g in graphs])
     lift = np.repeat(np.arange(wiring.n_factors) % 2 * stretch, np.diff(wiring.table_offsets))
     plain, lifted = (Messenger(Problem(wiring, t)) for t in (potentials, potentials + lift))
-    for messenger in (plain, lifted):
-        messenger.run(1, np.inf)
+    for each in (plain, lifted):
+        each.run(1, np.inf)
     np.testing.assert_allclose(plain.beliefs()[0], lifted.beliefs()[0], rtol=0, atol=1e-9)
     wide = potentials.copy()
     wide[:: len(wide) // 50] -= 2 * stretch
@@ -113,3 +115,56 @@ def test_messages_do_not_depend_on_how_tables_are_kept(batch, stretch):
 def cut(graphs, flat):
     borders = np.cumsum([0, *(len(g.potentials) for g in graphs)])
     return [(g, flat[borders[i] : borders[i + 1]]) for i, g in enumerate(graphs)]
+
+
+SWEEPS = [
+    {},
+    {"max_iter": 2},
+    {"max_iter": 35, "tol": 1e-9, "damping": 0.7},  # more sweeps than each graph gets alone
+    {"tol": 1e-12, "restarts": 1},
+    {"factor_marginals": True},
+]
+
+
+@pytest.mark.parametrize("options", SWEEPS)
+@pytest.mark.parametrize(
+    ("query", "method"),
+    [("marginals", "bp"), ("map", "bp"), ("partition", "bp"), ("partition", "trw")],
+)
+def test_graphs_one_after_the_other_or_all_together(batch, method, query, options, monkeypatch):
+    monkeypatch.setattr(threads, "_WHOLE", 3)  # several calls of the kernel
+    if query != "marginals":
+        options = {key: x for key, x in options.items() if key != "factor_marginals"}
+    given = {"method": method, "restarts": 0, "random_state": 0, **options}
+    one = infer_many(batch, query, n_jobs=2, **given)
+    monkeypatch.setattr(messenger, "separable", lambda plan: False)
+    joint = infer_many(batch, query, **given)
+    for a, b in zip(one, joint, strict=True):
+        assert a.value == pytest.approx(b.value, rel=1e-9, abs=1e-9)
+        assert (a.iterations, a.converged, a.ended) == (b.iterations, b.converged, b.ended)
+        assert a.residual == pytest.approx(b.residual, rel=1e-4, abs=1e-9)
+        same(a, b, 1e-7)
+
+
+def test_an_interrupt_between_graphs_keeps_what_is_done(batch, monkeypatch):
+    monkeypatch.setattr(threads, "_WHOLE", 3)
+    calls = []
+
+    def interrupted(*given):
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        calls.append(given)
+        separate.solve_graphs(*given)
+
+    monkeypatch.setattr(messenger, "solve_graphs", interrupted)
+    whole = infer_many(batch, "marginals", method="bp", restarts=0, progress=lambda *of: None)
+    answers = infer_many(batch, "marginals", method="bp", restarts=0)
+    assert {a.ended for a in answers} == {"interrupted"}
+    assert "interrupted" in answers[0].status
+    done = [a.converged for a in answers]
+    assert done[0]
+    assert not done[-1]
+    for answer, full in zip(answers, whole, strict=True):
+        np.testing.assert_allclose(answer.marginals.array().sum(axis=1), 1.0)
+        if answer.converged and answer.iterations:
+            same(answer, full, 1e-7)
