@@ -128,14 +128,16 @@ def draw_ratios(found: dict[str, Any]) -> None:
 def draw_threads(report: dict[str, Any]) -> None:
     """Times as fast as one thread, against the number of threads; from ``threads.py --out``."""
     figure, ax = _axes(f"Times as fast as one thread, on {report['cores']} cores", height=4.2)
+    ticks: set[int] = set()
     most = max(int(count) for seconds in report["curves"].values() for count in seconds)
     ax.plot([1, most], [1, most], color="0.7", linewidth=1, linestyle="--")
     for name, seconds in report["curves"].items():
         counts = [int(count) for count in seconds]
+        ticks.update(counts)
         times = [seconds["1"] / x for x in seconds.values()]
         (line,) = ax.plot(counts, times, "o-", markersize=4, label=f"{name} ({times[-1]:.1f})")
         line.set_clip_on(False)
-    ax.set(xlabel="threads", xticks=counts, ylim=(0, None), xlim=(1, most))
+    ax.set(xlabel="threads", xticks=sorted(ticks), ylim=(0, None), xlim=(1, most))
     ax.legend(frameon=False)
     figure.savefig(PICTURES / "threads.png", dpi=110)
 

@@ -16,7 +16,6 @@ from structlearn._src.common.arrays import (
     count_numbers,
     offsets_of,
 )
-from structlearn._src.common.reuse import empty
 from structlearn._src.common.vectors import ranges_of, summed
 from structlearn._src.kernels.chain.evaluate import RareEntries
 from structlearn._src.kernels.chain.lay_out import Kinds, count, fill, measure
@@ -182,13 +181,13 @@ def _entries(
     weighed = len(data.values) > 0
     layout = SplitFeatures(
         rows=rows,
-        columns=empty(int(rows[-1]), np.int32),
-        values=empty(int(rows[-1]) if weighed else 0),
+        columns=np.empty(int(rows[-1]), np.int32),
+        values=np.empty(int(rows[-1]) if weighed else 0),
         kept=kept,
         single_rows=single_rows,
-        singles=empty(int(single_rows[-1]), np.int32),
-        single_states=empty(int(single_rows[-1]), np.int32),
-        single_values=empty(int(single_rows[-1]) if weighed else 0),
+        singles=np.empty(int(single_rows[-1]), np.int32),
+        single_states=np.empty(int(single_rows[-1]), np.int32),
+        single_values=np.empty(int(single_rows[-1]) if weighed else 0),
     )
     threads.over_items(
         lambda first, last: fill(*given, data.values, kinds, first, last, layout), data.rows,
@@ -229,7 +228,7 @@ def deal_entries(
     offsets = chains.data.offsets
     starts = np.empty((len(offsets) - 1) * ranges + 1, np.int64)
     starts[-1] = len(numbers)
-    room = empty((2, len(numbers)), np.int32)
+    room = np.empty((2, len(numbers)), np.int32)
     out = DealtEntries(starts, room[0], room[1], np.empty(len(entries.values)))
 
     def work(first: int, last: int) -> None:
