@@ -86,6 +86,22 @@ def test_cycles_give_memory_back_while_others_ask_for_it(reserve):
     assert 0 < reserve.kept <= reserve.most
 
 
+def test_the_collector_may_run_at_every_step(monkeypatch):
+    reserve = reuse.Reserve()
+    monkeypatch.setattr(reuse, "_reserve", reserve)
+    least = reuse._LEAST // 8
+    held = [reuse.empty(least + 100 * k) for k in range(300)]
+    del held
+    tuples = []
+    for k in range(30):
+        cycle = [reuse.empty(least + 100 * k)]
+        # Memory of old tuples is used up, and the collector counts new ones: it runs in `take`.
+        tuples.append([(j, k) for j in range(4000 + 137 * k)])
+        cycle.append(cycle)
+        del cycle
+        reuse.empty(least + 100 * k)
+
+
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 40)), max_size=60))
 def test_no_two_arrays_share_memory(steps):
     live = {}

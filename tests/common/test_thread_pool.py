@@ -390,6 +390,21 @@ def test_nobody_sleeps_before_the_kernel_begins_that_they_are_woken_for():
     fresh.dismiss()
 
 
+def test_a_kernel_that_takes_long_to_begin_keeps_nobody_busy():
+    """As one that is compiled first."""
+    looks = Looks()
+    fresh = looks.pool()
+    fresh.summon(1)
+    wait_for(lambda: looks.seen > pool._ROUNDS)
+    before = looks.seen
+    time.sleep(40 * pool._DOZE)
+    assert looks.seen < before + 60
+    assert fresh._asleep == 0
+    fresh.box[1] += 1
+    wait_for(lambda: fresh._asleep == 1)
+    fresh.dismiss()
+
+
 def test_a_kernel_that_cannot_begin_keeps_nobody_awake(monkeypatch):
     looks = Looks()
     fresh = looks.pool()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ _WITH_BLAS = ("numpy", "scipy.linalg", "scipy.sparse.linalg", "sklearn.utils", "
 _CROWD = 3  # helpers from which on it pays to linger: few are woken in no time
 _LOOKS = 1000  # while lingering: a millisecond or two where nobody else wants the core
 _GLANCES = 50  # of few helpers, after they were woken and after a kernel
+_ROUNDS = 20  # of looks for a kernel that does not begin: some milliseconds
+_DOZE = 0.005  # seconds between later looks: what takes so long is being compiled, or loaded
 
 #: Looks at a count until it has reached a value, so many times; returns the looks that are left.
 Linger = Callable[[Ints, int, int], int]
@@ -136,7 +139,7 @@ class Pool:
         self._lock = threading.Lock()
         self._jobs: list[Job] = []  # that may need help, the newest last
         self._tokens: SimpleQueue[None] = SimpleQueue()  # each wakes a helper
-        self._asleep = 0  # helpers that wait for a token, less the tokens that there are
+        self._asleep = 0  # helpers that sleep and for whom no token has been put yet
         self._woken = 0  # how often helpers were woken
         self._summons = 0  # kernels that helpers were woken for: those that begin raise `_begun`
         self._callers: set[int] = set()  # threads that call such kernels now
@@ -234,6 +237,7 @@ class Pool:
     def _next(self) -> tuple[Job, Context]:
         """Return the next job: lingers for a moment, then sleeps until there may be one."""
         looks = max(self._patience, _GLANCES)
+        rounds = 0  # since a kernel is awaited
         while True:
             # Before all looks: what comes raises them.
             calls, woken, begun = self._calls, self._woken, self._begun
@@ -242,9 +246,14 @@ class Pool:
             looks = self._look(calls, looks)
             if not looks:
                 # After the last look this thread may have waited for the interpreter's lock.
-                if begun == self._begun >= self._summons and self._may_sleep(woken):
-                    self._tokens.get()
+                now = self._begun
+                rounds = rounds + 1 if begun == now < self._summons else 0
                 looks = max(self._patience, _GLANCES)
+                if rounds > _ROUNDS:
+                    time.sleep(_DOZE)
+                    looks = 1
+                elif begun == now >= self._summons and self._may_sleep(woken):
+                    self._tokens.get()
 
     def _look(self, calls: int, looks: int) -> int:
         """Take part in kernels until there is a new job; returns the looks that are left."""

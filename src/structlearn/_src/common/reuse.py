@@ -40,8 +40,12 @@ class Reserve:
 
     def take(self, size: int) -> Block:
         """Return the smallest block of at least so many bytes, unless it is much larger; or new."""
-        blocks = list(self._blocks.items())
-        fits = [(b.nbytes, at) for at, b in blocks if size <= b.nbytes <= _WASTE * size]
+        fits = []
+        # A list of pairs would not do: to make one the collector may run, which gives blocks back.
+        for address in list(self._blocks):
+            found = self._blocks.get(address)
+            if found is not None and size <= found.nbytes <= _WASTE * size:
+                fits.append((found.nbytes, address))
         for _, address in sorted(fits):
             if (block := self._blocks.pop(address, None)) is not None:  # else others were quicker
                 return block

@@ -44,7 +44,7 @@ GRAIN = {
     "strings": 2**14,  # to be looked up
     "tokens": 2**13,  # whose text stays in the cache
     "weights": 2**18,  # of a model, in vector operations of a solver: some tenths of a millisecond
-    "whole graphs": 2**12,  # the same, for all sweeps: some tenths of a millisecond
+    "whole graphs": 2**12,  # table entries, for all sweeps: some tenths of a millisecond
     "worlds": 2**15,  # table entries of graphs: inference in them takes some milliseconds
 }
 _RANGES = 8  # per worker: they even out graphs that need different numbers of sweeps

@@ -92,7 +92,9 @@ class BeliefPropagation(BuiltInInferer):
         """Pass messages until they rest."""
         run = MessageRuns(problem, options, appearance=None, restarts=options.restarts)
         result = run.result(query)
-        result.exact = run.exact and bool(run.messenger.residual.max(initial=0.0) <= _AT_REST)
+        # Damped messages may look at rest, as probabilities near 0 or 1, while they still move.
+        resting = run.messenger.residual.max(initial=0.0) <= _AT_REST
+        result.exact = run.exact and run.messenger.damping == 0.0 and bool(resting)
         if result.exact and problem.temperature == 0:
             _, result.value, result.beliefs, result.factor_beliefs = run.messenger.best()
         if result.exact:

@@ -98,7 +98,7 @@ class Messenger:
         told or decided between two sweeps, the first ones are those of one graph after the other.
         """
         clock = watch or Watch()
-        alone = min(sweeps, _ALONE) if self._separable(clock) else 0
+        alone = min(sweeps, _ALONE) if self._goes_graph_by_graph(clock) else 0
         self._fresh = False
         ended = self._run_graphs(alone, tol, clock) if alone else Ending.LIMIT
         if ended == Ending.LIMIT and sweeps > alone:
@@ -107,7 +107,8 @@ class Messenger:
             raise KeyboardInterrupt
         return ended
 
-    def _separable(self, clock: Watch) -> bool:
+    def _goes_graph_by_graph(self, clock: Watch) -> bool:
+        """Whether the first sweeps are those of one graph after the other."""
         if not self._fresh or self.schedule != "sequential" or not clock.idle:
             return False
         several = self.problem.uniform and self.problem.wiring.n_graphs > 1
@@ -119,7 +120,7 @@ class Messenger:
         given = in_place(self.problem.wiring), self.potentials, (self.messages, self.messages)
         read = np.empty(len(self.done)), empty(len(self._beliefs))
         progress = self.residual, self.iterations, self.done
-        self._rest()
+        self._mark_still_graphs()
         tasks = iter(plan.runs)
 
         def step() -> bool:
@@ -135,7 +136,7 @@ class Messenger:
             ended = Ending.DONE if self.done.all() else Ending.LIMIT
         return ended
 
-    def _rest(self) -> None:
+    def _mark_still_graphs(self) -> None:
         """Say that graphs whose messages cannot change are done."""
         still = self.plan.moving == 0
         self.done |= still
@@ -153,7 +154,7 @@ class Messenger:
             self._convert(domain.TO_LINEAR, tables)
         self._ready = False
         moving = self.plan.moving
-        self._rest()
+        self._mark_still_graphs()
         left = sweeps
         pace = Pace(clock)
         approach = Approach()

@@ -28,7 +28,10 @@ def separable(plan: MessagePlan) -> bool:
 
 
 def in_place(wiring: Wiring) -> Exchange:
-    """Say that potentials are where they belong, and that no beliefs of factors are wanted."""
+    """Return what says that nothing is copied: kernels read potentials where they are.
+
+    Beliefs of factors are not wanted.
+    """
     nothing = np.empty(0)
     return Exchange(
         wiring.graph_factors, wiring.table_offsets, wiring.table_offsets[:0], nothing, nothing,

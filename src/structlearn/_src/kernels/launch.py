@@ -152,11 +152,12 @@ def publish(box, helpers, where):
     """Let so many helpers do a task; tells whether they may, as there is one caller at a time."""
     if helpers == 0:
         return False
-    open_ = where[0] != 0 and fetch_add(box, _CALLERS, 1) == 0
+    compiled = where[0] != 0
+    open_ = compiled and fetch_add(box, _CALLERS, 1) == 0
     if open_:
         box[_CODE], box[_GIVEN] = where
         exchange(box, _SEATS, helpers)  # all that was written before is seen by who takes a seat
-    elif where[0] != 0:  # somebody else's work is there: this caller does its own
+    elif compiled:  # somebody else's work is there: this caller does its own
         fetch_add(box, _CALLERS, -1)
     fetch_add(box, BEGUN, 1)  # after the seats: who sees it looks once more
     return open_

@@ -119,9 +119,9 @@ def ascend_batches(
 
     Batch ``b`` is ``order[batches[b] : batches[b + 1]]``. In the first phase of a batch threads
     compute its changes and in the second they add them, each task to its range of weights, in the
-    order of sequences: so the number of threads and ranges makes no difference to the result. Who
-    waits for the first phase to end asks for the weights of its range meanwhile, which are in the
-    caches of other threads.
+    order of sequences: so the number of threads and ranges makes no difference to the result. The
+    weights of a range are in the caches of other threads: who has to wait for the first phase to
+    end prefetches them.
     """
     errors = own(*all_errors, number)
     work = own(*workspaces, number)
