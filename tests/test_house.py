@@ -182,5 +182,5 @@ def test_the_installed_source_does_not_grow():
     """
     layers = [path for path in SOURCE if path.parent.name in ("torch", "cuda")]
     rest = [path for path in SOURCE if path not in layers]
-    assert undocumented(rest, blank=True) <= 46_550
+    assert undocumented(rest, blank=True) <= 46_560
     assert undocumented(layers, blank=True) <= 5_150

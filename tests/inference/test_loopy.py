@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import naive
-from structlearn import FactorGraph, grid, infer, infer_many, pairwise
+from structlearn import FactorGraph, chain, grid, infer, infer_many, pairwise
 from structlearn._src.common.errors import QueryError
 from structlearn._src.common.watch import Ending
 from structlearn._src.graph.joined import join
@@ -495,3 +495,18 @@ def test_new_potentials_with_old_messages_reach_the_new_fixed_point():
         value, marginals, factors = messenger.value(factor_beliefs=True)
         assert value[0] == pytest.approx(fresh.value, abs=1e-8)
         np.testing.assert_allclose(np.concatenate([marginals, factors]), beliefs(fresh), atol=1e-7)
+
+
+def test_damped_messages_certify_nothing():
+    """With potentials this large messages look at rest while they still move by a tenth."""
+    tables = 1e8 * np.random.default_rng(0).normal(size=(4, 3))
+    graph = chain(tables, 1e8 * np.eye(3))
+    exact = infer(graph, "partition", method="enumeration", temperatures=(0.5, 0.5))
+    damped = infer(
+        graph, "partition", method="bp", damping=0.9, temperatures=(0.5, 0.5), random_state=0
+    )
+    assert not damped.exact
+    assert damped.upper == np.inf
+    plain = infer(graph, "partition", method="bp", temperatures=(0.5, 0.5), random_state=0)
+    assert plain.exact
+    assert plain.value == pytest.approx(exact.value)
