@@ -70,6 +70,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--serial", action="store_true", help="what bounds the speed-up")
     parser.add_argument("--out", type=pathlib.Path, help="JSON file to add the wall times to")
     given = parser.parse_args(arguments)
+    if min(given.threads or [1]) < 1:
+        parser.error("--threads needs whole numbers of at least 1")
+    if given.out and not given.out.parent.is_dir():
+        parser.error(f"--out: there is no folder {given.out.parent}")
+    if given.out and not _holds_times(given.out):
+        parser.error(f"--out: {given.out} holds something else than times of this program")
     cores = os.cpu_count() or 1
     sizes = QUICK if given.quick else Sizes()
     counts = given.threads or ([1, cores] if given.quick else [1, 2, 4, 8, 16])
@@ -95,6 +101,14 @@ def keep(path: pathlib.Path, cores: int, name: str, least: dict[int, Phases]) ->
         seconds = next(iter(phases.values()))
         curve[str(count)] = min(seconds, curve.get(str(count), seconds))
     path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _holds_times(path: pathlib.Path) -> bool:
+    """Whether `keep` can add to a file, which need not be there."""
+    try:
+        return not path.exists() or isinstance(json.loads(path.read_text())["curves"], dict)
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def measure(name: str, sizes: Sizes, counts: list[int], limit: float) -> dict[int, Phases]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from side_by_side import together
 from structlearn._src.common import reuse
 
 LARGE = 2**17  # numbers: a megabyte
@@ -115,22 +115,13 @@ def test_no_two_arrays_share_memory(steps):
 
 
 def test_threads_get_memory_of_their_own(reserve):
-    failed = []
-
     def work(me):
         for _ in range(200):
             array = reuse.empty(LARGE // 4 + 1000 * me)
             array.fill(me)
-            if not (array == me).all():
-                failed.append(me)
+            assert (array == me).all()
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60.0)
-        assert not thread.is_alive()
-    assert not failed
+    together(work, 4)
 
 
 def test_nothing_is_said_at_the_end_of_python():

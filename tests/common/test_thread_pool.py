@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
+from side_by_side import together
 from structlearn._src.common import pool, threads
 
 
@@ -89,11 +90,7 @@ def test_calls_from_several_threads_at_once():
 
             threads.run(work, singles(50), 3)
 
-    callers = [threading.Thread(target=caller, args=(row,)) for row in range(4)]
-    for each in callers:
-        each.start()
-    for each in callers:
-        each.join(30)
+    together(caller, 4)
     assert (counts == 20).all()
 
 

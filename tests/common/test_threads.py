@@ -170,10 +170,10 @@ def test_graphs_are_cut_for_the_workers_there_are(monkeypatch):
 
 
 def test_calls_of_kernels_are_shorter_where_they_solve_graphs(monkeypatch):
-    monkeypatch.setitem(threads.GRAIN, "few graphs", 1)
     offsets = np.arange(10_001)
-    for whole, most in ((False, 2**13), (True, 2**9)):
-        calls = threads.calls_of(offsets, "few graphs", whole)
+    for kind, most in (("few graphs", 2**13), ("whole graphs", 2**9)):
+        monkeypatch.setitem(threads.GRAIN, kind, 1)
+        calls = threads.calls_of(offsets, kind)
         assert max(map(len, calls)) == most + 1
         assert [call[0] for call in calls[1:]] == [call[-1] for call in calls[:-1]]
         assert (calls[0][0], calls[-1][-1]) == (0, 10_000)

@@ -55,6 +55,19 @@ def test_messages_rest_where_those_of_the_host_rest(eps, even):
     assert card.value()[0] == pytest.approx(host.value()[0], abs=1e-7)
 
 
+def test_the_card_passes_messages_wherever_it_is_asked_to():
+    """Several graphs, outside of the place: not one after the other on the host."""
+    problem = loopy(5, graphs=3)
+    host = Messenger(problem)
+    host.run(2000, 1e-11)
+    with on_card():
+        card = make_messenger(problem)
+    card.run(2000, 1e-11)
+    assert card.done.all()
+    assert card.beliefs()[0] == pytest.approx(host.beliefs()[0], abs=1e-7)
+    assert card.value()[0] == pytest.approx(host.value()[0], abs=1e-7)
+
+
 @pytest.mark.parametrize("eps", [(1.0, 1.0), (0.0, 0.0), (0.0, 1.0)])
 def test_what_is_at_rest_on_the_host_stays_so(eps):
     """Also where states are ruled out, and outputs are maximised over sums."""

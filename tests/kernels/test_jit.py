@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 
+from side_by_side import together
 from structlearn._src.kernels import jit
 
 HELP = """
@@ -116,9 +116,5 @@ def _count(values):
 
 def test_threads_may_come_first_together():
     arrays = [np.zeros(50, np.int64) for _ in range(8)]
-    together = [threading.Thread(target=_count, args=(array,)) for array in arrays]
-    for thread in together:
-        thread.start()
-    for thread in together:
-        thread.join()
+    together(lambda me: _count(arrays[me]), len(arrays))
     assert all((array == 1).all() for array in arrays)

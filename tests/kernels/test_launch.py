@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from numba import config
 
+from side_by_side import together
 from structlearn._src.common import threads
 from structlearn._src.kernels import launch, team  # by names: compiled functions are put there
 from structlearn._src.kernels.jit import lean
@@ -80,22 +80,7 @@ def test_helpers_do_come():
 
 
 def test_several_callers_at_a_time():
-    errors = []
-
-    def call():
-        try:
-            for _ in range(200):
-                run(3)
-        except BaseException as error:
-            errors.append(error)
-
-    callers = [threading.Thread(target=call) for _ in range(4)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(120.0)
-        assert not caller.is_alive()
-    assert not errors
+    together(lambda me: [run(3) for _ in range(200)], 4)
 
 
 def test_calls_in_python_between_kernels():

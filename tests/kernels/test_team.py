@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from numba import config
 
+from side_by_side import together
 from structlearn._src.kernels import atomic  # by its name: compiled functions are put there
 from structlearn._src.kernels.jit import lean
 from structlearn._src.kernels.team import done, make_board, take, wait
@@ -42,16 +41,6 @@ def slow_relay(phases, tasks):
     for phase in range(phases):
         values[phase + 1] = (2 * values[phase].sum() + np.arange(tasks)) % 1000003
     return values
-
-
-def together(call, n):
-    """Run a function in n threads; it gets the number of its thread."""
-    threads = [threading.Thread(target=call, args=(i,)) for i in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60.0)
-        assert not thread.is_alive()
 
 
 def test_no_count_is_lost_between_threads():

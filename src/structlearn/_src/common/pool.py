@@ -7,7 +7,9 @@ To wake a thread that sleeps takes some 80 microseconds on a machine with many c
 interpreter's lock lets threads wake one after the other: with 16 of them more than a millisecond,
 for work that often takes less. So a helper that is through first lingers for a moment, looking for
 the next job, and so does a caller whose helpers are not through. While they linger, helpers also
-take part in kernels that are launched for many threads: see `kernels/launch`.
+take part in kernels that are launched for many threads: see `kernels/launch`. A helper that was
+woken for a kernel does not sleep before that has begun: Python may take longer to call it than a
+helper lingers.
 """
 
 from __future__ import annotations

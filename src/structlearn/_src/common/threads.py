@@ -208,14 +208,14 @@ def worker_arrays(*shapes: tuple[int, ...]) -> list[Floats]:
     return [whole[a:b].reshape(s) for (a, b), s in zip(pairwise(ends), shapes, strict=True)]
 
 
-def calls_of(offsets: Ints, kind: str, whole: bool = False) -> list[Ints]:
+def calls_of(offsets: Ints, kind: str) -> list[Ints]:
     """Cut items into ranges of work of some kind in `GRAIN`, which depend on the items alone.
 
     Returns where the ranges begin, and the end, for one call of a kernel that threads join after
-    the other: between two of them interrupts are heeded. There are more of them where the `whole`
-    of inference is done in one call, and not a sweep.
+    the other: between two of them interrupts are heeded. There are more of them where whole graphs
+    are solved in one call, and not a sweep.
     """
-    most = _WHOLE if whole else _TASKS
+    most = _WHOLE if kind == "whole graphs" else _TASKS
     borders = _borders(offsets, 1 + int(offsets[-1]) // GRAIN[kind])
     calls = range(0, max(len(borders) - 1, 1), most)
     return [borders[i : i + most + 1] for i in calls]

@@ -52,6 +52,10 @@ class CardMessenger(Messenger):
         self.messages = self._on_card.cpu().numpy()
         return ended
 
+    def _goes_graph_by_graph(self, clock: Watch) -> bool:
+        """Say no: the card takes all graphs at once."""
+        return False
+
     def _prepared(self) -> Floats:
         """Return log potentials: messages are kept as logarithms between sweeps."""
         return self.potentials

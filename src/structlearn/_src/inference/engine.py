@@ -16,6 +16,7 @@ import numpy as np
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Floats, Ints
 from structlearn._src.common.errors import ArgumentError, TooWideError
+from structlearn._src.common.place import current
 from structlearn._src.common.reuse import empty
 from structlearn._src.common.vectors import filled, put, taken
 from structlearn._src.graph.wiring import Wiring, condition, places
@@ -121,7 +122,7 @@ class MessageEngine:
         self.plan = MessagePlan(problem, shares, options.n_jobs)
         self._maximised = problem.eps == 0.0
         #: Whether there is nothing between sweeps that only Python can do.
-        self.in_kernels = separable(self.plan)
+        self.in_kernels = separable(self.plan) and not current().at_once
         self._tables = threads.Scratch(int(problem.wiring.table_offsets[-1]))
         self._rest: Clamped | None = None
         if self._maximised.any() and not self._maximised.all():
@@ -201,10 +202,11 @@ class MessageEngine:
         iterations = np.zeros(wiring.n_graphs, np.int64)
         how = float(self.options.damping or 0.0), tol, sweeps
         read = values, empty(int(wiring.belief_offsets[-1]))
+        progress = change, iterations, self.plan.moving == 0
         for tasks in self.plan.runs:
             solve_graphs(
-                self.plan, self.problem, tasks, x, tables, (start, messages), how, read,
-                (change, iterations, self.plan.moving == 0), self.options.n_jobs,
+                self.plan, self.problem, tasks, x, tables, (start, messages), how, read, progress,
+                self.options.n_jobs,
             )  # fmt: skip
         return values, int(iterations.max(initial=0))
 

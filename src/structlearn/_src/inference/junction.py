@@ -117,7 +117,7 @@ class EliminationTree:
             int(np.diff(plan.input_offsets).max(initial=1)),
             int(wiring.cards.max(initial=1)),
         )
-        self._tasks = threads.calls_of(wiring.graph_tables, "few graphs", whole=True)
+        self._tasks = threads.calls_of(wiring.graph_tables, "whole graphs")
         self._workspaces = threads.Workspaces(
             partial(eliminate.make_workspace, *self._workspace_sizes)
         )

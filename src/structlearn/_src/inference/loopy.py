@@ -148,7 +148,6 @@ class MessageRuns:
         self.options = options
         self.apart = np.zeros(problem.wiring.n_graphs)
         self.others = 0
-        self._found: tuple[Floats, Floats, Floats] | None = None  # value and beliefs of messages
         start = cooled(problem, options, appearance) if options.start is None else options.start
         make = partial(
             make_messenger, problem, appearance=appearance, schedule=options.schedule,
@@ -200,9 +199,7 @@ class MessageRuns:
     def _compare(self, other: Messenger) -> None:
         """Note how far two runs ended apart; keep the better one of each graph."""
         mine = self.messenger
-        if self._found is None:
-            self._found = mine.value(self.options.factor_marginals)
-        value, beliefs, _ = self._found
+        value, beliefs, _ = mine.value(self.options.factor_marginals)
         other_value, other_beliefs, _ = other.value()
         distance = belief_distance(self.problem.wiring, beliefs, other_beliefs, self.options.n_jobs)
         self.apart = np.maximum(self.apart, distance)
@@ -212,7 +209,7 @@ class MessageRuns:
     def _take(self, other: Messenger, better: Bools) -> None:
         if not better.any():
             return
-        self._found = self.messenger.found = None
+        self.messenger.found = None
         wiring = self.problem.wiring
         starts = wiring.message_offsets[wiring.scope_offsets[wiring.graph_factors]]
         mine = self.messenger.messages
@@ -253,8 +250,7 @@ class MessageRuns:
         """Read the answer off the messages, with the assignment that a query asks for."""
         messenger = self.messenger
         problem = self.problem
-        found = self._found or messenger.value(self.options.factor_marginals)
-        value, beliefs, factors = found
+        value, beliefs, factors = messenger.value(self.options.factor_marginals)
         result = Result(
             value,
             exact=False,

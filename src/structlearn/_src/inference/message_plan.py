@@ -49,7 +49,7 @@ class MessagePlan:
         self.workspaces = threads.Workspaces(self.make_workspace)
         #: Ranges of graphs, for one call of a kernel after the other: for some sweeps, or for all.
         self.tasks = threads.calls_of(wiring.graph_tables, "few graphs")
-        self.runs = threads.calls_of(wiring.graph_tables, "whole graphs", whole=True)
+        self.runs = threads.calls_of(wiring.graph_tables, "whole graphs")
         #: The same of parts, and of factors.
         some = len(self.shared) > 0
         self.readings = threads.calls_of(self.parts.tables, "few graphs") if some else self.tasks

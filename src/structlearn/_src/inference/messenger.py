@@ -70,8 +70,8 @@ class Messenger:
         self._raised = np.empty(0)
         self._ready = False  # whether beliefs are those of the messages
         self._fresh = True  # whether nothing has run yet
-        #: Bethe values and beliefs of the variables, if they were read off the messages already.
-        self.found: tuple[Floats, Floats] | None = None
+        #: What `value` returns, once it was read off the messages as they are.
+        self.found: tuple[Floats, Floats, Floats] | None = None
 
     def _begin(self, start: Floats | None) -> None:
         """Begin with these messages; those of single-variable factors are their potentials."""
@@ -100,6 +100,7 @@ class Messenger:
         clock = watch or Watch()
         alone = min(sweeps, _ALONE) if self._goes_graph_by_graph(clock) else 0
         self._fresh = False
+        self.found = None
         ended = self._run_graphs(alone, tol, clock) if alone else Ending.LIMIT
         if ended == Ending.LIMIT and sweeps > alone:
             ended = self._run_sweeps(sweeps - alone, tol, clock)
@@ -111,6 +112,7 @@ class Messenger:
         """Whether the first sweeps are those of one graph after the other."""
         if not self._fresh or self.schedule != "sequential" or not clock.idle:
             return False
+        # Runs that cool down have two temperatures: nobody asks for their values.
         several = self.problem.uniform and self.problem.wiring.n_graphs > 1
         return several and separable(self.plan)
 
@@ -132,7 +134,7 @@ class Messenger:
 
         ended = clock.repeat(step, len(plan.runs), lambda: "")
         if not ended.early:
-            self.found = read
+            self.found = *read, np.empty(0)
             ended = Ending.DONE if self.done.all() else Ending.LIMIT
         return ended
 
@@ -144,7 +146,7 @@ class Messenger:
 
     def _run_sweeps(self, sweeps: int, tol: float, clock: Watch) -> Ending:
         """Sweep over all graphs that are not done."""
-        self.found = None
+        self.found = None  # sweeps over each graph may have gone before
         if self._tables is None:
             self._tables = self._prepared()
         tables = self._tables
@@ -307,14 +309,15 @@ class Messenger:
         return beliefs, value
 
     def value(self, factor_beliefs: bool = False) -> tuple[Floats, Floats, Floats]:
-        """Bethe value per graph, beliefs, and on request factor beliefs, else an empty array."""
-        if self.found is not None and not factor_beliefs:
-            return *self.found, np.empty(0)
+        """Bethe value per graph, beliefs, and factor beliefs, which are empty unless asked for."""
+        if self.found is not None and (len(self.found[2]) or not factor_beliefs):
+            return self.found
         # Factors of a graph that threads share have variables in other parts: all those come first.
         apart = len(self.plan.shared) > 0
         steps = [(True, False), (False, True)] if apart else [(True, True)]
         beliefs, value, factors = self._read(steps, factor_beliefs)
-        return value, beliefs, factors
+        self.found = value, beliefs, factors
+        return self.found
 
     def _read(
         self, steps: list[tuple[bool, bool]], factor_beliefs: bool = False

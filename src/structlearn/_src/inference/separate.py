@@ -11,7 +11,6 @@ import numpy as np
 
 from structlearn._src.common import threads
 from structlearn._src.common.arrays import Bools, Floats, Ints
-from structlearn._src.common.place import current
 from structlearn._src.common.reuse import empty
 from structlearn._src.graph.wiring import Wiring
 from structlearn._src.inference.base import Problem
@@ -24,7 +23,7 @@ from structlearn._src.kernels.team import make_board
 
 def separable(plan: MessagePlan) -> bool:
     """Whether there is nothing between sweeps that only Python can do."""
-    return plan.warm and not len(plan.shared) and not current().at_once
+    return plan.warm and not len(plan.shared)
 
 
 def in_place(wiring: Wiring) -> Exchange:

@@ -13,7 +13,6 @@ from structlearn._src.common.arrays import (
     Floats,
     Ints,
     block_indices,
-    count_numbers,
     offsets_of,
 )
 from structlearn._src.common.vectors import ranges_of, summed
@@ -104,7 +103,7 @@ class ChainLayout:
         sizes = np.diff(self.rare)
         shifts = np.repeat(self.layout.single_rows[1:] - self.rare[1:], sizes)
         weights = self.layout.singles[np.arange(len(shifts)) + shifts] - self.n_common
-        counts = count_numbers(weights, len(self.moves.origins) - self.n_common)
+        counts = count_entries(weights, len(self.moves.origins) - self.n_common, 1)
         return offsets_of(counts), np.argsort(weights, kind="stable").astype(np.int32)
 
     def dealt(self, chains: ChainArrays, ranges: int, n_jobs: int | None) -> list[DealtEntries]:
